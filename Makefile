@@ -1,0 +1,46 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install up test test-all lint format bench types clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## make .venv and install the project and its tools there
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev
+	@touch $@
+
+up: install ## run a server on https://127.0.0.1:6443 until interrupted
+	$(BIN)/steersman serve
+
+test: install ## the unit tests, under two minutes
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: install ## all tests, the slow ones too
+	$(BIN)/python -m pytest
+
+lint: install ## ruff, mypy, the floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install ## let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install ## the micro benchmarks of bench/
+	$(BIN)/python bench/run.py
+
+types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
+	$(BIN)/python tools/generate_types.py
+
+clean: ## remove what was built
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

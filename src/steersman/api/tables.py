@@ -1,0 +1,71 @@
+"""What is known of each generated type beyond its class: Go types, protobuf tags, patch strategies, list types.
+
+Read from the JSON file beside a type's module the first time that is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a Go struct, in its order.
+
+    `type` is Go's with packages shortened to two elements: `[]core.v1.Container`. `attribute` is the member of the
+    Python class, empty for an embedded struct (`inline`) and for what JSON does not show. `omit` is "omitempty",
+    "omitzero" or both joined by a plus. `tag` and `wire` are protobuf's (tag 0: not in protobuf), `strategy` and `key`
+    strategic merge patch's, `list`, `keys` and `map` server-side apply's.
+    """
+
+    name: str
+    go: str
+    type: str
+    attribute: str = ""
+    omit: str = ""
+    pointer: bool = False
+    inline: bool = False
+    tag: int = 0
+    wire: str = ""
+    strategy: str = ""
+    key: str = ""
+    list: str = ""
+    keys: tuple[str, ...] = ()
+    map: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A module's structs, the named types its fields use that are not structs, and the structs that are atomic."""
+
+    structs: dict[str, tuple[Field, ...]]
+    scalars: dict[str, str]
+    map_types: dict[str, str]
+
+
+@lru_cache(maxsize=128)
+def table(module: str) -> Table:
+    """The table of a module below `steersman.api`, e.g. "core.v1". Raises FileNotFoundError for any other."""
+    package, version = module.split(".")
+    text = (files("steersman.api") / package / f"{version}.json").read_bytes()
+    data: dict[str, Any] = msgspec.json.decode(text)
+    structs = {
+        name: tuple(Field(**{**row, "keys": tuple(row.get("keys", ()))}) for row in rows)
+        for name, rows in data["structs"].items()
+    }
+    return Table(structs, data["scalars"], data["map_types"])
+
+
+def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:
+    """The fields of a generated class's Go struct, embedded structs not flattened."""
+    return table(module_of(cls)).structs[cls.__name__]
+
+
+def module_of(cls: type) -> str:
+    """The module of a generated class below `steersman.api`."""
+    return cls.__module__.removeprefix("steersman.api.")

@@ -1,0 +1,23 @@
+"""Requests without credentials: everyone, or who asks for certain paths, is `system:anonymous`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from steersman.authentication.interface import Credentials
+from steersman.authentication.user import ALL_UNAUTHENTICATED, ANONYMOUS, UserInfo
+
+ANONYMOUS_USER: Final = UserInfo(ANONYMOUS, groups=(ALL_UNAUTHENTICATED,))
+
+
+class AnonymousAuthenticator:
+    """Takes every request for anonymous; with `paths`, only those for exactly these paths."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths = frozenset(paths)
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        if self._paths and credentials.path not in self._paths:
+            return None
+        return ANONYMOUS_USER

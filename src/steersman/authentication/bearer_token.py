@@ -1,0 +1,99 @@
+"""Bearer tokens of requests: where they stand, and whose they are."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable
+from typing import Final
+
+from steersman.authentication.interface import (
+    AuthenticationError,
+    Credentials,
+    TokenAuthenticator,
+    TokenIdentity,
+)
+from steersman.authentication.user import UserInfo
+
+SPACE_WARNING: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+"""The warning a client gets whose Authorization header `has_misplaced_space`."""
+
+_SUBPROTOCOL_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
+
+
+def bearer_token(authorization: str) -> str | None:
+    """The token of an Authorization header of the Bearer scheme (RFC 6750), None if there is none."""
+    parts = authorization.strip().split(" ", 2)
+    if len(parts) < 2 or parts[0].lower() != "bearer":
+        return None
+    return parts[1] or None
+
+
+def has_misplaced_space(authorization: str) -> bool:
+    """True if the header's token is not seen because two spaces stand before it."""
+    parts = authorization.strip().split(" ", 2)
+    return len(parts) == 3 and parts[0].lower() == "bearer" and not parts[1]
+
+
+def subprotocol_token(protocols: str) -> tuple[str | None, str]:
+    """The token among the values of a Sec-WebSocket-Protocol header, and the header without it.
+
+    For clients that cannot set headers: `base64url.bearer.authorization.k8s.io.<base64url of the token, unpadded>`.
+    Raises AuthenticationError if it is there twice, cannot be decoded, or stands alone.
+    """
+    if _SUBPROTOCOL_PREFIX not in protocols:
+        return None, protocols
+    others: list[str] = []
+    encoded: str | None = None
+    for protocol in map(str.strip, protocols.split(",")):
+        if not protocol.startswith(_SUBPROTOCOL_PREFIX):
+            others.append(protocol)
+        elif encoded is not None:
+            raise AuthenticationError("multiple base64.bearer.authorization tokens specified")
+        else:
+            encoded = protocol.removeprefix(_SUBPROTOCOL_PREFIX)
+    if not encoded:
+        return None, protocols
+    token = _decoded(encoded)
+    if not others:
+        raise AuthenticationError("missing additional subprotocol")
+    return token, ",".join(others)
+
+
+def _decoded(encoded: str) -> str:
+    try:
+        if "=" in encoded:
+            raise ValueError
+        raw = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise AuthenticationError("invalid base64.bearer.authorization token encoding") from None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationError("invalid base64.bearer.authorization token") from None
+
+
+class BearerTokenAuthenticator:
+    """Recognises users by the bearer token of their request. A token that nobody knows is refused."""
+
+    def __init__(self, tokens: TokenAuthenticator, audiences: tuple[str, ...]) -> None:
+        """`audiences` are the API's own: a token must be meant for one of them."""
+        self._tokens = tokens
+        self._audiences = audiences
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
+        token = credentials.bearer_token
+        if not token:
+            return None
+        identity = self._tokens.authenticate_token(token, self._audiences)
+        if isinstance(identity, TokenIdentity):
+            return identity.user
+        if identity is None:
+            raise AuthenticationError("invalid bearer token")
+        return self._wait(identity)
+
+    async def _wait(self, pending: Awaitable[TokenIdentity | None]) -> UserInfo:
+        identity = await pending
+        if identity is None:
+            raise AuthenticationError("invalid bearer token")
+        return identity.user

@@ -1,0 +1,174 @@
+"""Client certificates (X.509): the subject's common name is the user, its organizations are the groups."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from steersman.authentication.interface import AuthenticationError, Credentials
+from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate, Extensions
+
+UID_OID: Final = "1.3.6.1.4.1.57683.2"
+"""The relative distinguished name that carries a user's uid (k8s.io/apimachinery `apis/asn1.X509UID`)."""
+
+_KEPT: Final = 4096
+"""Certificates whose user is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateUser:
+    """The user a certificate stands for, and when it begins and ends (seconds since the epoch)."""
+
+    user: UserInfo
+    not_before: float
+    not_after: float
+
+
+class ClientCertificateAuthenticator:
+    """Recognises users by the certificate of their connection.
+
+    Without `roots` TLS must have verified the chain; with them (PEM), the leaf must have been issued directly by one
+    of these authorities, for servers whose TLS trusts more authorities than may name users.
+    """
+
+    def __init__(self, roots: bytes | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._roots_pem = roots
+        self._roots: Sequence[Certificate] | None = None
+        self._clock = clock
+        self._known: OrderedDict[bytes, CertificateUser] = OrderedDict()
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        der = credentials.client_certificate
+        if der is None:
+            return None
+        known = self._known.get(der)
+        if known is None:
+            if not credentials.certificate_verified and self._roots_pem is None:
+                raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
+            known = self._examine(der)
+            if known is None:
+                return None
+            self._known[der] = known
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(der)
+        now = self._clock()
+        if not known.not_before <= now <= known.not_after:
+            raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")
+        return known.user
+
+    def _examine(self, der: bytes) -> CertificateUser | None:
+        certificate = _parse(der)
+        if self._roots_pem is not None:
+            self._check_issuer(certificate, der)
+        try:
+            suitable = _allows_client_auth(certificate)
+            user = certificate_user(certificate, der)
+        except ValueError as error:  # parts are only read when asked for
+            raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
+        if not suitable:
+            raise AuthenticationError(f"{describe(der)}: x509: certificate specifies an incompatible key usage")
+        return user
+
+    def _check_issuer(self, certificate: Certificate, der: bytes) -> None:
+        """Raises AuthenticationError unless one of the roots signed the certificate."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.x509 import load_pem_x509_certificates
+
+        if self._roots is None:
+            self._roots = load_pem_x509_certificates(self._roots_pem or b"")
+        for root in self._roots:
+            try:
+                certificate.verify_directly_issued_by(root)
+            except (ValueError, TypeError, InvalidSignature):
+                continue
+            return
+        raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
+
+
+def certificate_user(certificate: Certificate, der: bytes) -> CertificateUser | None:
+    """Whom a certificate stands for; None if it has no common name. Raises AuthenticationError for a bad uid."""
+    from cryptography.x509.oid import NameOID
+
+    name = ""
+    groups: list[str] = []
+    uids: list[str] = []
+    for attribute in certificate.subject:
+        value = attribute.value
+        if not isinstance(value, str):
+            continue
+        if attribute.oid == NameOID.COMMON_NAME:
+            name = value
+        elif attribute.oid == NameOID.ORGANIZATION_NAME:
+            groups.append(value)
+        elif attribute.oid.dotted_string == UID_OID:
+            uids.append(value)
+    if not name:
+        return None
+    if len(uids) > 1:
+        raise AuthenticationError(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+    if uids == [""]:
+        raise AuthenticationError("UID cannot be an empty string")
+    extra = MappingProxyType({CREDENTIAL_ID: (f"X509SHA256={sha256(der).hexdigest()}",)})
+    return CertificateUser(
+        authenticated(UserInfo(name, uids[0] if uids else "", tuple(groups), extra)),
+        certificate.not_valid_before_utc.timestamp(),
+        certificate.not_valid_after_utc.timestamp(),
+    )
+
+
+def describe(der: bytes) -> str:
+    """A certificate by serial number and key identifiers, as the beginning of an error text for the log."""
+    from cryptography import x509
+
+    certificate = _parse(der)
+    subject = authority = b""
+    for extension in _extensions(certificate):
+        if isinstance(extension.value, x509.SubjectKeyIdentifier):
+            subject = extension.value.digest
+        elif isinstance(extension.value, x509.AuthorityKeyIdentifier):
+            authority = extension.value.key_identifier or b""
+    return (
+        f"verifying certificate SN={certificate.serial_number}, SKID={subject.hex(':').upper()}, "
+        f"AKID={authority.hex(':').upper()} failed"
+    )
+
+
+def _parse(der: bytes) -> Certificate:
+    from cryptography.x509 import load_der_x509_certificate
+
+    try:
+        return load_der_x509_certificate(der)
+    except ValueError:
+        raise AuthenticationError("the client certificate cannot be parsed") from None
+
+
+def _allows_client_auth(certificate: Certificate) -> bool:
+    """True unless the certificate is limited to other uses. Raises ValueError if it cannot be read."""
+    from cryptography.x509 import ExtendedKeyUsage
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    for extension in _extensions(certificate):
+        if isinstance(extension.value, ExtendedKeyUsage):
+            usages = extension.value
+            return ExtendedKeyUsageOID.CLIENT_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages
+    return True
+
+
+def _extensions(certificate: Certificate) -> Extensions:
+    """The certificate's extensions. Raises AuthenticationError if they cannot be read."""
+    from cryptography.x509 import DuplicateExtension
+
+    try:
+        return certificate.extensions
+    except (ValueError, DuplicateExtension) as error:
+        raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None

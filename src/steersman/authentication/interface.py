@@ -1,0 +1,72 @@
+"""The authentication contract: from credentials to a user (k8s.io/apiserver `authentication/authenticator`).
+
+Most authenticators answer from memory, so `authenticate` is a plain call whose answer may be an awaitable: only one
+that asks somebody else (a webhook) makes its caller wait. A caller writes
+
+    user = authenticator.authenticate(credentials)
+    if user is not None and not isinstance(user, UserInfo):
+        user = await user
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from steersman.authentication.user import UserInfo
+
+
+class AuthenticationError(Exception):
+    """Credentials were given and are not good: the request ends with 401, and is never treated as anonymous.
+
+    The text is for the server's log, not for the client; it never holds the credential.
+    """
+
+
+@dataclass(slots=True)
+class Credentials:
+    """What a request shows of who sent it.
+
+    `bearer_token` is that of the Authorization header, or of the WebSocket subprotocol. `client_certificate` is the
+    peer's leaf certificate as DER; `certificate_verified` tells whether TLS has checked its chain against the
+    client CAs. `headers` are by lower-case name, `path` is without the query.
+    """
+
+    bearer_token: str | None = None
+    client_certificate: bytes | None = None
+    certificate_verified: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""
+
+
+class Authenticator(Protocol):
+    """One way to tell who sent a request."""
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
+        """The user, or None if these credentials are not of a kind this authenticator judges.
+
+        Raises AuthenticationError (the call or the awaitable) for credentials of its kind that are not good.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIdentity:
+    """Whose a bearer token is, and which of the audiences asked for it is meant for (none asked: none said)."""
+
+    user: UserInfo
+    audiences: tuple[str, ...] = ()
+
+
+class TokenAuthenticator(Protocol):
+    """One way to tell whose a bearer token is; TokenReview uses it without a request."""
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """Whose `token` is, if it is meant for one of `audiences`; None if it is not of this authenticator's kind.
+
+        Raises AuthenticationError as `Authenticator.authenticate` does.
+        """
+        ...

@@ -1,0 +1,287 @@
+"""The keys that sign and verify service account tokens, and the public documents about them.
+
+Anyone who wants to verify a token finds the issuer's OpenID discovery document and its JSON Web Key Set (RFC 7517),
+as kube-apiserver serves them. Keys are parsed when first needed: a start with a key on disk costs a read.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+    PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
+    Public = RSAPublicKey | EllipticCurvePublicKey
+
+JWKS_PATH: Final = "/openid/v1/jwks"
+CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
+JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
+CACHE_SECONDS: Final = 3600
+"""How long clients may keep the two documents (`Cache-Control: public, max-age=3600`)."""
+
+_PEM_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
+_CURVES: Final = {"secp256r1": ("P-256", "ES256"), "secp384r1": ("P-384", "ES384"), "secp521r1": ("P-521", "ES512")}
+
+
+class KeyFileError(Exception):
+    """A key file that holds no key of a kind that can sign tokens, or verify them."""
+
+
+class JSONWebKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A public key in a JSON Web Key Set, its fields in kube-apiserver's order."""
+
+    use: str
+    kty: str
+    kid: str
+    crv: str = ""
+    alg: str
+    x: str = ""
+    y: str = ""
+    n: str = ""
+    e: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationKey:
+    """A public key with its id and the one algorithm (RFC 7518) that tokens signed with it use."""
+
+    key: Public
+    key_id: str
+    algorithm: str
+
+
+class ServiceAccountKeys:
+    """The key that signs tokens and all that verify them (the signing key's own among them)."""
+
+    def __init__(self, signing: bytes, verification: Sequence[bytes] = ()) -> None:
+        """Takes PEM: one private key, and any texts with public or private keys or certificates.
+
+        Without `verification` only tokens signed with `signing` verify. Nothing is parsed here; `check` does.
+        """
+        self._signing_pem = signing
+        self._verification_pem = tuple(verification) or (signing,)
+
+    @classmethod
+    def load(cls, signing_file: str | Path, key_files: Sequence[str | Path] = ()) -> ServiceAccountKeys:
+        """Keys from files (`--service-account-signing-key-file`, `--service-account-key-file`).
+
+        Raises OSError, and KeyFileError for a file that holds no key.
+        """
+        keys = cls(Path(signing_file).read_bytes(), [Path(each).read_bytes() for each in key_files])
+        try:
+            keys.check()
+        except KeyFileError as error:
+            names = ", ".join(map(str, (signing_file, *key_files)))
+            raise KeyFileError(f"service account keys in {names}: {error}") from None
+        return keys
+
+    @classmethod
+    def load_or_make(cls, path: str | Path) -> ServiceAccountKeys:
+        """The signing key kept at `path`, made there (mode 0600) if there is none. Raises OSError."""
+        path = Path(path)
+        try:
+            return cls(path.read_bytes())
+        except FileNotFoundError:
+            pem = make_signing_key()
+            _write_private(path, pem)
+            return cls(path.read_bytes())  # another server may have been first
+
+    def check(self) -> None:
+        """Parses everything. Raises KeyFileError."""
+        _ = self.signing_key, self.verification_keys
+
+    @cached_property
+    def signing_key(self) -> PrivateKey:
+        """The private key. Raises KeyFileError."""
+        for kind, block in _blocks(self._signing_pem):
+            if kind.endswith(b"PRIVATE KEY") and (key := _private_key(block)) is not None:
+                return key
+        raise KeyFileError("data does not contain a valid RSA or ECDSA private key")
+
+    @cached_property
+    def signing(self) -> VerificationKey:
+        """The public half of the signing key: its id and algorithm go into every token's header."""
+        return _verification_key(self.signing_key.public_key())
+
+    @cached_property
+    def verification_keys(self) -> tuple[VerificationKey, ...]:
+        """Every public key that tokens are verified with. Raises KeyFileError."""
+        keys: list[VerificationKey] = []
+        for pem in self._verification_pem:
+            found = [_verification_key(key) for _, block in _blocks(pem) if (key := _public_key(block)) is not None]
+            if not found:
+                raise KeyFileError("data does not contain any valid RSA or ECDSA public keys")
+            keys += found
+        return tuple(keys)
+
+    def by_key_id(self, key_id: str) -> tuple[VerificationKey, ...]:
+        """The keys a token may have been signed with: the one it names, or all if it names none."""
+        if not key_id:
+            return self.verification_keys
+        return tuple(each for each in self.verification_keys if each.key_id == key_id)
+
+    @cached_property
+    def jwks(self) -> bytes:
+        """The JSON Web Key Set served at `JWKS_PATH` as `JWKS_MEDIA_TYPE`."""
+        return _JSON.encode({"keys": [_web_key(each) for each in self.verification_keys]})
+
+    def openid_configuration(self, issuer: str, jwks_uri: str) -> bytes:
+        """The discovery document served at `CONFIGURATION_PATH` (OpenID Connect Discovery 1.0, section 3).
+
+        Raises ValueError if the issuer, or the address of the key set, is not one that OpenID allows; the server
+        then serves neither document.
+        """
+        check_issuer(issuer)
+        if urlsplit(jwks_uri).scheme != "https":
+            raise ValueError(f"jwksURI requires https scheme, parsed as: {jwks_uri}")
+        return _JSON.encode(
+            {
+                "issuer": issuer,
+                "jwks_uri": jwks_uri,
+                "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": sorted({each.algorithm for each in self.verification_keys}),
+            }
+        )
+
+
+def check_issuer(issuer: str) -> None:
+    """Raises ValueError unless `issuer` is a URL as OpenID Connect Discovery wants it."""
+    url = urlsplit(issuer)
+    if not issuer:
+        raise ValueError("empty issuer URL")
+    if url.scheme != "https":
+        raise ValueError(f"issuer URL must use https scheme, got: {issuer}")
+    if url.query:
+        raise ValueError(f"issuer URL may not include a query, got: {issuer}")
+    if url.fragment:
+        raise ValueError(f"issuer URL may not include a fragment, got: {issuer}")
+
+
+def default_jwks_uri(external_address: str) -> str:
+    """Where the key set is if nothing else is configured; `external_address` is host or host:port."""
+    return f"https://{external_address}{JWKS_PATH}"
+
+
+def make_signing_key() -> bytes:
+    """A new P-256 private key as PEM (ES256 signs in a fraction of the time that RSA takes)."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+
+
+def key_id(key: Public) -> str:
+    """A public key's id in tokens and key sets: a hash of it, in base64url, as kube-apiserver computes it."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return _base64url(sha256(der).digest())
+
+
+_JSON: Final = msgspec.json.Encoder()
+
+
+def _verification_key(key: Public) -> VerificationKey:
+    """Raises KeyFileError for an elliptic curve that JSON Web Algorithms does not know."""
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    if isinstance(key, RSAPublicKey):
+        return VerificationKey(key, key_id(key), "RS256")
+    if key.curve.name not in _CURVES:
+        raise KeyFileError("unknown private key curve, must be 256, 384, or 521")
+    return VerificationKey(key, key_id(key), _CURVES[key.curve.name][1])
+
+
+def _web_key(verification: VerificationKey) -> JSONWebKey:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    key, kid, algorithm = verification.key, verification.key_id, verification.algorithm
+    if isinstance(key, RSAPublicKey):
+        numbers = key.public_numbers()
+        return JSONWebKey(use="sig", kty="RSA", kid=kid, alg=algorithm, n=_number(numbers.n), e=_number(numbers.e))
+    point = key.public_numbers()
+    size = (key.curve.key_size + 7) // 8
+    curve = _CURVES[key.curve.name][0]
+    x, y = _number(point.x, size), _number(point.y, size)
+    return JSONWebKey(use="sig", kty="EC", kid=kid, crv=curve, alg=algorithm, x=x, y=y)
+
+
+def _number(value: int, size: int = 0) -> str:
+    return _base64url(value.to_bytes(size or (value.bit_length() + 7) // 8, "big"))
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The blocks of a PEM text with their kinds; what stands between them is passed over."""
+    for match in _PEM_BLOCK.finditer(pem):
+        yield match[1], match[0] + b"\n"
+
+
+def _private_key(block: bytes) -> PrivateKey | None:
+    """The RSA or elliptic curve key in a PEM block, None if it is another thing or locked."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(block, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey) else None
+
+
+def _public_key(block: bytes) -> Public | None:
+    """The RSA or elliptic curve public key that a PEM block holds, or that belongs to what it holds."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    private = _private_key(block)
+    if private is not None:
+        return private.public_key()
+    for parse in (load_pem_public_key, lambda data: load_pem_x509_certificate(data).public_key()):
+        try:
+            key = parse(block)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            continue
+        return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey) else None
+    return None
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """Puts `data` at `path` for its owner only, whole or not at all, unless something is there by then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return
+    finally:
+        os.unlink(temporary)

@@ -1,0 +1,72 @@
+"""Static tokens from a file (`--token-auth-file`), and those the server makes for itself."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Mapping
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+
+from steersman.authentication.interface import TokenIdentity
+from steersman.authentication.user import UserInfo, authenticated
+
+logger = logging.getLogger(__name__)
+
+
+class TokenFileError(Exception):
+    """A token file that cannot be used."""
+
+
+class StaticTokens:
+    """Knows a fixed set of tokens, each good for all of `audiences` (the API's own).
+
+    Tokens are kept and looked up as SHA-256 digests, so that how long a look-up takes tells nothing about them.
+    """
+
+    def __init__(self, users: Mapping[str, UserInfo], audiences: tuple[str, ...] = ()) -> None:
+        self._audiences = audiences
+        self._identities = {
+            sha256(token.encode()).digest(): TokenIdentity(authenticated(user), audiences)
+            for token, user in users.items()
+        }
+
+    @classmethod
+    def load(cls, path: str | Path, audiences: tuple[str, ...] = ()) -> StaticTokens:
+        """Reads a token file. Raises OSError, and TokenFileError for a line that is not as it should be."""
+        with open(path, encoding="utf-8", newline="") as lines:
+            return cls(parse_token_file(lines.read(), str(path)), audiences)
+
+    def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
+        identity = self._identities.get(sha256(token.encode("utf-8", "surrogateescape")).digest())
+        if identity is None or not audiences or audiences == self._audiences:
+            return identity
+        common = tuple(each for each in self._audiences if each in audiences)
+        return TokenIdentity(identity.user, common) if common else None
+
+
+def parse_token_file(text: str, path: str) -> dict[str, UserInfo]:
+    """The users by token of a CSV text of `token,user,uid` and optionally `,"group,group"`.
+
+    `path` is for messages. Lines without a token are left out; of two lines with one token the later counts.
+    Raises TokenFileError for a line of fewer than three columns or one that is not CSV.
+    """
+    users: dict[str, UserInfo] = {}
+    try:
+        records = [record for record in csv.reader(StringIO(text, newline=""), strict=True) if record]
+    except csv.Error as error:
+        raise TokenFileError(f"token file '{path}': {error}") from None
+    for number, record in enumerate(records, start=1):
+        if len(record) < 3:
+            raise TokenFileError(
+                f"token file '{path}' must have at least 3 columns (token, user name, user uid), found {len(record)}"
+            )
+        token, name, uid = record[:3]
+        if not token:
+            logger.warning("empty token has been found in token file '%s', record number '%d'", path, number)
+            continue
+        if token in users:
+            logger.warning("duplicate token has been found in token file '%s', record number '%d'", path, number)
+        users[token] = UserInfo(name, uid, tuple(record[3].split(",")) if len(record) > 3 else ())
+    return users

@@ -1,0 +1,120 @@
+"""Several authenticators as one: the first that knows the user wins."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TypeVar
+
+from steersman.authentication.aggregate import aggregate
+from steersman.authentication.interface import (
+    AuthenticationError,
+    Authenticator,
+    Credentials,
+    TokenAuthenticator,
+    TokenIdentity,
+)
+from steersman.authentication.user import UserInfo, authenticated
+
+T = TypeVar("T")
+
+
+class UnionAuthenticator:
+    """Asks each authenticator in turn; who is recognised is put into `system:authenticated`.
+
+    One authenticator's refusal does not keep the next from recognising the user, but if none does, the request is
+    refused: only a request without any bad credential may be `anonymous`, if that is given.
+    """
+
+    def __init__(self, authenticators: Iterable[Authenticator], anonymous: Authenticator | None = None) -> None:
+        self._authenticators = tuple(authenticators)
+        self._anonymous = anonymous
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
+        errors: list[str] = []
+        rest = iter(self._authenticators)
+        for each in rest:
+            try:
+                user = each.authenticate(credentials)
+            except AuthenticationError as error:
+                errors.append(str(error))
+                continue
+            if user is None:
+                continue
+            if not isinstance(user, UserInfo):
+                return self._resume(user, rest, credentials, errors)
+            return authenticated(user)
+        _refuse_after(errors)
+        return None if self._anonymous is None else self._anonymous.authenticate(credentials)
+
+    async def _resume(
+        self,
+        pending: Awaitable[UserInfo | None],
+        rest: Iterator[Authenticator],
+        credentials: Credentials,
+        errors: list[str],
+    ) -> UserInfo | None:
+        """The same from an authenticator on whose answer must be waited for."""
+        following = ((lambda each=each: each.authenticate(credentials)) for each in rest)
+        user = await _first_known(pending, following, UserInfo, errors)
+        if user is not None:
+            return authenticated(user)
+        if self._anonymous is None:
+            return None
+        anonymous = self._anonymous.authenticate(credentials)
+        return anonymous if anonymous is None or isinstance(anonymous, UserInfo) else await anonymous
+
+
+class UnionTokenAuthenticator:
+    """Asks each token authenticator in turn; a refusal counts only if nobody knows the token."""
+
+    def __init__(self, authenticators: Iterable[TokenAuthenticator]) -> None:
+        self._authenticators = tuple(authenticators)
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        errors: list[str] = []
+        rest = iter(self._authenticators)
+        for each in rest:
+            try:
+                identity = each.authenticate_token(token, audiences)
+            except AuthenticationError as error:
+                errors.append(str(error))
+                continue
+            if identity is None:
+                continue
+            if not isinstance(identity, TokenIdentity):
+                following = ((lambda each=each: each.authenticate_token(token, audiences)) for each in rest)
+                return _first_known(identity, following, TokenIdentity, errors)
+            return identity
+        _refuse_after(errors)
+        return None
+
+
+async def _first_known(
+    pending: Awaitable[T | None],
+    following: Iterator[Callable[[], T | Awaitable[T | None] | None]],
+    kind: type[T],
+    errors: list[str],
+) -> T | None:
+    """What `pending` answers, else the first of the calls that knows; raises AuthenticationError as a union does."""
+    answer: T | Awaitable[T | None] | None = pending
+    call: Callable[[], T | Awaitable[T | None] | None] | None = None
+    while True:
+        try:
+            if call is not None:
+                answer = call()
+            known = answer if answer is None or isinstance(answer, kind) else await answer  # type: ignore[misc]
+            if known is not None:
+                return known
+        except AuthenticationError as error:
+            errors.append(str(error))
+        call = next(following, None)
+        if call is None:
+            _refuse_after(errors)
+            return None
+
+
+def _refuse_after(errors: list[str]) -> None:
+    if errors:
+        raise AuthenticationError(aggregate(errors))

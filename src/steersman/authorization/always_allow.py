@@ -1,0 +1,25 @@
+"""Allows everything (`--authorization-mode=AlwaysAllow`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.rbac.v1 import PolicyRule
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Decision, ResolvedRules, Verdict
+
+ALLOWED: Final = Verdict(Decision.ALLOW)
+
+
+class AlwaysAllowAuthorizer:
+    """Says yes to all; as a rule resolver, that everyone may do everything."""
+
+    def authorize(self, attributes: Attributes) -> Verdict:
+        return ALLOWED
+
+    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        return ResolvedRules(
+            (PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),),
+            (PolicyRule(verbs=["*"], non_resource_urls=["*"]),),
+        )

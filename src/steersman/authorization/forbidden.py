@@ -1,0 +1,43 @@
+"""The refusal a client sees: who cannot do what, in the words that people search for."""
+
+from __future__ import annotations
+
+from steersman.authorization.attributes import Attributes
+from steersman.machinery.errors import GroupResource, StatusError, forbidden
+from steersman.machinery.field import quote
+
+
+def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:
+    """403 for an action that nobody allowed; `reason` is the authorizers' own."""
+    message = forbidden_message(attributes)
+    if reason:
+        message = f"{message}: {reason}"
+    resource = GroupResource(attributes.api_group, attributes.resource)
+    return forbidden(resource, attributes.name, message)
+
+
+def forbidden_message(attributes: Attributes) -> str:
+    """`User "u" cannot get resource "pods/log" in API group "" in the namespace "n"`, safe to show as HTML."""
+    return _unmarked(_message(attributes))
+
+
+def internal_error_text(request_uri: str, error: str) -> str:
+    """The plain text of the 500 that answers a request which could not be judged."""
+    return _unmarked(f"Internal Server Error: {quote(request_uri)}: {error}")
+
+
+def _message(attributes: Attributes) -> str:
+    who = f"User {quote(attributes.user.name)} cannot {attributes.verb}"
+    if not attributes.resource_request:
+        return f"{who} path {quote(attributes.path)}"
+    resource = attributes.resource
+    if attributes.subresource:
+        resource = f"{resource}/{attributes.subresource}"
+    what = f"{who} resource {quote(resource)} in API group {quote(attributes.api_group)}"
+    if attributes.namespace:
+        return f"{what} in the namespace {quote(attributes.namespace)}"
+    return f"{what} at the cluster scope"
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,173 @@
+"""Access reviews: a review's spec as attributes to judge, and a verdict as the review's status (authorization/v1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from steersman.api.authorization.v1 import (
+    FieldSelectorAttributes,
+    LabelSelectorAttributes,
+    NonResourceAttributes,
+    NonResourceRule,
+    ResourceAttributes,
+    ResourceRule,
+    SubjectAccessReviewSpec,
+    SubjectAccessReviewStatus,
+    SubjectRulesReviewStatus,
+)
+from steersman.api.meta.v1 import FieldSelectorRequirement, LabelSelectorRequirement
+from steersman.authentication.aggregate import aggregate
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import ResolvedRules, Verdict
+from steersman.machinery import fields, labels
+from steersman.machinery.field import quote
+
+_LABEL_OPERATORS: Final = {
+    "In": labels.IN, "NotIn": labels.NOT_IN, "Exists": labels.EXISTS, "DoesNotExist": labels.DOES_NOT_EXIST,
+}  # fmt: skip
+
+R = TypeVar("R")
+_Parsed = tuple[tuple[R, ...], str]
+"""The requirements that could be read, and the error text of those that could not."""
+
+
+def subject_of(spec: SubjectAccessReviewSpec) -> UserInfo:
+    """The user a review asks about."""
+    extra = MappingProxyType({key: tuple(values) for key, values in spec.extra.items()})
+    return UserInfo(spec.user, spec.uid, tuple(spec.groups), extra)
+
+
+def review_attributes(
+    user: UserInfo,
+    resource_attributes: ResourceAttributes | None,
+    non_resource_attributes: NonResourceAttributes | None,
+) -> Attributes:
+    """What a valid review asks about `user`, who is `subject_of` its spec or, for a self review, who sent it."""
+    if resource_attributes is not None:
+        return _resource_attributes(user, resource_attributes)
+    if non_resource_attributes is not None:
+        return Attributes(user, non_resource_attributes.verb, path=non_resource_attributes.path)
+    raise ValueError("a review asks about resource attributes or non-resource attributes")
+
+
+def review_status(verdict: Verdict, attributes: Attributes) -> SubjectAccessReviewStatus:
+    """The status that tells the verdict on `attributes`."""
+    errors = [verdict.error] if verdict.error else []
+    for name, requirements, error in (
+        ("fieldSelector", attributes.field_selector, attributes.field_selector_error),
+        ("labelSelector", attributes.label_selector, attributes.label_selector_error),
+    ):
+        if error:
+            how = "partially ignored" if requirements else "ignored"
+            errors.append(f"spec.resourceAttributes.{name} {how} due to parse error")
+    return SubjectAccessReviewStatus(
+        allowed=verdict.allowed, denied=verdict.denied, reason=verdict.reason, evaluation_error="; ".join(errors)
+    )
+
+
+def rules_review_status(resolved: ResolvedRules) -> SubjectRulesReviewStatus:
+    """The status of a SelfSubjectRulesReview."""
+    return SubjectRulesReviewStatus(
+        resource_rules=[
+            ResourceRule(
+                verbs=rule.verbs,
+                api_groups=rule.api_groups,
+                resources=rule.resources,
+                resource_names=rule.resource_names,
+            )
+            for rule in resolved.resource_rules
+        ],
+        non_resource_rules=[
+            NonResourceRule(verbs=rule.verbs, non_resource_urls=rule.non_resource_urls)
+            for rule in resolved.non_resource_rules
+        ],
+        incomplete=resolved.incomplete,
+        evaluation_error=resolved.error,
+    )
+
+
+def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attributes:
+    field_requirements, field_error = _field_selector(resource.field_selector)
+    label_requirements, label_error = _label_selector(resource.label_selector)
+    return Attributes(
+        user,
+        resource.verb,
+        namespace=resource.namespace,
+        api_group=resource.group,
+        api_version=resource.version or "*",
+        resource=resource.resource,
+        subresource=resource.subresource,
+        name=resource.name,
+        resource_request=True,
+        field_selector=field_requirements,
+        field_selector_error=field_error,
+        label_selector=label_requirements,
+        label_selector_error=label_error,
+    )
+
+
+def _label_selector(selector: LabelSelectorAttributes | None) -> _Parsed[labels.Requirement]:
+    if selector is None:
+        return (), ""
+    if selector.requirements:
+        return _label_requirements(selector.requirements)
+    try:
+        return tuple(labels.parse(selector.raw_selector).requirements), ""
+    except labels.SelectorError as error:
+        return (), str(error)
+
+
+def _label_requirements(requirements: Iterable[LabelSelectorRequirement]) -> _Parsed[labels.Requirement]:
+    """Leaving out what is not understood only widens what is asked for: requirements are all to be met."""
+    found: list[labels.Requirement] = []
+    errors: list[str] = []
+    for each in requirements:
+        operator = _LABEL_OPERATORS.get(each.operator)
+        if operator is None:
+            errors.append(f"{quote(each.operator)} is not a valid label selector operator")
+            continue
+        try:
+            found.append(labels.new_requirement(each.key, operator, each.values))
+        except labels.SelectorError as error:
+            errors.append(str(error))
+    return tuple(found), aggregate(errors)
+
+
+def _field_selector(selector: FieldSelectorAttributes | None) -> _Parsed[fields.Requirement]:
+    if selector is None:
+        return (), ""
+    if selector.requirements:
+        return _field_requirements(selector.requirements)
+    try:
+        return tuple(fields.parse(selector.raw_selector).requirements), ""
+    except fields.SelectorError as error:
+        return (), str(error)
+
+
+def _field_requirements(requirements: Iterable[FieldSelectorRequirement]) -> _Parsed[fields.Requirement]:
+    found: list[fields.Requirement] = []
+    errors: list[str] = []
+    for each in requirements:
+        error = _field_requirement_error(each.operator, each.values)
+        if error:
+            errors.append(error)
+        else:
+            operator = fields.EQUALS if each.operator == "In" else fields.NOT_EQUALS
+            found.append(fields.Requirement(each.key, operator, each.values[0]))
+    return tuple(found), aggregate(errors)
+
+
+def _field_requirement_error(operator: str, values: Sequence[str]) -> str:
+    """Why a requirement cannot be a field selector's term, which compares with one value; nothing if it can."""
+    if len(values) > 1:
+        return "fieldSelectors do not yet support multiple values"
+    if operator in ("Exists", "DoesNotExist"):
+        return f"fieldSelectors do not yet support {operator}"
+    if operator not in ("In", "NotIn"):
+        return f"{quote(operator)} is not a valid field selector operator"
+    if not values:
+        return f"fieldSelectors {'in' if operator == 'In' else 'not in'} must have one value"
+    return ""

@@ -1,0 +1,79 @@
+"""Several authorizers as one: the first that allows or denies decides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import Final
+
+from steersman.authentication.aggregate import aggregate
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Authorizer, Decision, ResolvedRules, RuleResolver, Verdict
+
+_NO_OPINION: Final = Verdict(Decision.NO_OPINION)
+
+
+class UnionAuthorizer:
+    """Asks each authorizer in turn until one has an opinion; without any, all their reasons and errors are told."""
+
+    def __init__(self, authorizers: Iterable[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+        undecided: list[Verdict] = []
+        rest = iter(self._authorizers)
+        for each in rest:
+            verdict = each.authorize(attributes)
+            if not isinstance(verdict, Verdict):
+                return self._resume(verdict, rest, attributes, undecided)
+            if verdict.decision is not Decision.NO_OPINION:
+                return verdict
+            undecided.append(verdict)
+        return _joined(undecided)
+
+    async def _resume(
+        self,
+        pending: Awaitable[Verdict],
+        rest: Iterator[Authorizer],
+        attributes: Attributes,
+        undecided: list[Verdict],
+    ) -> Verdict:
+        """The same from an authorizer on whose answer must be waited for."""
+        verdict = await pending
+        while verdict.decision is Decision.NO_OPINION:
+            undecided.append(verdict)
+            following = next(rest, None)
+            if following is None:
+                return _joined(undecided)
+            answer = following.authorize(attributes)
+            verdict = answer if isinstance(answer, Verdict) else await answer
+        return verdict
+
+
+class UnionRuleResolver:
+    """The rules of several resolvers, one after the other."""
+
+    def __init__(self, resolvers: Iterable[RuleResolver]) -> None:
+        self._resolvers = tuple(resolvers)
+
+    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        answers = [each.rules_for(user, namespace) for each in self._resolvers]
+        return ResolvedRules(
+            tuple(rule for answer in answers for rule in answer.resource_rules),
+            tuple(rule for answer in answers for rule in answer.non_resource_rules),
+            incomplete=any(answer.incomplete for answer in answers),
+            error=aggregate(answer.error for answer in answers if answer.error),
+        )
+
+
+def _joined(undecided: list[Verdict]) -> Verdict:
+    telling = [verdict for verdict in undecided if verdict.reason or verdict.error]
+    if not telling:
+        return _NO_OPINION
+    if len(telling) == 1:
+        return telling[0]
+    return Verdict(
+        Decision.NO_OPINION,
+        "\n".join(verdict.reason for verdict in telling if verdict.reason),
+        aggregate(verdict.error for verdict in telling if verdict.error),
+    )

@@ -1,0 +1,1 @@
+"""From a request to a resource's capability and back. Knows no store."""

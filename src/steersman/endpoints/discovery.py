@@ -1,0 +1,146 @@
+"""Discovery: which groups, versions and resources there are (meta/v1 APIResourceList, apidiscovery.k8s.io/v2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.machinery.scheme import kind_of
+from steersman.machinery.serializer import encode_in_order
+from steersman.rest.resource import OtherVersion, Resource, Subresource
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """A resource in one of the versions it is served in."""
+
+    resource: Resource[Any]
+    other: OtherVersion | None
+
+    @property
+    def group(self) -> str:
+        return self.other.group if self.other else self.resource.group
+
+    @property
+    def version(self) -> str:
+        return self.other.version if self.other else self.resource.version
+
+    @property
+    def kind(self) -> str:
+        return (self.other.kind if self.other else self.resource.kind).__name__
+
+
+def served(resources: Iterable[Resource[Any]]) -> list[ServedResource]:
+    """Every resource in every version it is served in."""
+    return [ServedResource(each, other) for each in resources for other in (None, *each.other_versions)]
+
+
+def _singular(resource: Resource[Any]) -> str:
+    return resource.singular or resource.kind.__name__.lower()
+
+
+def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> dict[str, Any]:
+    """The APIResourceList of a group version: resources by name, each followed by its subresources."""
+    group_version = f"{group}/{version}" if group else version
+    resources: list[dict[str, Any]] = []
+    for each in sorted(found, key=lambda each: each.resource.plural):
+        resources.append(_api_resource(each))
+        resources += [_api_subresource(each, sub) for sub in sorted(each.resource.subresources, key=lambda sub: sub.name)]
+    head: dict[str, Any] = {"kind": "APIResourceList"}
+    if group:
+        head["apiVersion"] = "v1"
+    return head | {"groupVersion": group_version, "resources": resources}
+
+
+def _api_resource(each: ServedResource) -> dict[str, Any]:
+    resource = each.resource
+    out: dict[str, Any] = {
+        "name": resource.plural,
+        "singularName": _singular(resource),
+        "namespaced": resource.namespaced,
+        "kind": each.kind,
+        "verbs": sorted(resource.verbs),
+    }
+    if resource.short_names:
+        out["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        out["categories"] = list(resource.categories)
+    if resource.storage_version_hash:
+        out["storageVersionHash"] = resource.storage_version_hash
+    return out
+
+
+def _sub_kind(each: ServedResource, subresource: Subresource) -> tuple[str, str, str]:
+    """Kind of a subresource, with group and version where they are not the resource's own."""
+    if subresource.kind is None:
+        return each.kind, "", ""
+    gvk = kind_of(subresource.kind)
+    if (gvk.group, gvk.version) == (each.group, each.version):
+        return gvk.kind, "", ""
+    return gvk.kind, gvk.group, gvk.version
+
+
+def _api_subresource(each: ServedResource, subresource: Subresource) -> dict[str, Any]:
+    kind, group, version = _sub_kind(each, subresource)
+    out: dict[str, Any] = {
+        "name": f"{each.resource.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": each.resource.namespaced,
+    }
+    if group:
+        out["group"] = group
+    if version:
+        out["version"] = version
+    return out | {"kind": kind, "verbs": sorted(subresource.verbs)}
+
+
+def group_discovery(group: str, versions: Sequence[tuple[str, Sequence[ServedResource]]]) -> dict[str, Any]:
+    """The APIGroupDiscovery of a group, its versions in order of preference."""
+    metadata = {"name": group} if group else {}
+    return {
+        "metadata": metadata,
+        "versions": [
+            {
+                "version": version,
+                "resources": [_resource_discovery(each) for each in sorted(found, key=lambda each: each.resource.plural)],
+                "freshness": "Current",
+            }
+            for version, found in versions
+        ],
+    }
+
+
+def _resource_discovery(each: ServedResource) -> dict[str, Any]:
+    resource = each.resource
+    out: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": {"group": "", "version": "", "kind": each.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": _singular(resource),
+        "verbs": sorted(resource.verbs),
+    }
+    if resource.short_names:
+        out["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        out["categories"] = list(resource.categories)
+    if resource.subresources:
+        out["subresources"] = [
+            _subresource_discovery(each, sub) for sub in sorted(resource.subresources, key=lambda sub: sub.name)
+        ]
+    return out
+
+
+def _subresource_discovery(each: ServedResource, subresource: Subresource) -> dict[str, Any]:
+    kind, group, version = _sub_kind(each, subresource)
+    return {
+        "subresource": subresource.name,
+        "responseKind": {"group": group, "version": version, "kind": kind},
+        "verbs": sorted(subresource.verbs),
+    }
+
+
+def etag_of(value: Any) -> str:
+    """The ETag of a document: upstream's form, a SHA-512 in hexadecimal in quotes."""
+    return f'"{hashlib.sha512(encode_in_order(value)).hexdigest().upper()}"'

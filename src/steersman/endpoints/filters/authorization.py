@@ -1,0 +1,49 @@
+"""Lets through only what the user may do (WithAuthorization)."""
+
+from __future__ import annotations
+
+import logging
+
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.forbidden import forbidden_error
+from steersman.authorization.interface import Authorizer, Decision, Verdict
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response
+from steersman.net.message import Response
+
+logger = logging.getLogger(__name__)
+
+
+def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
+    """403 for what is not allowed; 500 where that could not be found out."""
+
+    async def authorization(request: Request, next_: Handler) -> Response:
+        attributes = request_attributes(request)
+        verdict = authorizer.authorize(attributes)
+        if not isinstance(verdict, Verdict):
+            verdict = await verdict
+        if verdict.decision is Decision.ALLOW:
+            metrics.authorization_attempts.inc(("allowed",))
+            return await next_(request)
+        if verdict.error and not verdict.reason:
+            metrics.authorization_attempts.inc(("error",))
+            logger.error("authorization of %s %s failed: %s", request.method, request.path, verdict.error)
+            return Response(500, [TEXT_TYPE, NOSNIFF], f"Internal Server Error: {request.path!r}\n".encode())
+        metrics.authorization_attempts.inc(("denied" if verdict.denied else "no-opinion",))
+        response = error_response(request, forbidden_error(attributes, verdict.reason))
+        response.headers.append(NOSNIFF)
+        return response
+
+    return authorization
+
+
+def request_attributes(request: Request) -> Attributes:
+    """The action a request stands for."""
+    info = request.info
+    if not info.resource_request:
+        return Attributes(request.user, info.verb, path=info.path)
+    return Attributes(
+        request.user, info.verb, info.namespace, info.group, info.version, info.resource, info.subresource,
+        info.name, resource_request=True, path=info.path,
+    )  # fmt: skip

@@ -1,0 +1,38 @@
+"""Lets browsers of allowed origins in (WithCORS)."""
+
+from __future__ import annotations
+
+import re
+
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.net.message import Response
+
+_METHODS = "POST, GET, OPTIONS, PUT, DELETE, PATCH"
+_REQUEST_HEADERS = (
+    "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since"
+)
+_EXPOSED = "Date"
+
+
+def with_cors(patterns: tuple[str, ...]) -> Filter:
+    """Answers preflight requests, and marks answers, for origins that match one of the regular expressions."""
+    allowed = tuple(re.compile(pattern) for pattern in patterns)
+
+    async def cors(request: Request, next_: Handler) -> Response:
+        origin = request.headers.get("origin", "")
+        if not origin or not any(pattern.search(origin) for pattern in allowed):
+            return await next_(request)
+        headers = [
+            ("access-control-allow-origin", origin),
+            ("access-control-allow-methods", _METHODS),
+            ("access-control-allow-headers", _REQUEST_HEADERS),
+            ("access-control-expose-headers", _EXPOSED),
+            ("access-control-allow-credentials", "true"),
+        ]
+        if request.method == "OPTIONS":
+            return Response(204, headers)
+        response = await next_(request)
+        response.headers.extend(headers)
+        return response
+
+    return cors

@@ -1,0 +1,39 @@
+"""Bounds how many requests are worked on at once (WithMaxInFlightLimit)."""
+
+from __future__ import annotations
+
+from steersman.authentication.user import SYSTEM_MASTERS
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.net.message import Response
+
+_MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_TOO_MANY = b"Too many requests, please try again later.\n"
+
+
+def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> Filter:
+    """429 over `reading` read-only or `mutating` writing requests at a time (0: no limit).
+
+    Long-running requests do not count, and administrators always get through.
+    """
+    limits = {False: reading, True: mutating}
+    running = {False: 0, True: 0}
+
+    async def max_in_flight(request: Request, next_: Handler) -> Response:
+        info = request.info
+        if info.long_running:
+            return await next_(request)
+        kind = info.verb in _MUTATING or (not info.resource_request and info.verb not in ("get", "head"))
+        limit = limits[kind]
+        if limit and running[kind] >= limit and SYSTEM_MASTERS not in request.user.groups:
+            return Response(429, [TEXT_TYPE, NOSNIFF, ("retry-after", "1")], _TOO_MANY)
+        running[kind] += 1
+        metrics.inflight.set(running[kind], ("mutating" if kind else "readOnly",))
+        try:
+            return await next_(request)
+        finally:
+            running[kind] -= 1
+            metrics.inflight.set(running[kind], ("mutating" if kind else "readOnly",))
+
+    return max_in_flight

@@ -1,0 +1,31 @@
+"""How long a request may take (WithRequestDeadline)."""
+
+from __future__ import annotations
+
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import error_response
+from steersman.machinery.durations import DurationError, parse_duration
+from steersman.machinery.errors import bad_request
+from steersman.net.message import Response
+
+
+def with_request_deadline(longest: float) -> Filter:
+    """Sets `request.deadline` from `?timeout=`, at most `longest` seconds; 400 if it cannot be read."""
+
+    async def request_deadline(request: Request, next_: Handler) -> Response:
+        if request.info.long_running:
+            return await next_(request)
+        seconds = longest
+        text = request.query.get("timeout")
+        if text:
+            try:
+                asked = parse_duration(text)
+            except DurationError as error:
+                reason = f"invalid timeout specified in the request URL - {error}"
+                return error_response(request, bad_request(reason))
+            if 0 < asked < longest:
+                seconds = asked
+        request.deadline = request.received + seconds
+        return await next_(request)
+
+    return request_deadline

@@ -1,0 +1,70 @@
+"""Ends requests that take too long (WithTimeoutForNonLongRunningRequests)."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import error_response
+from steersman.machinery.errors import timeout
+from steersman.net.message import Response
+
+_MESSAGE = "request did not complete within the allotted timeout"
+
+
+def with_timeout(metrics: RequestMetrics) -> Filter:
+    """504 when `request.deadline` passes; what the request was doing is cancelled.
+
+    A write that storage has taken on is committed all the same, as it would be had the client gone away.
+    """
+
+    async def time_limit(request: Request, next_: Handler) -> Response:
+        if not request.deadline:
+            return await next_(request)
+        step = next_(request).__await__()
+        try:
+            awaited = next(step)  # most requests never wait, and then need no timer
+        except StopIteration as done:
+            result: Response = done.value
+            return result
+        try:
+            async with asyncio.timeout(request.deadline - monotonic()):
+                return await _Resumed(step, awaited)
+        except TimeoutError:
+            metrics.terminations.inc((*metrics.labels(request.info, dry_run=False)[:1], *_rest(metrics, request), "504"))
+            return error_response(request, timeout(f"Timeout: {_MESSAGE}"))
+
+    return time_limit
+
+
+def _rest(metrics: RequestMetrics, request: Request) -> tuple[str, ...]:
+    return metrics.labels(request.info, dry_run=False)[2:]
+
+
+class _Resumed:
+    """Goes on with an awaitable that has already been stepped to its first suspension."""
+
+    __slots__ = ("_first", "_step")
+
+    def __init__(self, step, first) -> None:  # type: ignore[no-untyped-def]
+        self._step = step
+        self._first = first
+
+    def __await__(self):  # type: ignore[no-untyped-def]
+        awaited = self._first
+        step = self._step
+        while True:
+            try:
+                sent = yield awaited
+            except BaseException as error:
+                try:
+                    awaited = step.throw(error)
+                except StopIteration as done:
+                    return done.value
+            else:
+                try:
+                    awaited = step.send(sent)
+                except StopIteration as done:
+                    return done.value

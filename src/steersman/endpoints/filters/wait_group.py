@@ -1,0 +1,53 @@
+"""Counts requests so that a shutdown can wait for them (WithWaitGroup)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import error_response
+from steersman.machinery.errors import StatusError
+from steersman.net.message import Response
+
+
+class WaitGroup:
+    """Short requests in flight. Once `closed`, no more are let in."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def enter(self) -> None:
+        """One more."""
+        self.running += 1
+        self._idle.clear()
+
+    def leave(self) -> None:
+        """One less."""
+        self.running -= 1
+        if not self.running:
+            self._idle.set()
+
+    async def wait(self) -> None:
+        """Returns once none is left."""
+        await self._idle.wait()
+
+
+def with_wait_group(group: WaitGroup) -> Filter:
+    """Counts a short request while it runs; 503 when the server no longer takes any."""
+
+    async def wait_group(request: Request, next_: Handler) -> Response:
+        if request.info.long_running:
+            return await next_(request)
+        if group.closed:
+            error = StatusError(503, "ServiceUnavailable", "apiserver is shutting down", retry_after=1)
+            return error_response(request, error)
+        group.enter()
+        try:
+            return await next_(request)
+        finally:
+            group.leave()
+
+    return wait_group

@@ -1,0 +1,43 @@
+"""Subresources that act on an object when something is POSTed to them: binding, eviction, token."""
+
+from __future__ import annotations
+
+from steersman.admission.interface import CREATE
+from steersman.api.meta.v1 import CreateOptions
+from steersman.endpoints.admit import attributes
+from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.objects import representation
+from steersman.endpoints.options import write_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import encoded_response
+from steersman.endpoints.scope import Scope
+from steersman.machinery.errors import bad_request
+from steersman.machinery.scheme import kind_of
+from steersman.machinery.serializer import encode
+from steersman.net.message import Response
+from steersman.rest.resource import Subresource
+
+
+async def act(scope: Scope, subresource: Subresource, request: Request) -> Response:
+    """Hands the body's object to the subresource and answers 201 with what that gives back."""
+    wanted = representation(scope, request, tables=subresource.tables)
+    media = request_media(request)
+    data = await read_body(request, scope.shared.max_body_bytes)
+    options = write_options(request, CreateOptions)
+    assert subresource.kind is not None
+    assert subresource.create is not None
+    body = decode_body(scope, request, data, media, options.field_validation, subresource.kind)
+    namespace = body.metadata.namespace
+    if namespace and scope.resource.namespaced and namespace != request.info.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    dry_run = bool(options.dry_run)
+    chain = scope.shared.admission
+    if chain.handles(CREATE):
+        record = attributes(scope, request, CREATE, obj=body, options=options, dry_run=dry_run)
+        await chain.admit(record)
+        await chain.validate(record)
+    ctx = scope.context(request, dry_run=dry_run)
+    answer = await subresource.create(scope.shared.services, ctx, request.info.name, body)
+    gvk = kind_of(type(answer))
+    answer.kind, answer.api_version = gvk.kind, gvk.api_version
+    return encoded_response(encode(answer), wanted, 201)

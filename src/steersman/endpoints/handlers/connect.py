@@ -1,0 +1,19 @@
+"""Subresources that are not about the object's JSON (log, exec, proxy): the whole request is handed over."""
+
+from __future__ import annotations
+
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery.errors import bad_request
+from steersman.net.message import Response
+from steersman.rest.resource import Subresource
+
+
+async def connect(scope: Scope, subresource: Subresource, request: Request) -> Response:
+    """Whatever the subresource answers. Raises StatusError 400 on a dry run."""
+    if "dryRun" in request.query:
+        raise bad_request("the dryRun parameter is not supported on connect requests")
+    assert subresource.connect is not None
+    ctx = scope.context(request)
+    response: Response = await subresource.connect(scope.shared.services, ctx, request.info.name, request)
+    return response

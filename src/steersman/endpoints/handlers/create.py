@@ -1,0 +1,63 @@
+"""POST of a new object to its collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.admission.interface import CREATE
+from steersman.api.meta.v1 import CreateOptions
+from steersman.endpoints.admit import attributes, check_create
+from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.options import write_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery.errors import bad_request, not_implemented
+from steersman.machinery.serializer import encode
+from steersman.net.message import Response
+from steersman.rest.capabilities import Encoded
+
+
+async def create(scope: Scope, request: Request) -> Response:
+    """Stores the body's object and answers 201 with it."""
+    wanted = representation(scope, request)
+    media = request_media(request)
+    data = await read_body(request, scope.shared.max_body_bytes)
+    options = write_options(request, CreateOptions)
+    obj = decode_body(scope, request, data, media, options.field_validation, scope.kind)
+    hub = prepare_new(scope, request, obj)
+    if scope.resource.not_yet:
+        raise not_implemented(scope.resource.not_yet)
+    dry_run = bool(options.dry_run)
+    ctx = scope.context(request, dry_run=dry_run)
+    chain = scope.shared.admission
+    if chain.handles(CREATE):
+        await chain.admit(attributes(scope, request, CREATE, obj=hub, name=hub.metadata.name, options=options,
+                                     dry_run=dry_run))  # fmt: skip
+    if scope.resource.creater is not None:
+        return await _answer_unstored(scope, request, ctx, hub)
+    item = await scope.storage.create(ctx, hub, check_create(scope, request, options, dry_run=dry_run))
+    return item_response(scope, request, item, wanted, 201)
+
+
+def prepare_new(scope: Scope, request: Request, obj: Any) -> Any:
+    """A decoded object as the one to create: checked against the URL, defaulted, in the stored version."""
+    metadata = obj.metadata
+    namespace = request.info.namespace if scope.resource.namespaced else ""
+    if metadata.namespace and metadata.namespace != namespace and scope.resource.namespaced:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    metadata.deletion_timestamp = None
+    metadata.deletion_grace_period_seconds = None
+    metadata.self_link = ""
+    if scope.default is not None:
+        scope.default(obj)
+    return scope.to_hub(obj)
+
+
+async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -> Response:
+    """For kinds that are never stored: what their creater makes of it is the answer."""
+    creater = scope.resource.creater
+    assert creater is not None
+    answer = await creater(scope.shared.services, ctx, obj)
+    wanted = representation(scope, request)
+    return item_response(scope, request, Encoded(encode(answer)[1:]), wanted, 201)

@@ -1,0 +1,56 @@
+"""DELETE of one object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.endpoints.admit import check_delete
+from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.options import delete_options_from_query
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import plain_response
+from steersman.endpoints.scope import Scope
+from steersman.machinery.errors import GroupKind, bad_request, invalid
+from steersman.machinery.validation.options import validate_delete_options
+from steersman.net.message import Response
+
+
+async def delete(scope: Scope, request: Request) -> Response:
+    """Deletes the object, or marks it as going; answers with a Status, or the object where that is the custom."""
+    wanted = representation(scope, request)
+    options = await read_delete_options(scope, request)
+    dry_run = bool(options.dry_run)
+    ctx = scope.context(request, dry_run=dry_run)
+    check = check_delete(scope, request, options, dry_run=dry_run)
+    item, gone = await scope.storage.delete(ctx, request.info.name, options, check)
+    code = 202 if not gone and options.orphan_dependents is False else 200
+    if scope.resource.returns_deleted_object or not gone:
+        return item_response(scope, request, item, wanted, code)
+    return plain_response(_success(scope, scope.storage.decode(item).metadata), wanted, code)
+
+
+def _success(scope: Scope, metadata: Any) -> dict[str, Any]:
+    details = {"name": metadata.name, "group": scope.group, "kind": scope.resource.plural, "uid": metadata.uid}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+
+
+async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
+    """The options of a delete: those of the body if there is one, else of the query. Raises StatusError 400, 422."""
+    data = await read_body(request, scope.shared.max_body_bytes)
+    if not data:
+        return delete_options_from_query(request.query)
+    media = request_media(request)
+    options: DeleteOptions = decode_body(scope, request, data, media, "Ignore", DeleteOptions)
+    if errors := list(validate_delete_options(options)):
+        raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
+    if options.dry_run and options.dry_run != ["All"]:
+        raise bad_request("dryRun may only be All")
+    return options

@@ -1,0 +1,23 @@
+"""DELETE of what a list would find."""
+
+from __future__ import annotations
+
+from steersman.endpoints.admit import check_delete
+from steersman.endpoints.handlers.delete import read_delete_options
+from steersman.endpoints.objects import list_response, representation
+from steersman.endpoints.options import list_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.net.message import Response
+
+
+async def delete_collection(scope: Scope, request: Request) -> Response:
+    """Deletes every object that the selectors select and answers with the list of them."""
+    wanted = representation(scope, request, collection=True)
+    options = list_options(scope, request, watching=False)
+    delete_options = await read_delete_options(scope, request)
+    dry_run = bool(delete_options.dry_run)
+    ctx = scope.context(request, dry_run=dry_run)
+    check = check_delete(scope, request, delete_options, dry_run=dry_run)
+    listing = await scope.storage.delete_collection(ctx, delete_options, options, check)
+    return await list_response(scope, request, listing, wanted)

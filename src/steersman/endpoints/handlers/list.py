@@ -1,0 +1,20 @@
+"""LIST of a collection, which may turn out to be a watch."""
+
+from __future__ import annotations
+
+from steersman.endpoints.handlers.watch import watch
+from steersman.endpoints.objects import list_response, representation
+from steersman.endpoints.options import list_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.net.message import Response
+
+
+async def list_(scope: Scope, request: Request) -> Response:
+    """Answers with the objects that the selectors select, or goes on as a watch when that is asked for."""
+    if request.info.verb == "watch":
+        return await watch(scope, request)
+    wanted = representation(scope, request, collection=True)
+    options = list_options(scope, request, watching=False)
+    listing = await scope.storage.list(scope.context(request), options)
+    return await list_response(scope, request, listing, wanted)

@@ -1,0 +1,64 @@
+"""PUT of an object, or of a subresource that is the object under other rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.admission.interface import CREATE, UPDATE
+from steersman.api.meta.v1 import UpdateOptions
+from steersman.endpoints.admit import attributes, check_create, check_update
+from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.handlers.authorize import authorize_create
+from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.options import write_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery.errors import bad_request
+from steersman.net.message import Response
+from steersman.machinery.serializer import copy_of
+
+
+async def update(scope: Scope, request: Request) -> Response:
+    """Replaces the object by the body's and answers 200 with it, or 201 where the kind may be made this way."""
+    wanted = representation(scope, request)
+    media = request_media(request)
+    data = await read_body(request, scope.shared.max_body_bytes)
+    options = write_options(request, UpdateOptions)
+    obj = decode_body(scope, request, data, media, options.field_validation, scope.kind)
+    check_names(scope, request, obj.metadata)
+    if scope.default is not None:
+        scope.default(obj)
+    hub = scope.to_hub(obj)
+    dry_run = bool(options.dry_run)
+    chain = scope.shared.admission
+
+    async def make(old: Any | None) -> Any:
+        new = copy_of(hub)
+        if old is None:
+            await authorize_create(scope, request)
+            new.metadata.deletion_timestamp = None
+            if chain.handles(CREATE):
+                await chain.admit(attributes(scope, request, CREATE, obj=new, options=options, dry_run=dry_run))
+        elif chain.handles(UPDATE):
+            await chain.admit(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
+        return new
+
+    item, created = await scope.storage.update(
+        scope.context(request, dry_run=dry_run), request.info.name, make,
+        uid=hub.metadata.uid,
+        check_create=check_create(scope, request, options, dry_run=dry_run),
+        check_update=check_update(scope, request, options, dry_run=dry_run),
+        subresource=request.info.subresource,
+    )  # fmt: skip
+    return item_response(scope, request, item, wanted, 201 if created else 200)
+
+
+def check_names(scope: Scope, request: Request, metadata: Any) -> None:
+    """The body may not contradict the URL. Raises StatusError 400."""
+    name = request.info.name
+    if not metadata.name:
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if metadata.name != name:
+        raise bad_request(f"the name of the object ({metadata.name}) does not match the name on the URL ({name})")
+    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.info.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

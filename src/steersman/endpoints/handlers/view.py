@@ -1,0 +1,97 @@
+"""Subresources that show and change an object as another kind, e.g. `scale`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.admission.interface import UPDATE
+from steersman.api.meta.v1 import UpdateOptions
+from steersman.endpoints.admit import attributes, check_update
+from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.handlers.patch import apply_patch_body, decode_patched
+from steersman.endpoints.handlers.update import check_names
+from steersman.endpoints.objects import representation
+from steersman.endpoints.options import patch_options, write_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import encoded_response
+from steersman.endpoints.scope import Scope
+from steersman.machinery.errors import conflict
+from steersman.machinery.scheme import kind_of
+from steersman.machinery.serializer import encode, to_plain
+from steersman.net.message import Response
+from steersman.rest.resource import Subresource
+
+
+async def get_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+    """The view of the object."""
+    wanted = representation(scope, request)
+    item = await scope.storage.get(scope.context(request), request.info.name, request.query.get("resourceVersion", ""))
+    return _answer(scope, subresource, item, wanted)
+
+
+async def update_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+    """Puts the body's view into the object."""
+    wanted = representation(scope, request)
+    media = request_media(request)
+    data = await read_body(request, scope.shared.max_body_bytes)
+    options = write_options(request, UpdateOptions)
+    assert subresource.kind is not None
+    view = decode_body(scope, request, data, media, options.field_validation, subresource.kind)
+    check_names(scope, request, view.metadata)
+    item = await _write(scope, subresource, request, options, lambda old: view)
+    return _answer(scope, subresource, item, wanted)
+
+
+async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+    """Patches the view and puts the result into the object."""
+    wanted = representation(scope, request)
+    apply, options = await apply_patch_body(scope, request)
+    kind = subresource.kind
+    assert kind is not None
+    gvk = kind_of(kind)
+
+    def changed(old: Any) -> Any:
+        document = {"kind": gvk.kind, "apiVersion": gvk.api_version, **to_plain(_view(subresource, old))}
+        return decode_patched(scope, request, kind, apply(document), options.field_validation)
+
+    item = await _write(scope, subresource, request, options, changed)
+    return _answer(scope, subresource, item, wanted)
+
+
+async def _write(scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any) -> Any:
+    dry_run = bool(options.dry_run)
+    chain = scope.shared.admission
+    view_of = subresource.view
+    assert view_of is not None
+
+    async def make(old: Any | None) -> Any:
+        assert old is not None
+        before = _view(subresource, old)
+        view = make_view(old)
+        if chain.handles(UPDATE):
+            record = attributes(scope, request, UPDATE, obj=view, old=before, options=options, dry_run=dry_run)
+            await chain.admit(record)
+        version = view.metadata.resource_version
+        if version and version != old.metadata.resource_version:
+            text = "the object has been modified; please apply your changes to the latest version and try again"
+            raise conflict(scope.group_resource, request.info.name, text)
+        view_of.write(old, view)
+        return old
+
+    ctx = scope.context(request, dry_run=dry_run)
+    item, _ = await scope.storage.update(
+        ctx, request.info.name, make, check_update=check_update(scope, request, options, dry_run=dry_run)
+    )
+    return item
+
+
+def _view(subresource: Subresource, obj: Any) -> Any:
+    assert subresource.view is not None
+    return subresource.view.read(obj)
+
+
+def _answer(scope: Scope, subresource: Subresource, item: Any, wanted: Any) -> Response:
+    view = _view(subresource, scope.storage.decode(item))
+    gvk = kind_of(type(view))
+    view.kind, view.api_version = gvk.kind, gvk.api_version
+    return encoded_response(encode(view), wanted)

@@ -1,0 +1,243 @@
+"""WATCH: a stream of events, pushed to the connection as they happen.
+
+A watch has no task of its own once its first objects are sent: the cache calls `deliver`, which writes bytes that all
+watchers of the event share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from steersman.endpoints.negotiation import Representation, negotiate
+from steersman.endpoints.objects import partial_body
+from steersman.endpoints.options import list_options
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import JSON_TYPE, pretty_wanted
+from steersman.endpoints.scope import Scope
+from steersman.endpoints.table import include_object, table_of
+from steersman.machinery.errors import StatusError, expired, internal
+from steersman.machinery.serializer import encode_in_order
+from steersman.net.message import BodyAborted, BodyWriter, Response
+from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
+from steersman.storage.interface import Compacted
+
+_BUFFER_LIMIT: Final = 8 * 1024 * 1024
+"""Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
+_SLICE: Final = 64
+_BOOKMARK_EVERY: Final = 60.0
+_BOOKMARK_BEFORE_END: Final = 2.0
+_INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
+
+
+async def watch(scope: Scope, request: Request) -> Response:
+    """Answers with events until the time is up, the client goes away, or it falls too far behind."""
+    accept = request.headers.get("accept", "")
+    wanted = negotiate(
+        accept, tables=True, partial=True, stream=True, pretty=pretty_wanted(request), offers_stream=True
+    )
+    options = list_options(scope, request, watching=True)
+    including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
+    seconds = options.timeout_seconds
+    if seconds is None or seconds == 0:
+        seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
+    stream = WatchStream(scope, options, wanted, including, float(max(seconds or 0, 0)))
+    try:
+        stream.begin(await scope.storage.watch(scope.context(request), options, stream))
+    except StatusError as error:
+        if error.code != 410:
+            raise
+        stream.refuse(error)
+    return Response(200, [JSON_TYPE], stream)
+
+
+class WatchStream:
+    """One watch's open answer (net.Stream), and where the cache delivers (rest.Sink)."""
+
+    def __init__(
+        self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float
+    ) -> None:
+        self._scope = scope
+        self._wanted = wanted
+        self._including = including
+        self._seconds = seconds
+        self._bookmarks = options.allow_watch_bookmarks
+        self._initial_bookmark = options.send_initial_events or (
+            options.send_initial_events is None and not options.resource_version
+        )
+        self._key = (scope.api_version, wanted.as_kind, wanted.as_version, including)
+        self._writer: BodyWriter | None = None
+        self._start: WatchStart | None = None
+        self._waiting: list[WatchEvent] | None = []
+        self._refused: StatusError | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._filler: asyncio.Task[None] | None = None
+        self._columns_sent = False
+        self._counted = (scope.group, scope.version, scope.resource.plural)
+        self._events = scope.shared.metrics.watch_events
+
+    # From the handler
+
+    def begin(self, start: WatchStart) -> None:
+        """Keeps how the watch begins until the answer's body is open."""
+        self._start = start
+
+    def refuse(self, error: StatusError) -> None:
+        """The watch consists of this error alone."""
+        self._refused = error
+
+    # From the connection
+
+    def start(self, writer: BodyWriter) -> None:
+        """The answer's headers are out: sends the objects there are, then what has happened since."""
+        self._writer = writer
+        if self._refused is not None:
+            self._end_with(self._refused)
+            return
+        assert self._start is not None
+        self._scope.shared.watches.add(self)
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(self._seconds, self.finish))
+        initial = self._start.initial
+        if initial is not None and len(initial) > _SLICE:
+            self._filler = loop.create_task(self._fill(initial))
+            return
+        self._send_initial(initial or ())
+        self._live()
+
+    def closed(self) -> None:
+        """The answer is over."""
+        self._scope.shared.watches.discard(self)
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self._filler is not None:
+            self._filler.cancel()
+        if self._start is not None:
+            self._start.handle.cancel()
+        self._writer = None
+
+    def finish(self) -> None:
+        """Ends the watch properly: its time is up, or the server is going down."""
+        if self._writer is not None:
+            self._writer.end()
+
+    async def _fill(self, initial: Sequence[Item]) -> None:
+        """Sends many objects in slices, under back-pressure, while events wait."""
+        writer = self._writer
+        assert writer is not None
+        try:
+            for at in range(0, len(initial), _SLICE):
+                self._send_initial(initial[at : at + _SLICE])
+                await writer.drain()
+        except BodyAborted:
+            return
+        self._live()
+
+    def _send_initial(self, items: Sequence[Item]) -> None:
+        writer = self._writer
+        assert writer is not None
+        for item in items:
+            writer.write(self._encode("ADDED", item))
+        self._events.inc(self._counted, len(items))
+
+    def _live(self) -> None:
+        """The first objects are out: what waited follows, and events go straight through from now on."""
+        assert self._start is not None
+        if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
+            self._send_bookmark(self._start.revision, _INITIAL_END)
+        waiting, self._waiting = self._waiting or [], None
+        for event in waiting:
+            self.deliver(event)
+        if self._bookmarks and self._seconds > _BOOKMARK_BEFORE_END:
+            loop = asyncio.get_running_loop()
+            self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
+            self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))
+
+    # From the cache
+
+    def deliver(self, event: WatchEvent) -> None:
+        """Writes an event, in bytes that are made once for all watchers of this kind."""
+        if self._waiting is not None:
+            self._waiting.append(event)
+            return
+        writer = self._writer
+        if writer is None:
+            return
+        known = event.representations
+        if known is None:
+            known = event.representations = {}
+        data = known.get(self._key)
+        if data is None:
+            known[self._key] = data = self._encode(event.type, event.entry)
+        writer.write(data)
+        self._events.inc(self._counted)
+        if writer.buffered > _BUFFER_LIMIT:
+            writer.abort()
+
+    def failed(self, error: Exception) -> None:
+        """The cache has ended the watch."""
+        if self._writer is None:
+            return
+        if isinstance(error, Compacted):
+            self._end_with(expired(f"too old resource version: {error.revision}"))
+        else:
+            self._end_with(internal(error))
+
+    def _end_with(self, error: StatusError) -> None:
+        writer = self._writer
+        assert writer is not None
+        writer.write(b'{"type":"ERROR","object":' + encode_in_order(error.status()) + b"}\n")
+        writer.end()
+
+    def _encode(self, type_: str, item: Item) -> bytes:
+        scope, wanted = self._scope, self._wanted
+        if not wanted.as_kind:
+            return b'{"type":"%b","object":%b%b}\n' % (type_.encode(), scope.prefix, scope.body(item))
+        if wanted.as_kind == "Table":
+            table: dict[str, Any] = table_of(scope, [item], wanted, self._including, revision=str(item.revision))
+            if self._columns_sent:
+                table["columnDefinitions"] = None
+            self._columns_sent = True
+            return b'{"type":"%b","object":%b}\n' % (type_.encode(), encode_in_order(table))
+        head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
+        return b'{"type":"%b","object":%b%b}\n' % (type_.encode(), head, partial_body(scope, item))
+
+    def _regular_bookmark(self) -> None:
+        self._bookmark()
+        loop = asyncio.get_running_loop()
+        self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > loop.time()]
+        self._timers.append(loop.call_later(_BOOKMARK_EVERY, self._regular_bookmark))
+
+    def _bookmark(self) -> None:
+        if self._writer is not None and self._start is not None:
+            self._send_bookmark(self._start.current_revision(), {})
+
+    def _send_bookmark(self, revision: int, annotations: dict[str, str]) -> None:
+        writer, scope, wanted = self._writer, self._scope, self._wanted
+        assert writer is not None
+        if wanted.as_kind == "Table":
+            metadata: dict[str, Any] = {"resourceVersion": str(revision)}
+            table = table_of(scope, [], wanted, self._including)
+            table["metadata"] = metadata
+            table["columnDefinitions"] = None
+            table["rows"] = [_bookmark_row(wanted, revision, annotations)]
+            writer.write(b'{"type":"BOOKMARK","object":' + encode_in_order(table) + b"}\n")
+            return
+        head = scope.prefix
+        body = scope.bookmark(revision, annotations)
+        if wanted.as_kind:
+            head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
+            extra = b',"annotations":' + encode_in_order(annotations) if annotations else b""
+            body = b'"metadata":{"resourceVersion":"%d"%b}}' % (revision, extra)
+        writer.write(b'{"type":"BOOKMARK","object":' + head + body + b"}\n")
+
+
+def _bookmark_row(wanted: Representation, revision: int, annotations: dict[str, str]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"resourceVersion": str(revision)}
+    if annotations:
+        metadata["annotations"] = annotations
+    head = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{wanted.as_version}", "metadata": metadata}
+    return {"cells": [], "object": head}

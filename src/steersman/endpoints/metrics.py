@@ -1,0 +1,121 @@
+"""What the endpoints measure, under upstream's names (k8s.io/apiserver `endpoints/metrics`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
+
+if TYPE_CHECKING:
+    from steersman.endpoints.request_info import RequestInfo
+
+_DURATIONS: Final = (
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
+)  # fmt: skip
+_SIZES: Final = tuple(float(1000 * 10**power) for power in range(7))
+_BODY_SIZES: Final = tuple(50000.0 + 50000 * step for step in range(31))
+_REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+_COUNTED: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code")
+_VERBS: Final = {
+    "get": "GET", "list": "LIST", "watch": "WATCH", "create": "POST", "update": "PUT", "patch": "PATCH",
+    "delete": "DELETE", "deletecollection": "DELETECOLLECTION", "proxy": "CONNECT",
+}  # fmt: skip
+_KNOWN_METHODS: Final = frozenset({"get", "put", "post", "patch", "delete", "head", "options", "connect", "trace"})
+_CONNECTED: Final = frozenset({"attach", "exec", "proxy", "portforward"})
+
+
+class RequestMetrics:
+    """The series of requests and their answers."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.total = Counter(
+            "apiserver_request_total",
+            "[STABLE] Counter of apiserver requests broken out for each verb, dry run value, group, version, "
+            "resource, scope, component, and HTTP response code.",
+            _COUNTED,
+        )
+        self.duration = Histogram(
+            "apiserver_request_duration_seconds",
+            "[STABLE] Response latency distribution in seconds for each verb, dry run value, group, version, "
+            "resource, subresource, scope and component.",
+            _DURATIONS,
+            _REQUEST,
+        )
+        self.sizes = Histogram(
+            "apiserver_response_sizes",
+            "[STABLE] Response size distribution in bytes for each group, version, verb, resource, subresource, "
+            "scope and component.",
+            _SIZES,
+            ("verb", "group", "version", "resource", "subresource", "scope", "component"),
+        )
+        self.body_sizes = Histogram(
+            "apiserver_request_body_size_bytes",
+            "[ALPHA] Apiserver request body size in bytes broken out by resource and verb.",
+            _BODY_SIZES,
+            ("resource", "verb"),
+        )
+        self.inflight = Gauge(
+            "apiserver_current_inflight_requests",
+            "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in "
+            "last second.",
+            ("request_kind",),
+        )
+        self.long_running = Gauge(
+            "apiserver_longrunning_requests",
+            "[STABLE] Gauge of all active long-running apiserver requests broken out by verb, group, version, "
+            "resource, scope and component. Not all requests are tracked this way.",
+            ("verb", "group", "version", "resource", "subresource", "scope", "component"),
+        )
+        self.watch_events = Counter(
+            "apiserver_watch_events_total", "[BETA] Number of events sent in watch clients", ("group", "version",
+                                                                                              "resource"),
+        )  # fmt: skip
+        self.terminations = Counter(
+            "apiserver_request_terminations_total",
+            "[ALPHA] Number of requests which apiserver terminated in self-defense.",
+            ("verb", "group", "version", "resource", "subresource", "scope", "component", "code"),
+        )
+        self.post_timeout = Counter(
+            "apiserver_request_aborts_total",
+            "[ALPHA] Number of requests which apiserver aborted possibly due to a timeout, for each group, version, "
+            "verb, resource, subresource and scope",
+            ("verb", "group", "version", "resource", "subresource", "scope"),
+        )
+        self.authentications = Counter(
+            "authenticated_user_requests",
+            "[ALPHA] Counter of authenticated requests broken out by username.",
+            ("username",),
+        )
+        self.authentication_attempts = Counter(
+            "authentication_attempts", "[ALPHA] Counter of authenticated attempts.", ("result",)
+        )
+        self.authorization_attempts = Counter(
+            "authorization_attempts_total",
+            "[ALPHA] Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', "
+            "'no-opinion' or 'error'.",
+            ("result",),
+        )
+        self.handshake_errors = Counter(
+            "apiserver_tls_handshake_errors_total",
+            "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
+        )
+        registry.add(
+            self.total, self.duration, self.sizes, self.body_sizes, self.inflight, self.long_running,
+            self.watch_events, self.terminations, self.post_timeout, self.authentications,
+            self.authentication_attempts, self.authorization_attempts, self.handshake_errors,
+        )  # fmt: skip
+        self._labels: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def labels(self, info: RequestInfo, *, dry_run: bool) -> tuple[str, ...]:
+        """The values of the labels of a request, kept so that a request in use costs one lookup."""
+        if not info.resource_request:
+            verb = info.verb.upper() if info.verb in _KNOWN_METHODS else "OTHER"
+            return (verb, "", "", "", "", "", "", "apiserver")
+        scope = "cluster"
+        if info.name or info.verb == "create":
+            scope = "resource"
+        elif info.namespace:
+            scope = "namespace"
+        verb = "CONNECT" if info.subresource in _CONNECTED else _VERBS.get(info.verb, "OTHER")
+        return (verb, "All" if dry_run else "", info.group, info.version, info.resource, info.subresource, scope,
+                "apiserver")  # fmt: skip

@@ -1,0 +1,162 @@
+"""Which media type an answer takes, and which a body has.
+
+Follows k8s.io/apiserver `endpoints/handlers/negotiation` behind go-restful's check of the Accept header: the first
+refuses what the route cannot produce at all, the second understands parameters (`as=Table;g=meta.k8s.io;v=v1`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from steersman.machinery.errors import StatusError, not_acceptable, unsupported_media_type
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+PRODUCED: Final = (JSON, YAML, PROTOBUF)
+"""What upstream offers; of these protobuf is not produced here yet."""
+STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_ENCODED: Final = frozenset({JSON, YAML})
+
+META_GROUP: Final = "meta.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """How an answer is to look: its media type, whether pretty, and as which kind (`as_kind` "" is the object itself).
+
+    `as_version` is that of meta.k8s.io, v1 or v1beta1.
+    """
+
+    media: str = JSON
+    pretty: bool = False
+    as_kind: str = ""
+    as_version: str = ""
+
+    @property
+    def content_type(self) -> str:
+        return self.media
+
+
+PLAIN_JSON: Final = Representation()
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    media: str
+    parameters: tuple[tuple[str, str], ...]
+    quality: float
+
+
+@lru_cache(1024)
+def _clauses(accept: str) -> tuple[_Clause, ...]:
+    """The clauses of an Accept header, the best first; equal ones stay in their order."""
+    found = []
+    for text in accept.split(","):
+        media, *parameters = text.split(";")
+        pairs = []
+        quality = 1.0
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            key, value = key.strip(), value.strip()
+            if key == "q":
+                try:
+                    quality = float(value)
+                except ValueError:
+                    quality = 1.0
+            else:
+                pairs.append((key, value))
+        found.append(_Clause(media.strip(), tuple(pairs), quality))
+    return tuple(sorted(found, key=lambda clause: -clause.quality))
+
+
+_TABLES: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+
+
+@lru_cache(4096)
+def negotiate(
+    accept: str,
+    *,
+    tables: bool = False,
+    partial: bool = False,
+    stream: bool = False,
+    pretty: bool = False,
+    offers_stream: bool = False,
+) -> Representation:
+    """The representation for an Accept header.
+
+    `tables` and `partial` say which transformations the endpoint offers, `stream` that a watch is asked for,
+    `offers_stream` that the route could also be a watch (a collection). Raises StatusError 406.
+    """
+    if not accept:
+        return Representation(JSON, pretty)
+    produced = PRODUCED + STREAMED if offers_stream else PRODUCED
+    clauses = _clauses(accept)
+    if not any(_produces(clause, produced) for clause in clauses):
+        raise route_not_acceptable(produced)
+    for clause in clauses:
+        if clause.media in ("*/*", "*") or clause.media in _ENCODED:
+            media = clause.media if clause.media in _ENCODED else JSON
+            if stream and media != JSON:
+                continue
+            chosen = _with_parameters(clause, media, tables=tables, partial=partial, stream=stream, pretty=pretty)
+            if chosen is not None:
+                return chosen
+    accepted = STREAMED if stream else PRODUCED
+    raise not_acceptable(f"only the following media types are accepted: {', '.join(accepted)}")
+
+
+def route_not_acceptable(produced: tuple[str, ...]) -> StatusError:
+    """406 as the router gives it, before any handler has looked."""
+    error = not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(produced)}")
+    error.details_present = True
+    return error
+
+
+def _produces(clause: _Clause, produced: tuple[str, ...]) -> bool:
+    return clause.media == "*/*" or any(clause.media == each.partition(";")[0] for each in produced)
+
+
+def _with_parameters(
+    clause: _Clause, media: str, *, tables: bool, partial: bool, stream: bool, pretty: bool
+) -> Representation | None:
+    kind = group = version = ""
+    for key, value in clause.parameters:
+        if key == "as":
+            kind = value
+        elif key == "g":
+            group = value
+        elif key == "v":
+            version = value
+        elif key == "pretty":
+            pretty = value == "1"
+        elif key == "stream" and value and not (stream and value == "watch"):
+            return None
+    if kind or group or version:
+        offered = tables if kind == "Table" else partial
+        if kind not in _TABLES or not offered or group != META_GROUP or version not in ("v1", "v1beta1"):
+            return None
+        return Representation(media, pretty, kind, version)
+    return Representation(media, pretty)
+
+
+@lru_cache(1024)
+def body_media(content_type: str) -> str:
+    """The media type of a body: JSON where nothing is said. Raises StatusError 415."""
+    media = content_type.partition(";")[0].strip().lower()
+    if not media:
+        return JSON
+    if media in _ENCODED:
+        return media
+    raise unsupported_media_type(
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(PRODUCED)}"
+    )
+
+
+def wants_pretty(query_value: str | None, user_agent: str) -> bool:
+    """Whether JSON is to be indented: when asked for, and for curl and browsers when not."""
+    if query_value is not None:
+        return query_value.lower() not in ("false", "0", "f", "")
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -1,0 +1,157 @@
+"""Query parameters of the verbs as options (meta/v1 CreateOptions, ListOptions...), checked as upstream checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from steersman.api.meta import v1 as meta
+from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
+from steersman.endpoints.request import Request
+from steersman.endpoints.request_info import Query, truthy
+from steersman.endpoints.scope import Scope
+from steersman.machinery import fields, labels
+from steersman.machinery.errors import GroupKind, bad_request, invalid
+from steersman.machinery.field import FieldError, quote
+from steersman.machinery.validation.options import (
+    validate_create_options,
+    validate_delete_options,
+    validate_list_options,
+    validate_patch_options,
+)
+from steersman.rest.capabilities import ListOptions
+W = TypeVar("W", CreateOptions, UpdateOptions)
+
+
+def _refuse(kind: str, found: Iterable[FieldError]) -> None:
+    if errors := list(found):
+        raise invalid(GroupKind("meta.k8s.io", kind), "", errors)
+
+
+def write_options(request: Request, kind: type[W]) -> W:
+    """The options of a create or update (`kind` is CreateOptions or UpdateOptions). Raises StatusError 422."""
+    options = kind()
+    query = request.query
+    if query:
+        _read_write_options(options, query)
+        _refuse(kind.__name__, validate_create_options(options))  # type: ignore[arg-type]
+    return options
+
+
+def patch_options(request: Request, *, apply: bool) -> PatchOptions:
+    """The options of a patch. Raises StatusError 422."""
+    options = PatchOptions()
+    query = request.query
+    _read_write_options(options, query)
+    if "force" in query:
+        options.force = truthy(query["force"])
+    _refuse("PatchOptions", validate_patch_options(options, apply=apply))
+    return options
+
+
+def _read_write_options(options: CreateOptions | UpdateOptions | PatchOptions, query: Query) -> None:
+    if "dryRun" in query:
+        options.dry_run = query.get_all("dryRun")
+    options.field_manager = query.get("fieldManager", "")
+    options.field_validation = query.get("fieldValidation", "")
+
+
+def delete_options_from_query(query: Query) -> DeleteOptions:
+    """The DeleteOptions of a query. Raises StatusError 400, 422."""
+    options = DeleteOptions()
+    if not query:
+        return options
+    if "dryRun" in query:
+        options.dry_run = query.get_all("dryRun")
+    grace = query.get("gracePeriodSeconds")
+    if grace:
+        options.grace_period_seconds = _integer(grace)
+    if "orphanDependents" in query:
+        options.orphan_dependents = truthy(query["orphanDependents"])
+    policy = query.get("propagationPolicy")
+    if policy:
+        options.propagation_policy = policy
+    _refuse("DeleteOptions", validate_delete_options(options))
+    return options
+
+
+def _integer(text: str) -> int:
+    digits = text[1:] if text[:1] in "+-" else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    value = int(text)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return value
+
+
+def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
+    """The options of a list, watch or deletecollection. Raises StatusError 400, 422."""
+    query = request.query
+    if not query and not request.info.name:
+        return ListOptions(send_initial_events=None)
+    options = ListOptions()
+    options.resource_version = query.get("resourceVersion", "")
+    options.resource_version_match = query.get("resourceVersionMatch", "")
+    options.continue_token = query.get("continue", "")
+    if query.get("limit"):
+        options.limit = _integer(query["limit"])
+    if query.get("timeoutSeconds"):
+        options.timeout_seconds = _integer(query["timeoutSeconds"])
+    options.allow_watch_bookmarks = truthy(query.get("allowWatchBookmarks"))
+    if "sendInitialEvents" in query:
+        options.send_initial_events = truthy(query["sendInitialEvents"])
+    _parse_selectors(scope, options, query)
+    checked = meta.ListOptions(
+        watch=watching, resource_version=options.resource_version, continue_=options.continue_token,
+        resource_version_match=options.resource_version_match, send_initial_events=options.send_initial_events,
+    )  # fmt: skip
+    _refuse("ListOptions", validate_list_options(checked))
+    options.limit = max(options.limit, 0)
+    name = request.info.name
+    if name:
+        _narrow_to_name(options, name)
+    return options
+
+
+def _parse_selectors(scope: Scope, options: ListOptions, query: Query) -> None:
+    text = query.get("labelSelector")
+    if text:
+        try:
+            options.label_selector = labels.parse(text)
+        except labels.SelectorError as error:
+            raise bad_request(str(error)) from None
+    text = query.get("fieldSelector")
+    if text:
+        try:
+            parsed = fields.parse(text)
+        except fields.SelectorError as error:
+            raise bad_request(str(error)) from None
+        options.field_selector = parsed.transform(lambda field, value: (_known_field(scope, field), value))
+
+
+def _known_field(scope: Scope, field: str) -> str:
+    """The stored version's name of a selectable field. Raises StatusError 400."""
+    resource = scope.resource
+    if field == "metadata.name" or (field == "metadata.namespace" and resource.namespaced):
+        return field
+    own = scope.other.selectable_fields if scope.other is not None else None
+    if own is not None and field in own:
+        return own[field]
+    if own is None and field in resource.selectable_fields:
+        return field
+    if resource.selectable_fields:
+        raise bad_request(f"field label not supported: {field}")
+    raise bad_request(
+        f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+    )
+
+
+def _narrow_to_name(options: ListOptions, name: str) -> None:
+    """A watch of one object by its path is a watch by its name."""
+    found = options.field_selector.requires_exact_match("metadata.name")
+    if found is None:
+        by_name = fields.one_term_equal_selector("metadata.name", name)
+        options.field_selector = fields.and_selectors(options.field_selector, by_name)
+    elif found != name:
+        raise bad_request("field metadata.name: " + f"{found!r} does not match the requested name {name!r}")

@@ -1,0 +1,109 @@
+"""What the handlers of one resource in one group version need, worked out once when its routes are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.admission.interface import Chain
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.authorization.interface import Authorizer
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.request import Request
+from steersman.machinery.errors import GroupKind, GroupResource
+from steersman.machinery.scheme import Scheme
+from steersman.machinery.serializer import encode
+from steersman.rest.capabilities import Item
+from steersman.rest.context import Context
+from steersman.rest.resource import Column, OtherVersion, Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What all resources of a server share."""
+
+    admission: Chain
+    authorizer: Authorizer
+    metrics: RequestMetrics
+    executor: Executor
+    services: Any
+    scheme: Scheme
+    min_request_timeout: int
+    max_body_bytes: int
+    stopping: Callable[[], bool]
+    watches: set[Any]
+
+
+class Scope:
+    """One resource as it is served in one group version.
+
+    `storage` is what implements the capabilities. `kind` is the Struct of this version; `other` says how it converts
+    to and from the stored one, None where it is the stored one.
+    """
+
+    def __init__(self, resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared) -> None:
+        self.resource = resource
+        self.other = other
+        self.storage = storage
+        self.shared = shared
+        self.group = other.group if other else resource.group
+        self.version = other.version if other else resource.version
+        self.kind: type[Any] = other.kind if other else resource.kind
+        self.kind_name: str = self.kind.__name__
+        self.api_version = f"{self.group}/{self.version}" if self.group else self.version
+        self.group_resource = GroupResource(self.group, resource.plural)
+        self.group_kind = GroupKind(self.group, self.kind_name)
+        self.prefix = self.type_meta(self.kind_name)
+        self.list_prefix = self.type_meta(f"{self.kind_name}List")
+        self.default = other.default if other else resource.default
+        self._representation = (self.group, self.version)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of a Table, Name not among them. They read the stored version's objects."""
+        if self.other is not None and self.other.columns is not None:
+            return self.other.columns
+        return self.resource.columns
+
+    def type_meta(self, kind: str) -> bytes:
+        """`{"kind":KIND,"apiVersion":...,` in this version."""
+        return f'{{"kind":"{kind}","apiVersion":"{self.api_version}",'.encode()
+
+    def body(self, item: Item) -> bytes:
+        """An item's body in this version; one of another version is made once and kept with the item."""
+        if self.other is None:
+            return item.body
+        known = item.representations
+        if known is None:
+            known = item.representations = {}
+        body = known.get(self._representation)
+        if body is None:
+            known[self._representation] = body = encode(self.other.from_hub(self.storage.decode(item)))[1:]
+        return body  # type: ignore[no-any-return]
+
+    def decode(self, item: Item) -> Any:
+        """An item as a Struct of this version."""
+        obj = self.storage.decode(item)
+        return self.other.from_hub(obj) if self.other else obj
+
+    def to_hub(self, obj: Any) -> Any:
+        """An object of this version as the stored version's."""
+        return self.other.to_hub(obj) if self.other else obj
+
+    def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
+        """The body of a bookmark: an empty object but for its version."""
+        metadata = ObjectMeta(resource_version=str(revision), annotations=annotations)
+        return encode(self.kind(metadata=metadata))[1:]
+
+    def context(self, request: Request, *, dry_run: bool = False) -> Context:
+        """The request as the floors below see it."""
+        info = request.info
+        namespace = info.namespace if self.resource.namespaced else ""
+        if self.resource.deprecation_warning and self.resource.deprecation_warning not in request.warnings:
+            request.warnings.append(self.resource.deprecation_warning)
+        return Context(
+            request.user, namespace, info.name, info.group, info.version, info.resource, info.subresource,
+            info.verb, dry_run, warnings=request.warnings,
+        )  # fmt: skip

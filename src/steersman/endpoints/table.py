@@ -1,0 +1,100 @@
+"""Tables: what kubectl get prints (meta/v1 Table)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from steersman.api.meta.v1 import PartialObjectMetadata
+from steersman.endpoints.negotiation import Representation
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery import times
+from steersman.machinery.errors import GroupKind, invalid
+from steersman.machinery.field import FieldError, Path, quote
+from steersman.machinery.serializer import encode
+from steersman.rest.capabilities import Item
+from steersman.rest.resource import Column
+
+_INCLUDES = ("", "Metadata", "Object", "None")
+_NAME_TEXT = (
+    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
+    "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
+    "idempotence and configuration definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+_AGE_TEXT = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed "
+    "to be set in happens-before order across separate operations. Clients may not set this value. It is represented "
+    "in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+
+
+def include_object(request: Request, wanted: Representation) -> str:
+    """What of each object its row carries: Metadata, Object or None. Raises StatusError 400, 422."""
+    asked = request.query.get("includeObject", "")
+    if asked not in _INCLUDES:
+        error = FieldError(
+            "FieldValueInvalid", str(Path("includeObject")), asked, "must be 'Metadata', 'Object', 'None', or empty"
+        )
+        raise invalid(GroupKind("meta.k8s.io", "TableOptions"), "", [error])
+    return asked or "Metadata"
+
+
+def table_of(
+    scope: Scope, items: Sequence[Item], wanted: Representation, including: str, revision: str = ""
+) -> dict[str, Any]:
+    """A Table of these objects, as a JSON value in upstream's order."""
+    columns = scope.columns
+    now = time.time()
+    rows = [_row(scope, item, columns, wanted, including, now) for item in items]
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{wanted.as_version}",
+        "metadata": {"resourceVersion": revision} if revision else {},
+        "columnDefinitions": column_definitions(columns),
+        "rows": rows,
+    }
+
+
+def column_definitions(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """The columns of a Table as clients read them."""
+    definitions = [_definition("Name", "string", "name", _NAME_TEXT, 0)]
+    for column in columns:
+        text = column.description or (_AGE_TEXT if column.cell is None else "")
+        definitions.append(_definition(column.name, column.type, column.format, text, column.priority))
+    return definitions
+
+
+def _definition(name: str, type_: str, format_: str, description: str, priority: int) -> dict[str, Any]:
+    return {"name": name, "type": type_, "format": format_, "description": description, "priority": priority}
+
+
+def _row(
+    scope: Scope, item: Item, columns: Sequence[Column], wanted: Representation, including: str, now: float
+) -> dict[str, Any]:
+    obj = scope.storage.decode(item)
+    metadata = obj.metadata
+    cells: list[Any] = [metadata.name]
+    for column in columns:
+        if column.cell is None:
+            cells.append(times.age(metadata.creation_timestamp, now))
+        else:
+            cells.append(column.cell(obj))
+    if including == "Metadata":
+        partial = PartialObjectMetadata(
+            kind="PartialObjectMetadata", api_version=f"meta.k8s.io/{wanted.as_version}", metadata=metadata
+        )
+        return {"cells": cells, "object": msgspec.Raw(encode(partial))}
+    if including == "Object":
+        return {"cells": cells, "object": msgspec.Raw(scope.prefix + scope.body(item))}
+    return {"cells": cells, "object": None}
+
+
+def unknown_as(kind: str) -> str:
+    """The text for a kind that nothing can be shown as."""
+    return f"no such representation: {quote(kind)}"

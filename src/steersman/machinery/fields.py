@@ -1,0 +1,190 @@
+"""Field selectors: parsed from a query (`metadata.name=a,status.phase!=Running`), compiled, and matched.
+
+Follows k8s.io/apimachinery `fields`: the same grammar, escapes and error texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+Fields = Mapping[str, str]
+Predicate = Callable[[Fields], bool]
+Transform = Callable[[str, str], tuple[str, str]]
+"""Takes a field and a value, gives those to use instead; two empty ones drop the requirement. Raises to refuse."""
+
+EQUALS: Final = "="
+NOT_EQUALS: Final = "!="
+
+
+class SelectorError(ValueError):
+    """A selector cannot be read; the text is what a client is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A field that must, or must not, have a value. The operator is `=` or `!=`."""
+
+    field: str
+    operator: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.field}{self.operator}{escape_value(self.value)}"
+
+    def compile(self) -> Predicate:
+        """A function that says whether fields meet this requirement; a missing field counts as empty."""
+        field, value = self.field, self.value
+        if self.operator == EQUALS:
+            return lambda fields: fields.get(field, "") == value
+        return lambda fields: fields.get(field, "") != value
+
+
+class Selector:
+    """A conjunction of requirements. `matches(fields)` says whether fields meet them all.
+
+    `selectable` is False only for the selector that matches nothing whatever the fields.
+    """
+
+    __slots__ = ("matches", "requirements", "selectable")
+
+    matches: Predicate
+    requirements: tuple[Requirement, ...]
+    selectable: bool
+
+    def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
+        self.requirements = tuple(requirements)
+        self.selectable = selectable
+        self.matches = _conjunction(self.requirements) if selectable else _nothing
+
+    @property
+    def empty(self) -> bool:
+        """Whether every object is selected."""
+        return self.selectable and not self.requirements
+
+    def requires_exact_match(self, field: str) -> str | None:
+        """The one value that `field` must have, None if there is no such value."""
+        for requirement in self.requirements:
+            if requirement.field == field and requirement.operator == EQUALS:
+                return requirement.value
+        return None
+
+    def transform(self, function: Transform) -> Selector:
+        """A selector whose fields and values have gone through `function`, which may raise to refuse one."""
+        return Selector(_transformed(self.requirements, function)) if self.selectable else self
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+    def __repr__(self) -> str:
+        return f"Selector({str(self)!r})" if self.selectable else "NOTHING"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selector):
+            return NotImplemented
+        return (self.requirements, self.selectable) == (other.requirements, other.selectable)
+
+    def __hash__(self) -> int:
+        return hash((self.requirements, self.selectable))
+
+
+def _transformed(requirements: Iterable[Requirement], function: Transform) -> Iterator[Requirement]:
+    for requirement in requirements:
+        field, value = function(requirement.field, requirement.value)
+        if field or value:
+            yield Requirement(field, requirement.operator, value)
+
+
+def _everything(fields: Fields) -> bool:
+    return True
+
+
+def _nothing(fields: Fields) -> bool:
+    return False
+
+
+def _conjunction(requirements: tuple[Requirement, ...]) -> Predicate:
+    if not requirements:
+        return _everything
+    if len(requirements) == 1:
+        return requirements[0].compile()
+    predicates = tuple(requirement.compile() for requirement in requirements)
+    return lambda fields: all(predicate(fields) for predicate in predicates)
+
+
+EVERYTHING: Final = Selector()
+NOTHING: Final = Selector(selectable=False)
+
+
+def one_term_equal_selector(field: str, value: str) -> Selector:
+    """Selects what has `value` in `field`."""
+    return Selector((Requirement(field, EQUALS, value),))
+
+
+def and_selectors(*selectors: Selector) -> Selector:
+    """Selects what all of these select."""
+    if not all(selector.selectable for selector in selectors):
+        return NOTHING
+    return Selector(requirement for selector in selectors for requirement in selector.requirements)
+
+
+_ESCAPES: Final = str.maketrans({"\\": r"\\", ",": r"\,", "=": r"\="})
+
+
+def escape_value(value: str) -> str:
+    """`value` as it must stand in a selector's text."""
+    return value.translate(_ESCAPES)
+
+
+def unescape_value(text: str) -> str:
+    """The value that `text` in a selector stands for. Raises SelectorError."""
+    if not any(special in text for special in "\\,="):
+        return text
+    value = []
+    characters = iter(text)
+    for char in characters:
+        if char == "\\":
+            escaped = next(characters, "")
+            if escaped not in ("\\", ",", "="):
+                raise SelectorError(f"invalid field selector: invalid escape sequence: \\{escaped}")
+            value.append(escaped)
+        elif char in ",=":
+            raise SelectorError(f"invalid field selector: unescaped character in value: {ord(char)}")
+        else:
+            value.append(char)
+    return "".join(value)
+
+
+def parse(text: str) -> Selector:
+    """Reads a selector as a query parameter holds it. Raises SelectorError."""
+    if not text:
+        return EVERYTHING
+    requirements = (_requirement(term, text) for term in sorted(_terms(text)) if term)
+    return Selector(_transformed(requirements, lambda field, value: (field, value)))
+
+
+def _terms(text: str) -> Iterator[str]:
+    """The parts of `text` between commas that no backslash escapes."""
+    start = 0
+    escaped = False
+    for index, char in enumerate(text):
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == ",":
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+def _requirement(term: str, text: str) -> Requirement:
+    """Reads one term; the first operator in it splits it, as fields know no escapes."""
+    equals = term.find("=")
+    if equals < 0:
+        raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
+    if equals > 0 and term[equals - 1] == "!":
+        return Requirement(term[: equals - 1], NOT_EQUALS, unescape_value(term[equals + 1 :]))
+    value = term[equals + 1 :].removeprefix("=")
+    return Requirement(term[:equals], EQUALS, unescape_value(value))

@@ -1,0 +1,159 @@
+"""Counters, gauges and histograms in Prometheus' text format 0.0.4.
+
+Recording is a dictionary update, as it stands on the path of every request; all of it happens on one event loop, so
+nothing is locked. Series are made when first recorded; each metric holds at most `MAX_SERIES` of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+
+MAX_SERIES: Final = 20_000
+
+Labels = tuple[str, ...]
+
+
+class Metric(Protocol):
+    """Something that can be scraped."""
+
+    name: str
+
+    def expose(self) -> Iterator[str]:
+        """Its lines, HELP and TYPE first."""
+        ...
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+class _Labelled:
+    """What all metrics share: a name, a help text and the names of the labels."""
+
+    kind = ""
+
+    def __init__(self, name: str, help_text: str, labels: Labels = ()) -> None:
+        self.name = name
+        self.help = help_text
+        self.labels = labels
+
+    def _head(self) -> Iterator[str]:
+        yield f"# HELP {self.name} {self.help}"
+        yield f"# TYPE {self.name} {self.kind}"
+
+    def _series(self, values: Labels, extra: str = "") -> str:
+        pairs = [f'{key}="{_escape(value)}"' for key, value in zip(self.labels, values, strict=True)]
+        if extra:
+            pairs.append(extra)
+        return f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+class Counter(_Labelled):
+    """A number that only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, help_text: str, labels: Labels = ()) -> None:
+        super().__init__(name, help_text, labels)
+        self._values: dict[Labels, float] = {}
+
+    def inc(self, labels: Labels = (), by: float = 1) -> None:
+        """Adds `by`; one label value for each label name, in order."""
+        values = self._values
+        if labels in values:
+            values[labels] += by
+        elif len(values) < MAX_SERIES:
+            values[labels] = by
+
+    def value(self, labels: Labels = ()) -> float:
+        """The present value of a series, 0 if there is none."""
+        return self._values.get(labels, 0)
+
+    def expose(self) -> Iterator[str]:
+        yield from self._head()
+        for labels, value in self._values.items():
+            yield f"{self.name}{self._series(labels)} {_number(value)}"
+
+
+class Gauge(Counter):
+    """A number that goes up and down."""
+
+    kind = "gauge"
+
+    def set(self, value: float, labels: Labels = ()) -> None:
+        """Sets the series to `value`."""
+        if labels in self._values or len(self._values) < MAX_SERIES:
+            self._values[labels] = value
+
+
+class Computed(_Labelled):
+    """A gauge or counter whose values are asked for when it is scraped."""
+
+    def __init__(
+        self, kind: str, name: str, help_text: str, labels: Labels, read: Callable[[], Iterable[tuple[Labels, float]]]
+    ) -> None:
+        super().__init__(name, help_text, labels)
+        self.kind = kind
+        self._read = read
+
+    def expose(self) -> Iterator[str]:
+        yield from self._head()
+        for labels, value in self._read():
+            yield f"{self.name}{self._series(labels)} {_number(value)}"
+
+
+class Histogram(_Labelled):
+    """How values spread over buckets, with their sum and count."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels = ()) -> None:
+        super().__init__(name, help_text, labels)
+        self._buckets = buckets
+        self._values: dict[Labels, list[float]] = {}
+
+    def observe(self, value: float, labels: Labels = ()) -> None:
+        """Counts `value` in; one label value for each label name, in order."""
+        series = self._values.get(labels)
+        if series is None:
+            if len(self._values) >= MAX_SERIES:
+                return
+            series = self._values[labels] = [0.0] * (len(self._buckets) + 2)
+        series[bisect_left(self._buckets, value)] += 1
+        series[-1] += value
+
+    def expose(self) -> Iterator[str]:
+        yield from self._head()
+        for labels, series in self._values.items():
+            total = 0.0
+            for bound, count in zip((*self._buckets, float("inf")), series[:-1], strict=True):
+                total += count
+                edge = "+Inf" if bound == float("inf") else _number(bound)
+                yield f"{self.name}_bucket{self._series(labels, f'le="{edge}"')} {_number(total)}"
+            yield f"{self.name}_sum{self._series(labels)} {series[-1]!r}"
+            yield f"{self.name}_count{self._series(labels)} {_number(total)}"
+
+
+class Registry:
+    """The metrics of one server, scraped together."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, Metric] = {}
+
+    def add(self, *metrics: Metric) -> None:
+        """Registers metrics. Raises ValueError for a name that is taken."""
+        for metric in metrics:
+            if metric.name in self._metrics:
+                raise ValueError(f"metric {metric.name} is registered already")
+            self._metrics[metric.name] = metric
+
+    def expose(self) -> Iterator[str]:
+        """One metric's text at a time, so that a scrape of many series can yield in between."""
+        for name in sorted(self._metrics):
+            yield "\n".join(self._metrics[name].expose()) + "\n"

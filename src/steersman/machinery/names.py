@@ -1,0 +1,44 @@
+"""Names and uids that the server makes up.
+
+Follows k8s.io/apiserver `storage/names` and k8s.io/apimachinery `util/rand`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+MAX_NAME_LENGTH: Final = 63
+RANDOM_LENGTH: Final = 5
+MAX_BASE_LENGTH: Final = MAX_NAME_LENGTH - RANDOM_LENGTH
+
+ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""Without vowels, so that no words come about, and without digits that look like letters."""
+
+# Every letter stands for as many bytes as any other; the bytes left over are thrown away.
+_FAIR: Final = 256 // len(ALPHABET) * len(ALPHABET)
+_LETTERS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
+_UNFAIR: Final = bytes(range(_FAIR, 256))
+
+
+def random_text(length: int) -> str:
+    """`length` random characters of the alphabet that generated names use."""
+    text = b""
+    while len(text) < length:
+        text += os.urandom(length + 3).translate(_LETTERS, _UNFAIR)
+    return text[:length].decode()
+
+
+def generate_name(base: str) -> str:
+    """A name for a `generateName`: the base, cut to 58 bytes, and five random characters."""
+    if len(base) > MAX_BASE_LENGTH or not base.isascii():
+        base = base.encode()[:MAX_BASE_LENGTH].decode(errors="replace")
+    return base + random_text(RANDOM_LENGTH)
+
+
+def new_uid() -> str:
+    """A random UUID (RFC 9562 version 4) as text."""
+    random = os.urandom(16)
+    digits = random.hex()
+    variant = "89ab"[random[8] & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"

@@ -1,0 +1,69 @@
+"""Names of versions and kinds: k8s.io/apimachinery `runtime/schema`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class GroupVersionError(ValueError):
+    """The text is not `VERSION` or `GROUP/VERSION`; the message is upstream's."""
+
+
+class GroupVersion(NamedTuple):
+    """A group's version; prints as objects have it in `apiVersion`: `v1`, `apps/v1`."""
+
+    group: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def with_kind(self, kind: str) -> GroupVersionKind:
+        """A kind of this version."""
+        return GroupVersionKind(self.group, self.version, kind)
+
+    def with_resource(self, resource: str) -> GroupVersionResource:
+        """A resource of this version."""
+        return GroupVersionResource(self.group, self.version, resource)
+
+
+class GroupVersionKind(NamedTuple):
+    """A kind of a version; prints as `apps/v1, Kind=Deployment`."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}, Kind={self.kind}"
+
+
+class GroupVersionResource(NamedTuple):
+    """A resource of a version; prints as `apps/v1, Resource=deployments`."""
+
+    group: str
+    version: str
+    resource: str
+
+    @property
+    def group_version(self) -> GroupVersion:
+        return GroupVersion(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}, Resource={self.resource}"
+
+
+@lru_cache(maxsize=1024)
+def parse_group_version(text: str) -> GroupVersion:
+    """What an `apiVersion` names; nothing, or a lone slash, names the empty version. Raises GroupVersionError."""
+    if text in ("", "/"):
+        return GroupVersion("", "")
+    group, slash, version = text.rpartition("/")
+    if "/" in group:
+        raise GroupVersionError(f"unexpected GroupVersion string: {text}")
+    return GroupVersion(group if slash else "", version)

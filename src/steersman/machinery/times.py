@@ -1,0 +1,214 @@
+"""Timestamps as meta/v1 Time and MicroTime have them, and how long ago they were.
+
+Objects hold timestamps as text: in UTC, with seconds (Time) or exactly six digits more (MicroTime). Parsing accepts
+and refuses what Go's time.Parse does with the layouts of those types, and says it in the same words.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+RFC3339: Final = "2006-01-02T15:04:05Z07:00"
+RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
+
+_UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
+_FRACTION = re.compile(r"[.,][0-9]+", re.ASCII)
+_MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
+_OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)
+_ZERO = datetime(401, 1, 1, tzinfo=UTC)
+_ELEMENTS = (
+    # prefix, layout element, digits at least, name and exclusive range where Go checks it at once
+    ("", "2006", 4, "", 0, 10000),
+    ("-", "01", 2, "month", 1, 13),
+    ("-", "02", 2, "", 0, 100),
+    ("T", "15", 1, "hour", 0, 24),
+    (":", "04", 2, "minute", 0, 60),
+    (":", "05", 2, "second", 0, 60),
+)
+
+
+class TimeError(ValueError):
+    """The text is not a time; the message is Go's."""
+
+
+def now() -> str:
+    """The present as a Time."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def now_micro() -> str:
+    """The present as a MicroTime."""
+    return format_micro_time(datetime.now(UTC))
+
+
+def format_time(moment: datetime) -> str:
+    """`moment` (aware) as a Time."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+
+
+def format_micro_time(moment: datetime) -> str:
+    """`moment` (aware) as a MicroTime."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def parse(text: str) -> datetime:
+    """The moment a Time or MicroTime stands for. Raises TimeError."""
+    moment, year_shift = _parse(text, RFC3339)
+    if year_shift:
+        moment = moment.replace(year=min(max(moment.year - year_shift, 1), 9999))
+    return moment
+
+
+def unix(text: str) -> int:
+    """Seconds since 1970 of a canonical Time or MicroTime, its fraction cut off. Raises TimeError."""
+    return int(parse(text).timestamp())
+
+
+@lru_cache(maxsize=4096)
+def canonical_time(text: str) -> str | None:
+    """`text` as a server prints a Time; None for Go's zero time. Raises TimeError."""
+    moment, year_shift = _parse(text, RFC3339)
+    if moment == _ZERO and year_shift == 400:
+        return None
+    return f"{moment.year - year_shift:04d}-{moment:%m-%dT%H:%M:%SZ}"
+
+
+@lru_cache(maxsize=4096)
+def canonical_micro_time(text: str) -> str | None:
+    """`text` as a server prints a MicroTime; None for Go's zero time. Raises TimeError."""
+    moment, year_shift = _parse(text, RFC3339_MICRO)
+    if moment == _ZERO and year_shift == 400:
+        return None
+    return f"{moment.year - year_shift:04d}-{moment:%m-%dT%H:%M:%S.%fZ}"
+
+
+def _parse(text: str, layout: str) -> tuple[datetime, int]:
+    """The moment in UTC and by how many years it was shifted, so that it stays within what datetime can hold."""
+    if layout is RFC3339 and _UTC_SECONDS.fullmatch(text):
+        year = int(text[:4])
+        if 400 <= year <= 9000:
+            try:
+                return datetime.fromisoformat(text), 0
+            except ValueError:
+                pass  # the walk below finds what Go objects to, and says it in Go's words
+    values, rest = _walk(text, layout)
+    fraction, rest = _fraction(text, rest, layout)
+    offset, rest = _zone(text, rest, layout)
+    if rest:
+        raise TimeError(f"parsing time {_quote(text)}: extra text: {_quote(rest)}")
+    year, month, day, hour, minute, second = values
+    shift = 400 if year < 400 else -400 if year > 9000 else 0
+    if not 1 <= day <= _days(year, month):
+        raise TimeError(f"parsing time {_quote(text)}: day out of range")
+    moment = datetime(year + shift, month, day, hour, minute, second, fraction, tzinfo=UTC)
+    return moment - timedelta(minutes=offset), shift
+
+
+def _days(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def _walk(text: str, layout: str) -> tuple[list[int], str]:
+    """The numbers up to the seconds, and what follows them."""
+    values, rest = [], text
+    for prefix, element, least, name, low, high in _ELEMENTS:
+        if not rest.startswith(prefix):
+            raise _cannot(text, layout, rest, prefix)
+        rest = rest[len(prefix) :]
+        most = max(least, 2)
+        digits = len(rest[:most]) - len(rest[:most].lstrip("0123456789"))
+        if digits < least:
+            raise _cannot(text, layout, rest, element)
+        value, rest = int(rest[:digits]), rest[digits:]
+        if not low <= value < high and name:
+            raise TimeError(f"parsing time {_quote(text)}: {name} out of range")
+        values.append(value)
+    return values, rest
+
+
+def _fraction(text: str, rest: str, layout: str) -> tuple[int, str]:
+    """Microseconds, and what follows them."""
+    match = (_FRACTION if layout is RFC3339 else _MICROS).match(rest)
+    if match:
+        return int(match.group()[1:7].ljust(6, "0")), rest[match.end() :]
+    if layout is not RFC3339:
+        raise _cannot(text, layout, rest, ".000000")
+    return 0, rest
+
+
+def _zone(text: str, rest: str, layout: str) -> tuple[int, str]:
+    """The offset from UTC in minutes, and what follows it."""
+    if rest.startswith("Z"):
+        return 0, rest[1:]
+    match = _OFFSET.match(rest)
+    if match is None:
+        raise _cannot(text, layout, rest, "Z07:00")
+    hours, minutes = int(match[2]), int(match[3])
+    if hours > 24:
+        raise TimeError(f"parsing time {_quote(text)}: time zone offset hour out of range")
+    if minutes > 60:
+        raise TimeError(f"parsing time {_quote(text)}: time zone offset minute out of range")
+    offset = hours * 60 + minutes
+    return (-offset if match[1] == "-" else offset), rest[match.end() :]
+
+
+def _cannot(text: str, layout: str, rest: str, element: str) -> TimeError:
+    return TimeError(
+        f"parsing time {_quote(text)} as {_quote(layout)}: cannot parse {_quote(rest)} as {_quote(element)}"
+    )
+
+
+def _quote(text: str) -> str:
+    """`text` as package time quotes it: its own simpler form of strconv.Quote, bytes outside ASCII in hexadecimal."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    out = []
+    for char in text:
+        if char in '"\\':
+            out.append("\\" + char)
+        elif " " <= char < "\x7f" or char == "\x7f":
+            out.append(char)
+        else:
+            out.extend(f"\\x{byte:02x}" for byte in char.encode("utf-8", "replace"))
+    return f'"{"".join(out)}"'
+
+
+def human_duration(seconds: float) -> str:
+    """A length of time to two or three figures, as `kubectl get` shows ages ("5d3h")."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 120:
+        return f"{max(whole, 0)}s"
+    minutes, hours = whole // 60, whole // 3600
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    days = hours // 24
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    if days < 365 * 8:
+        return _two(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{unit}{small}{small_unit}" if small else f"{large}{unit}"
+
+
+def age(timestamp: str | None, moment: float) -> str:
+    """How long before `moment` (seconds since 1970) a canonical timestamp was, for people; `<unknown>` without one."""
+    return human_duration(moment - unix(timestamp)) if timestamp else "<unknown>"

@@ -1,0 +1,302 @@
+"""Formats of text and numbers: each `is_*` returns what is wrong with a value as messages, none if it is fine.
+
+Follows k8s.io/apimachinery `util/validation` and `api/validate/content`; lengths are in bytes of UTF-8, whatever unit
+a message speaks of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+DNS1123_LABEL_MAX_LENGTH: Final = 63
+DNS1123_SUBDOMAIN_MAX_LENGTH: Final = 253
+DNS1035_LABEL_MAX_LENGTH: Final = 63
+LABEL_VALUE_MAX_LENGTH: Final = 63
+PORT_NAME_MAX_LENGTH: Final = 15
+LARGEST_ID: Final = (1 << 31) - 1
+
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_UNDERSCORE: Final = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_UNDERSCORE: Final = rf"{_LABEL_UNDERSCORE}(\.{_LABEL_UNDERSCORE})*"
+_WILDCARD_SUBDOMAIN: Final = rf"\*\.{_SUBDOMAIN}"
+_DNS1035_LABEL: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE: Final = f"({_QUALIFIED_NAME})?"
+_C_IDENTIFIER: Final = "[A-Za-z_][A-Za-z0-9_]*"
+_PERCENT: Final = "[0-9]+%"
+_HTTP_HEADER_NAME: Final = "[-A-Za-z0-9]+"
+_ENV_VAR_NAME: Final = "[-._a-zA-Z][-._a-zA-Z0-9]*"
+_CONFIG_MAP_KEY: Final = "[-._a-zA-Z0-9]+"
+
+_SUBDOMAIN_TEXT: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_QUALIFIED_TEXT: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
+)  # fmt: skip
+
+
+def max_length_error(length: int) -> str:
+    """What to say of a text that is too long."""
+    return f"must be no more than {length} characters"
+
+
+def max_bytes_error(length: int) -> str:
+    """The same, as the newer validators word it."""
+    return f"must be no more than {length} bytes"
+
+
+def inclusive_range_error(low: int, high: int) -> str:
+    """What to say of a number outside a range."""
+    return f"must be between {low} and {high}, inclusive"
+
+
+def regex_error(message: str, pattern: str, *examples: str) -> str:
+    """What to say of a text that does not match `pattern`; the odd comma after each example is upstream's."""
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{message} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{pattern}')"
+
+
+EMPTY_ERROR: Final = "must be non-empty"
+
+
+def byte_length(value: str) -> int:
+    """The length of `value` as UTF-8."""
+    return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+
+
+Match = Callable[[str], "re.Match[str] | None"]
+
+
+def _whole(pattern: str) -> Match:
+    """A matcher of a whole text, newlines at its end included; upstream's patterns know ASCII only."""
+    return re.compile(pattern, re.ASCII).fullmatch
+
+
+_is_label: Final = _whole(_LABEL)
+_is_subdomain: Final = _whole(_SUBDOMAIN)
+_is_subdomain_underscore: Final = _whole(_SUBDOMAIN_UNDERSCORE)
+_is_wildcard_subdomain: Final = _whole(_WILDCARD_SUBDOMAIN)
+_is_1035_label: Final = _whole(_DNS1035_LABEL)
+_is_name_part: Final = _whole(_QUALIFIED_NAME)
+_is_label_value: Final = _whole(_LABEL_VALUE)
+_is_c_identifier: Final = _whole(_C_IDENTIFIER)
+_is_percent: Final = _whole(_PERCENT)
+_is_http_header_name: Final = _whole(_HTTP_HEADER_NAME)
+_is_env_var_name: Final = _whole(_ENV_VAR_NAME)
+_is_config_map_key: Final = _whole(_CONFIG_MAP_KEY)
+_is_port_name_charset: Final = _whole("[-a-z0-9]+")
+_is_relaxed_env_var_name: Final = _whole("[ -<>-~]*")
+
+_LABEL_ERROR: Final = regex_error(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character",
+    _LABEL, "my-name", "123-abc",
+)  # fmt: skip
+_SUBDOMAIN_ERROR: Final = regex_error(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com")
+_SUBDOMAIN_UNDERSCORE_ERROR: Final = regex_error(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    _SUBDOMAIN_UNDERSCORE, "example.com",
+)  # fmt: skip
+_WILDCARD_ERROR: Final = regex_error(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, "
+    "which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    _WILDCARD_SUBDOMAIN, "*.example.com",
+)  # fmt: skip
+_1035_LABEL_ERROR: Final = regex_error(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    _DNS1035_LABEL, "my-name", "abc-123",
+)  # fmt: skip
+_QUALIFIED_ERROR: Final = regex_error(_QUALIFIED_TEXT, _QUALIFIED_NAME, "MyName", "my.name", "123-abc")
+_LABEL_VALUE_ERROR: Final = regex_error(
+    f"a valid label must be an empty string or {_QUALIFIED_TEXT.removeprefix('must ')}",
+    _LABEL_VALUE, "MyValue", "my_value", "12345",
+)  # fmt: skip
+_C_IDENTIFIER_ERROR: Final = regex_error(
+    "a valid C identifier must start with alphabetic character or '_', "
+    "followed by a string of alphanumeric characters or '_'",
+    _C_IDENTIFIER, "my_name", "MY_NAME", "MyName",
+)  # fmt: skip
+_PERCENT_ERROR: Final = regex_error(
+    "a valid percent string must be a numeric string followed by an ending '%'", _PERCENT, "1%", "93%"
+)
+_HTTP_HEADER_NAME_ERROR: Final = regex_error(
+    "a valid HTTP header must consist of alphanumeric characters or '-'", _HTTP_HEADER_NAME, "X-Header-Name"
+)
+_ENV_VAR_NAME_ERROR: Final = regex_error(
+    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
+    "and must not start with a digit",
+    _ENV_VAR_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1",
+)  # fmt: skip
+_RELAXED_ENV_VAR_NAME_ERROR: Final = (
+    "a valid environment variable name must consist only of printable ASCII characters other than '='"
+)
+_CONFIG_MAP_KEY_ERROR: Final = regex_error(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    _CONFIG_MAP_KEY, "key.name", "KEY_NAME", "key-name",
+)  # fmt: skip
+
+
+def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
+    """Messages on the length (in "characters") and the pattern of `value`."""
+    errors = [max_length_error(maximum)] if byte_length(value) > maximum else []
+    if not matches(value):
+        errors.append(error)
+    return errors
+
+
+def is_dns1123_label(value: str) -> list[str]:
+    """A label of a DNS name (RFC 1123), lower case."""
+    errors = [max_length_error(DNS1123_LABEL_MAX_LENGTH)] if byte_length(value) > DNS1123_LABEL_MAX_LENGTH else []
+    if not _is_label(value):
+        errors.append("must not contain dots" if _is_subdomain(value) else _LABEL_ERROR)
+    return errors
+
+
+def is_dns1123_subdomain(value: str) -> list[str]:
+    """A DNS name (RFC 1123), lower case."""
+    return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain, _SUBDOMAIN_ERROR)
+
+
+def is_dns1123_subdomain_with_underscore(value: str) -> list[str]:
+    """A DNS name whose labels may hold underscores, as SRV records' do."""
+    return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain_underscore, _SUBDOMAIN_UNDERSCORE_ERROR)
+
+
+def is_wildcard_dns1123_subdomain(value: str) -> list[str]:
+    """A DNS name that starts with `*.` (RFC 1034 section 4.3.3)."""
+    return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_wildcard_subdomain, _WILDCARD_ERROR)
+
+
+def is_dns1035_label(value: str) -> list[str]:
+    """A label of a DNS name (RFC 1035): it starts with a letter."""
+    return _checked(value, DNS1035_LABEL_MAX_LENGTH, _is_1035_label, _1035_LABEL_ERROR)
+
+
+def is_qualified_name(value: str) -> list[str]:
+    """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        example = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {_QUALIFIED_ERROR} {example}"]
+    errors = []
+    if slash:
+        errors = [f"prefix part {message}" for message in _prefix_errors(prefix)]
+    if not name:
+        errors.append(f"name part {EMPTY_ERROR}")
+    elif byte_length(name) > LABEL_VALUE_MAX_LENGTH:
+        errors.append(f"name part {max_bytes_error(LABEL_VALUE_MAX_LENGTH)}")
+    if not _is_name_part(name):
+        errors.append(f"name part {_QUALIFIED_ERROR}")
+    return errors
+
+
+def _prefix_errors(prefix: str) -> list[str]:
+    if not prefix:
+        return [EMPTY_ERROR]
+    too_long = byte_length(prefix) > DNS1123_SUBDOMAIN_MAX_LENGTH
+    errors = [max_bytes_error(DNS1123_SUBDOMAIN_MAX_LENGTH)] if too_long else []
+    if not _is_subdomain(prefix):
+        errors.append(_SUBDOMAIN_ERROR)
+    return errors
+
+
+def is_valid_label_value(value: str) -> list[str]:
+    """The value of a label."""
+    too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
+    errors = [max_bytes_error(LABEL_VALUE_MAX_LENGTH)] if too_long else []
+    if not _is_label_value(value):
+        errors.append(_LABEL_VALUE_ERROR)
+    return errors
+
+
+def is_c_identifier(value: str) -> list[str]:
+    """An identifier as C has them."""
+    return [] if _is_c_identifier(value) else [_C_IDENTIFIER_ERROR]
+
+
+def is_in_range(value: int, low: int, high: int) -> list[str]:
+    """A number from `low` to `high`, both included."""
+    return [] if low <= value <= high else [inclusive_range_error(low, high)]
+
+
+def is_valid_port_num(port: int) -> list[str]:
+    """A port number other than 0."""
+    return is_in_range(port, 1, 65535)
+
+
+def is_valid_user_id(uid: int) -> list[str]:
+    """A Unix user id."""
+    return is_in_range(uid, 0, LARGEST_ID)
+
+
+def is_valid_group_id(gid: int) -> list[str]:
+    """A Unix group id."""
+    return is_in_range(gid, 0, LARGEST_ID)
+
+
+def is_valid_port_name(value: str) -> list[str]:
+    """A service name (RFC 6335), lower case."""
+    errors = [max_length_error(PORT_NAME_MAX_LENGTH)] if byte_length(value) > PORT_NAME_MAX_LENGTH else []
+    if not _is_port_name_charset(value):
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= char <= "z" for char in value):
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        errors.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        errors.append("must not begin or end with a hyphen")
+    return errors
+
+
+def is_valid_percent(value: str) -> list[str]:
+    """A percentage such as `25%`."""
+    return [] if _is_percent(value) else [_PERCENT_ERROR]
+
+
+def is_http_header_name(value: str) -> list[str]:
+    """The name of an HTTP header, stricter than RFC 7230."""
+    return [] if _is_http_header_name(value) else [_HTTP_HEADER_NAME_ERROR]
+
+
+def is_env_var_name(value: str) -> list[str]:
+    """The name of an environment variable by the old, strict rules."""
+    errors = [] if _is_env_var_name(value) else [_ENV_VAR_NAME_ERROR]
+    return errors + _parent_directory_errors(value)
+
+
+def is_relaxed_env_var_name(value: str) -> list[str]:
+    """The name of an environment variable: any printable ASCII but `=`; the rule for containers' `env`."""
+    errors = [] if value else [f"environment variable name {EMPTY_ERROR}"]
+    if not _is_relaxed_env_var_name(value):
+        errors.append(_RELAXED_ENV_VAR_NAME_ERROR)
+    return errors
+
+
+def is_config_map_key(value: str) -> list[str]:
+    """A key in the data of a ConfigMap or Secret; it may become a file's name."""
+    errors = _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_config_map_key, _CONFIG_MAP_KEY_ERROR)
+    return errors + _parent_directory_errors(value)
+
+
+def _parent_directory_errors(value: str) -> list[str]:
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []
+
+
+def is_path_segment_name(value: str) -> list[str]:
+    """A name that can stand as one segment of a URL's path."""
+    return [f"may not be '{value}'"] if value in (".", "..") else is_path_segment_prefix(value)
+
+
+def is_path_segment_prefix(value: str) -> list[str]:
+    """What a path segment name may start with."""
+    return [f"may not contain '{illegal}'" for illegal in "/%" if illegal in value]

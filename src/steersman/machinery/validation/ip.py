@@ -1,0 +1,204 @@
+"""IP addresses and CIDRs: the strict rules of new fields, the lenient ones of old fields, and warnings for those.
+
+Follows k8s.io/apimachinery `util/validation` (ip.go). Old fields took leading zeros in octets, prefix lengths and
+groups, IPv4 in IPv6 form, and (CIDRs) bits after the prefix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Final
+
+from steersman.machinery import field
+from steersman.machinery.field import FieldError, Path, quote
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_NOT_AN_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NOT_A_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_NOT_AN_INTERFACE: Final = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+
+_MAX_TEXT: Final = 128
+"""No address is longer, but for leading zeros beyond reason; bounds the work on what a client sends."""
+
+_characters: Final = re.compile(r"[0-9a-fA-F:.]+", re.ASCII).fullmatch
+_leading_zeros: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9a-fA-F])", re.ASCII)
+_prefix_length: Final = re.compile("0*([0-9]{1,3})", re.ASCII).fullmatch
+_strict_prefix_length: Final = re.compile("0|[1-9][0-9]{0,2}", re.ASCII).fullmatch
+
+
+def parse_ip_sloppy(value: str) -> Address | None:
+    """The address in `value` with leading zeros taken as nothing; None if there is none. No zones."""
+    if len(value) > _MAX_TEXT or not _characters(value):
+        return None
+    text = _leading_zeros.sub("", value)
+    try:
+        return IPv6Address(text) if ":" in value else IPv4Address(text)
+    except ValueError:
+        return None
+
+
+def _parse_ip_strict(value: str) -> Address | None:
+    try:
+        return IPv6Address(value) if ":" in value else IPv4Address(value)
+    except ValueError:
+        return None
+
+
+def _is_mapped(address: Address | None) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def ip_text(address: Address) -> str:
+    """An address in canonical form; IPv4 in IPv6 form as plain IPv4."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+def _ip_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
+    if parse_ip_sloppy(value) is None:
+        return [field.invalid(path, value, _NOT_AN_IP)]
+    if not strict:
+        return []
+    address = _parse_ip_strict(value)
+    if address is None:
+        return [field.invalid(path, value, "must not have leading 0s")]
+    if _is_mapped(address):
+        return [field.invalid(path, value, "must not be an IPv4-mapped IPv6 address")]
+    return []
+
+
+def is_valid_ip(value: str, path: Path) -> Iterator[FieldError]:
+    """An address in canonical form, for fields that always asked for one."""
+    errors = _ip_errors(value, path, strict=True)
+    yield from errors
+    address = parse_ip_sloppy(value)
+    if not errors and address is not None and (canonical := ip_text(address)) != value:
+        yield field.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
+
+
+def is_valid_ip_for_legacy_field(
+    value: str, path: Path, *, strict: bool = True, valid_old: Collection[str] = ()
+) -> Iterator[FieldError]:
+    """An address in a field that once took any form; those in `valid_old` were stored and may stay."""
+    if value not in valid_old:
+        yield from _ip_errors(value, path, strict=strict)
+
+
+def warnings_for_ip(value: str, path: Path) -> list[str]:
+    """Warnings on an address that is not in canonical form; none for what is no address."""
+    sloppy = parse_ip_sloppy(value)
+    if sloppy is None:
+        return []
+    address = _parse_ip_strict(value)
+    if address is None or _is_mapped(address):
+        return [f"{path}: non-standard IP address {quote(value)} is invalid: use {quote(ip_text(sloppy))}"]
+    if address.version == 6 and str(address) != value:
+        canonical = quote(str(address))
+        return [f"{path}: IPv6 address {quote(value)} should be in RFC 5952 canonical format ({canonical})"]
+    return []
+
+
+def parse_cidr_sloppy(value: str) -> tuple[Address, Network] | None:
+    """The address and the network that `value` names, leading zeros taken as nothing; None if there are none."""
+    text, slash, length = value.partition("/")
+    address = parse_ip_sloppy(text)
+    bits = _prefix_length(length) if len(length) <= _MAX_TEXT else None
+    if not slash or address is None or bits is None or int(bits[1]) > address.max_prefixlen:
+        return None
+    return address, _network(address, int(bits[1]))
+
+
+def _network(address: Address, bits: int) -> Network:
+    if isinstance(address, IPv4Address):
+        return IPv4Network((address, bits), strict=False)
+    return IPv6Network((address, bits), strict=False)
+
+
+def cidr_text(network: Network) -> str:
+    """A network in canonical form; IPv4 in IPv6 form as plain IPv4."""
+    if _is_mapped(network.network_address):
+        return f"{ip_text(network.network_address)}/{network.prefixlen - 96}"
+    return str(network)
+
+
+def _parse_cidr_strict(value: str) -> tuple[Address, int] | None:
+    text, _, length = value.partition("/")
+    address = _parse_ip_strict(text)
+    if address is None or not _strict_prefix_length(length) or int(length) > address.max_prefixlen:
+        return None
+    return address, int(length)
+
+
+def _cidr_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:
+    if parse_cidr_sloppy(value) is None:
+        return [field.invalid(path, value, _NOT_A_CIDR)]
+    if not strict:
+        return []
+    parsed = _parse_cidr_strict(value)
+    if parsed is None:
+        return [field.invalid(path, value, "must not have leading 0s in IP or prefix length")]
+    address, bits = parsed
+    if _is_mapped(address):
+        return [field.invalid(path, value, "must not have an IPv4-mapped IPv6 address")]
+    if _network(address, bits).network_address != address:
+        return [field.invalid(path, value, "must not have bits set beyond the prefix length")]
+    return []
+
+
+def is_valid_cidr(value: str, path: Path) -> Iterator[FieldError]:
+    """A network in canonical form, for fields that always asked for one."""
+    errors = _cidr_errors(value, path, strict=True)
+    yield from errors
+    parsed = parse_cidr_sloppy(value)
+    if not errors and parsed is not None and (canonical := cidr_text(parsed[1])) != value:
+        yield field.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
+
+
+def is_valid_cidr_for_legacy_field(
+    value: str, path: Path, *, strict: bool = True, valid_old: Collection[str] = ()
+) -> Iterator[FieldError]:
+    """A network in a field that once took any form; those in `valid_old` were stored and may stay."""
+    if value not in valid_old:
+        yield from _cidr_errors(value, path, strict=strict)
+
+
+def warnings_for_cidr(value: str, path: Path) -> list[str]:
+    """Warnings on a network that is not in canonical form; none for what is no network."""
+    sloppy = parse_cidr_sloppy(value)
+    if sloppy is None:
+        return []
+    address, network = sloppy
+    shown = cidr_text(network)
+    warnings = []
+    if network.network_address != address:
+        single = quote(f"{ip_text(address)}/{address.max_prefixlen}")
+        warnings.append(
+            f"{path}: CIDR value {quote(value)} is ambiguous in this context (should be {quote(shown)} or {single}?)"
+        )
+    strict = _parse_cidr_strict(value)
+    if strict is None or _is_mapped(strict[0]):
+        warnings.append(f"{path}: non-standard CIDR value {quote(value)} is invalid: use {quote(shown)}")
+    elif not warnings and strict[0].version == 6 and (canonical := f"{strict[0]}/{strict[1]}") != value:
+        warnings.append(
+            f"{path}: IPv6 CIDR value {quote(value)} should be in RFC 5952 canonical format ({quote(canonical)})"
+        )
+    return warnings
+
+
+def is_valid_interface_address(value: str, path: Path) -> Iterator[FieldError]:
+    """An address with the length of its network's prefix (`192.168.1.5/24`), in canonical form."""
+    parsed = parse_cidr_sloppy(value)
+    if parsed is None:
+        yield field.invalid(path, value, _NOT_AN_INTERFACE)
+        return
+    address, network = parsed
+    bits = network.prefixlen
+    if _is_mapped(address) and bits > 32:
+        bits -= 96  # upstream's arithmetic: below 96 the length comes out negative, as it does there
+    canonical = f"{ip_text(address)}/{bits}"
+    if value != canonical:
+        yield field.invalid(path, value, f"must be in canonical form ({quote(canonical)})")

@@ -1,0 +1,46 @@
+"""Managed fields and the names of field managers.
+
+Follows k8s.io/apimachinery `apis/meta/v1/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from steersman.machinery import field
+from steersman.machinery.field import FieldError, Path
+from steersman.machinery.validation.formats import byte_length
+
+if TYPE_CHECKING:
+    from steersman.api.meta.v1 import ManagedFieldsEntry
+
+FIELD_MANAGER_MAX_LENGTH: Final = 128
+MAX_SUBRESOURCE_NAME_LENGTH: Final = 256
+_OPERATIONS: Final = ("Apply", "Update")
+
+
+def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -> Iterator[FieldError]:
+    """The entries of `metadata.managedFields`, but for the fields in them."""
+    for index, entry in enumerate(entries):
+        where = path[index]
+        if entry.operation not in _OPERATIONS:
+            yield field.invalid(where / "operation", entry.operation, "must be `Apply` or `Update`")
+        if entry.fields_type and entry.fields_type != "FieldsV1":
+            yield field.invalid(where / "fieldsType", entry.fields_type, "must be `FieldsV1`")
+        yield from validate_field_manager(entry.manager, where / "manager")
+        if byte_length(entry.subresource) > MAX_SUBRESOURCE_NAME_LENGTH:
+            yield field.too_long(where / "subresource", MAX_SUBRESOURCE_NAME_LENGTH)
+
+
+def validate_field_manager(manager: str, path: Path) -> Iterator[FieldError]:
+    """The name of a field manager: at most 128 bytes, all of it printable."""
+    if byte_length(manager) > FIELD_MANAGER_MAX_LENGTH:
+        yield field.too_long(path, FIELD_MANAGER_MAX_LENGTH)
+    if manager.isprintable():
+        return
+    position = 0
+    for char in manager:
+        if not char.isprintable():
+            yield field.invalid(path, manager, f"invalid character U+{ord(char):04X} (at position {position})")
+        position += byte_length(char)

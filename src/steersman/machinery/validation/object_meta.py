@@ -1,0 +1,210 @@
+"""Object metadata: what a create and an update may hold in `metadata`.
+
+Follows k8s.io/apimachinery `api/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from steersman.machinery import field
+from steersman.machinery.field import FieldError, Path, quote
+from steersman.machinery.validation.formats import (
+    byte_length,
+    is_dns1035_label,
+    is_dns1123_label,
+    is_dns1123_subdomain,
+    is_path_segment_name,
+    is_path_segment_prefix,
+    is_qualified_name,
+)
+from steersman.machinery.validation.managed_fields import validate_managed_fields
+from steersman.machinery.validation.selectors import validate_labels
+
+if TYPE_CHECKING:
+    from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+
+TOTAL_ANNOTATION_SIZE_LIMIT: Final = 256 * 1024
+"""What all keys and values of an object's annotations may hold together, in bytes."""
+
+FIELD_IMMUTABLE: Final = "field is immutable"
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+FINALIZER_ORPHAN: Final = "orphan"
+FINALIZER_FOREGROUND: Final = "foregroundDeletion"
+
+_NAME_REQUIRED: Final = "name or generateName is required"
+_BANNED_OWNERS: Final = frozenset({("v1", "Event")})
+
+NameValidator = Callable[[str, bool], list[str]]
+"""What is wrong with a name; True as the second argument says that it is a `generateName`, of which more follows."""
+
+
+def _with_prefixes(check: Callable[[str], list[str]]) -> NameValidator:
+    """A name validator that takes a prefix ending in a dash as if more followed."""
+
+    def validate(name: str, prefix: bool) -> list[str]:
+        if prefix and len(name) > 1 and name.endswith("-"):
+            kept = name[:-2] if name[-2].isascii() else name[:-1]  # what is no ASCII has to stay, and be refused
+            name = f"{kept}a"
+        return check(name)
+
+    return validate
+
+
+name_is_dns_subdomain: Final = _with_prefixes(is_dns1123_subdomain)
+name_is_dns_label: Final = _with_prefixes(is_dns1123_label)
+name_is_dns1035_label: Final = _with_prefixes(is_dns1035_label)
+validate_namespace_name: Final = name_is_dns_label
+validate_service_account_name: Final = name_is_dns_subdomain
+
+
+def name_is_path_segment(name: str, prefix: bool) -> list[str]:
+    """A name that may hold all but what a URL's path cannot: for roles and bindings, for instance."""
+    return is_path_segment_prefix(name) if prefix else is_path_segment_name(name)
+
+
+def validate_object_meta(
+    meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, path: Path
+) -> Iterator[FieldError]:
+    """The metadata of an object that is to be stored."""
+    if meta.generate_name:
+        for message in name_validator(meta.generate_name, True):
+            yield field.invalid(path / "generateName", meta.generate_name, message)
+    if not meta.name:
+        yield field.required(path / "name", _NAME_REQUIRED)
+    else:
+        for message in name_validator(meta.name, False):
+            yield field.invalid(path / "name", meta.name, message)
+    if namespaced:
+        yield from _validate_namespace(meta.namespace, path / "namespace")
+    elif meta.namespace:
+        yield field.forbidden(path / "namespace", "not allowed on this type")
+    yield from validate_nonnegative(meta.generation, path / "generation")
+    yield from validate_labels(meta.labels, path / "labels")
+    yield from validate_annotations(meta.annotations, path / "annotations")
+    yield from validate_owner_references(meta.owner_references, path / "ownerReferences")
+    yield from validate_finalizers(meta.finalizers, path / "finalizers")
+    yield from validate_managed_fields(meta.managed_fields, path / "managedFields")
+
+
+def _validate_namespace(namespace: str, path: Path) -> Iterator[FieldError]:
+    if not namespace:
+        yield field.required(path)
+        return
+    for message in validate_namespace_name(namespace, False):
+        yield field.invalid(path, namespace, message)
+
+
+def validate_object_meta_update(new: ObjectMeta, old: ObjectMeta, path: Path) -> Iterator[FieldError]:
+    """What an update may change in the metadata. Finalizers are the strategy's to check."""
+    if old.deletion_timestamp is not None:
+        yield from validate_no_new_finalizers(new.finalizers, old.finalizers, path / "finalizers")
+    if not new.resource_version:
+        yield field.invalid(path / "resourceVersion", new.resource_version, "must be specified for an update")
+    if new.generation < old.generation:
+        yield field.invalid(path / "generation", new.generation, "must not be decremented")
+    yield from validate_immutable(new.name, old.name, path / "name")
+    yield from validate_immutable(new.namespace, old.namespace, path / "namespace")
+    yield from validate_immutable(new.uid, old.uid, path / "uid")
+    yield from validate_immutable(new.creation_timestamp, old.creation_timestamp, path / "creationTimestamp")
+    yield from validate_immutable(new.deletion_timestamp, old.deletion_timestamp, path / "deletionTimestamp")
+    yield from validate_immutable(
+        new.deletion_grace_period_seconds, old.deletion_grace_period_seconds, path / "deletionGracePeriodSeconds"
+    )
+    yield from validate_labels(new.labels, path / "labels")
+    yield from validate_annotations(new.annotations, path / "annotations")
+    yield from validate_owner_references(new.owner_references, path / "ownerReferences")
+    yield from validate_managed_fields(new.managed_fields, path / "managedFields")
+
+
+def validate_immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
+    """A field that an update may not change; an empty list or map is the same as none."""
+    if new != old and not (_is_empty(new) and _is_empty(old)):
+        yield field.invalid(path, new, FIELD_IMMUTABLE)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, list | tuple | dict) and not value)
+
+
+def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
+    """A number that may not be below 0."""
+    if value < 0:
+        yield field.invalid(path, value, NOT_NEGATIVE)
+
+
+def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    """Annotations: the keys' format, in any case, and the size of all of them."""
+    size = 0
+    for key, value in annotations.items():
+        for message in is_qualified_name(key.lower()):
+            yield field.invalid(path, key, message)
+        size += byte_length(key) + byte_length(value)
+    if size > TOTAL_ANNOTATION_SIZE_LIMIT:
+        yield field.too_long(path, TOTAL_ANNOTATION_SIZE_LIMIT)
+
+
+def validate_owner_references(references: Sequence[OwnerReference], path: Path) -> Iterator[FieldError]:
+    """Owner references: each complete, at most one of them the controller."""
+    controller = ""
+    for reference in references:
+        yield from _validate_owner_reference(reference, path)
+        if not reference.controller:
+            continue
+        owner = f"{reference.kind}/{reference.name}"
+        if controller:
+            text = (
+                "Only one reference can have Controller set to true. "
+                f'Found "true" in references for {controller} and {owner}'
+            )
+            yield field.invalid(path, references, text)
+        else:
+            controller = owner
+
+
+def _validate_owner_reference(reference: OwnerReference, path: Path) -> Iterator[FieldError]:
+    if not _version(reference.api_version):
+        yield field.invalid(path / "apiVersion", reference.api_version, "version must not be empty")
+    if not reference.kind:
+        yield field.invalid(path / "kind", reference.kind, "must not be empty")
+    if not reference.name:
+        yield field.invalid(path / "name", reference.name, "must not be empty")
+    if not reference.uid:
+        yield field.invalid(path / "uid", reference.uid, "must not be empty")
+    version = reference.api_version.removeprefix("/")
+    if (version, reference.kind) in _BANNED_OWNERS:
+        text = f"/{version}, Kind={reference.kind} is disallowed from being an owner"
+        yield field.invalid(path, reference, text)
+
+
+def _version(api_version: str) -> str:
+    """The version in an apiVersion, "" where upstream finds none: `group/` and what has two slashes."""
+    return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
+
+
+def validate_finalizer_name(finalizer: str, path: Path) -> Iterator[FieldError]:
+    """A finalizer's format; that it is qualified is for each kind's own rules."""
+    for message in is_qualified_name(finalizer):
+        yield field.invalid(path, finalizer, message)
+
+
+def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
+    """Finalizers: their formats, and not both kinds of cascading deletion."""
+    for finalizer in finalizers:
+        yield from validate_finalizer_name(finalizer, path)
+    if FINALIZER_ORPHAN in finalizers and FINALIZER_FOREGROUND in finalizers:
+        text = f"finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set"
+        yield field.invalid(path, list(finalizers), text)
+
+
+def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> Iterator[FieldError]:
+    """An object that is being deleted takes no more finalizers."""
+    extra = sorted(set(new).difference(old))
+    if extra:
+        names = ", ".join(map(quote, extra))
+        text = (
+            "no new finalizers can be added if the object is being deleted, "
+            f"found new finalizers []string{{{names}}}"
+        )  # fmt: skip
+        yield field.forbidden(path, text)

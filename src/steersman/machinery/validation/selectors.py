@@ -1,0 +1,100 @@
+"""Labels and the selectors that objects hold (`LabelSelector`, field selector requirements of access reviews).
+
+Follows k8s.io/apimachinery `apis/meta/v1/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from steersman.machinery import field
+from steersman.machinery.field import FieldError, Path
+from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+
+if TYPE_CHECKING:
+    from steersman.api.meta.v1 import FieldSelectorRequirement, LabelSelector, LabelSelectorRequirement
+
+_SETS: Final = ("In", "NotIn")
+_UNARY: Final = ("Exists", "DoesNotExist")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelectorOptions:
+    """What is let through: label values that were stored when no one checked them, operators of later versions."""
+
+    allow_invalid_label_value: bool = False
+    allow_unknown_operator: bool = False
+
+
+STRICT: Final = LabelSelectorOptions()
+
+
+def validate_label_name(name: str, path: Path) -> Iterator[FieldError]:
+    """A label's key."""
+    for message in is_qualified_name(name):
+        yield field.invalid(path, name, message)
+
+
+def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:
+    """Labels' keys and values."""
+    for key, value in labels.items():
+        yield from validate_label_name(key, path)
+        for message in is_valid_label_value(value):
+            yield field.invalid(path, value, message)
+
+
+def label_selector_has_invalid_label_value(selector: LabelSelector | None) -> bool:
+    """Whether a stored selector holds a value that would be refused today: then an update may hold one too."""
+    if selector is None:
+        return False
+    expressions = selector.match_expressions
+    return any(is_valid_label_value(value) for each in expressions for value in each.values)
+
+
+def validate_label_selector(
+    selector: LabelSelector | None, path: Path, options: LabelSelectorOptions = STRICT
+) -> Iterator[FieldError]:
+    """A label selector; none at all is fine."""
+    if selector is None:
+        return
+    yield from validate_labels(selector.match_labels, path / "matchLabels")
+    for index, expression in enumerate(selector.match_expressions):
+        yield from validate_label_selector_requirement(expression, (path / "matchExpressions")[index], options)
+
+
+def validate_label_selector_requirement(
+    requirement: LabelSelectorRequirement, path: Path, options: LabelSelectorOptions = STRICT
+) -> Iterator[FieldError]:
+    """One of a selector's `matchExpressions`."""
+    yield from _validate_operator(requirement, path, allow_unknown=options.allow_unknown_operator)
+    yield from validate_label_name(requirement.key, path / "key")
+    if options.allow_invalid_label_value:
+        return
+    for index, value in enumerate(requirement.values):
+        for message in is_valid_label_value(value):
+            yield field.invalid((path / "values")[index], value, message)
+
+
+def validate_field_selector_requirement(
+    requirement: FieldSelectorRequirement, path: Path, *, allow_unknown_operator: bool = False
+) -> Iterator[FieldError]:
+    """One requirement of an access review's field selector."""
+    if not requirement.key:
+        yield field.required(path / "key", "must be specified")
+    yield from _validate_operator(requirement, path, allow_unknown=allow_unknown_operator)
+
+
+def _validate_operator(
+    requirement: LabelSelectorRequirement | FieldSelectorRequirement, path: Path, *, allow_unknown: bool
+) -> Iterator[FieldError]:
+    """That the operator is one, and has the values it needs."""
+    if requirement.operator in _SETS:
+        if not requirement.values:
+            yield field.required(path / "values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif requirement.operator in _UNARY:
+        if requirement.values:
+            yield field.forbidden(path / "values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif not allow_unknown:
+        yield field.invalid(path / "operator", requirement.operator, "not a valid selector operator")

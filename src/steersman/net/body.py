@@ -1,0 +1,149 @@
+"""Request bodies: pieces arrive from a connection and are read once by the handler, under back-pressure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from steersman.net.message import BodyAborted, BodyTooLarge
+
+_NO_PIECES: Final[tuple[bytes, ...]] = ()
+
+
+def _ignore(_: int) -> None:
+    """For a body that is complete already: nobody waits for room."""
+
+
+class IncomingBody:
+    """The body of a request, implementing `message.RequestBody`.
+
+    `consumed` is called with the number of bytes the handler has taken, for flow control. `wanted`, if there is one,
+    is called when the handler first waits for bytes that are not there (100 Continue).
+    """
+
+    __slots__ = ("_complete", "_consumed", "_empty", "_error", "_pieces", "_waiter", "_wanted", "buffered", "expected")
+
+    def __init__(
+        self,
+        consumed: Callable[[int], None] = _ignore,
+        wanted: Callable[[], None] | None = None,
+        expected: int | None = None,
+    ) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._complete = False
+        self._error: str | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._consumed = consumed
+        self._wanted = wanted
+        self._empty: asyncio.Future[None] | None = None
+        self.buffered = 0
+        """Bytes that have arrived and are not read."""
+        self.expected = expected
+        """The announced length, if there is one."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last byte has arrived."""
+        return self._complete
+
+    def feed(self, data: bytes) -> None:
+        """Adds a piece that has arrived."""
+        self._pieces.append(data)
+        self.buffered += len(data)
+        self._wake()
+
+    def finish(self) -> None:
+        """Says that all pieces have arrived."""
+        self._complete = True
+        self._wake()
+
+    def fail(self, reason: str) -> None:
+        """Says that the rest will never arrive."""
+        if not self._complete and self._error is None:
+            self._error = reason
+            self._wake()
+
+    async def emptied(self) -> None:
+        """Waits until what has arrived has been read."""
+        while self.buffered:
+            self._empty = asyncio.get_running_loop().create_future()
+            await self._empty
+
+    def discard(self) -> int:
+        """Throws away what is buffered and tells how much that was; `consumed` is not called."""
+        dropped, self.buffered = self.buffered, 0
+        self._pieces.clear()
+        return dropped
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if it never completes."""
+        if self.expected is not None and self.expected > limit:
+            raise BodyTooLarge(f"the body has {self.expected} bytes, the limit is {limit}")
+        taken: list[bytes] = []
+        total = 0
+        while True:
+            while self._pieces:
+                piece = self._take()
+                total += len(piece)
+                if total > limit:
+                    raise BodyTooLarge(f"the body has more than {limit} bytes")
+                taken.append(piece)
+            if self._complete:
+                return taken[0] if len(taken) == 1 else b"".join(taken)
+            await self._more()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body in pieces. Raises BodyAborted."""
+        while True:
+            while self._pieces:
+                yield self._take()
+            if self._complete:
+                return
+            await self._more()
+
+    def _take(self) -> bytes:
+        piece = self._pieces.popleft()
+        self.buffered -= len(piece)
+        self._consumed(len(piece))
+        if self._empty is not None and not self.buffered:
+            empty, self._empty = self._empty, None
+            if not empty.done():
+                empty.set_result(None)
+        return piece
+
+    async def _more(self) -> None:
+        """Waits for the next piece, the end or the failure."""
+        if self._error is not None:
+            raise BodyAborted(self._error)
+        if self._wanted is not None:
+            wanted, self._wanted = self._wanted, None
+            wanted()
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class EmptyBody:
+    """The body of a request that has none; one object serves all."""
+
+    __slots__ = ()
+
+    async def read(self, limit: int) -> bytes:
+        """Always b""."""
+        return b""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """No pieces."""
+        for piece in _NO_PIECES:
+            yield piece
+
+
+EMPTY_BODY = EmptyBody()

@@ -1,0 +1,227 @@
+"""What all connections of a server share, and what every connection has whatever it speaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+from steersman.net import eager
+from steersman.net.fields import FieldCache
+from steersman.net.limits import Limits
+from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
+
+log = logging.getLogger("steersman.net")
+
+BATCH = 256 << 10
+"""Bytes joined into one write to the transport; between two batches the loop gets its turn."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened since the server was made; `open` is by protocol ("http/1.1", "h2")."""
+
+    accepted: int = 0
+    refused: int = 0
+    tls_handshake_errors: int = 0
+    requests: int = 0
+    running: int = 0
+    streams: int = 0
+    open: dict[str, int] = field(default_factory=lambda: {"http/1.1": 0, "h2": 0})
+
+
+class Connection(Protocol):
+    """An open connection, as the server sees it."""
+
+    def check(self, now: float) -> None:
+        """Called every so often with the loop's time: closes the connection if it has waited too long."""
+        ...
+
+    def shut_down(self) -> None:
+        """Finishes the requests in flight, takes no new ones, then closes."""
+        ...
+
+    def abort(self) -> None:
+        """Closes at once."""
+        ...
+
+
+class Exchange(Protocol):
+    """One request and its response, as a connection carries them; it is the response's BodyWriter too."""
+
+    request: Request
+
+    @property
+    def buffered(self) -> int: ...
+
+    def respond(self, response: Response) -> None:
+        """Queues the head, and the body unless it is an async iterator."""
+        ...
+
+    async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
+        """Hands the connection over after a 101 response."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def end(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    @property
+    def responded(self) -> bool:
+        """Whether a head has been queued."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether the body has ended, or nobody wants it any more."""
+        ...
+
+
+class Core:
+    """What the connections of one server share."""
+
+    __slots__ = (
+        "_change",
+        "connections",
+        "counters",
+        "draining",
+        "eager",
+        "h1_fields",
+        "h2_fields",
+        "handler",
+        "limits",
+        "loop",
+    )
+
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        eager: bool,
+        h1_fields: FieldCache,
+        h2_fields: FieldCache,
+    ) -> None:
+        self.handler = handler
+        self.limits = limits
+        self.loop = loop
+        self.eager = eager
+        self.h1_fields = h1_fields
+        self.h2_fields = h2_fields
+        self.connections: set[Connection] = set()
+        self.counters = Counters()
+        self.draining = False
+        self._change: asyncio.Future[None] | None = None
+
+    def remove(self, connection: Connection) -> None:
+        """Forgets a connection that is no more."""
+        self.connections.discard(connection)
+        self._changed()
+
+    async def wait_for_change(self, timeout: float) -> None:
+        """Waits until a connection or a handler has ended, at most `timeout` seconds."""
+        self._change = self.loop.create_future()
+        await asyncio.wait([self._change], timeout=timeout)
+
+    def _changed(self) -> None:
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
+
+    def start(self, exchange: Exchange) -> asyncio.Task[None] | None:
+        """Starts the handler for a request; its task, if it did not end at once."""
+        counters = self.counters
+        counters.requests += 1
+        counters.running += 1
+        coroutine = answer(self.handler, exchange)
+        task = eager.start(self.loop, coroutine) if self.eager else self.loop.create_task(coroutine)
+        if task is None:
+            counters.running -= 1
+        else:
+            task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.counters.running -= 1
+        self._changed()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a request's task failed", exc_info=error)
+
+
+async def answer(handler: Handler, exchange: Exchange) -> None:
+    """Runs the handler and sends what it answers. A failure is logged and answered with 500, or cuts the answer off."""
+    try:
+        response = await handler(exchange.request)
+        exchange.respond(response)
+        if response.upgrade is not None:
+            await exchange.upgrade(response.upgrade)
+        elif is_pulled(response.body) and not exchange.over:
+            await pump(cast(AsyncIterator[bytes], response.body), exchange)
+    except asyncio.CancelledError:
+        exchange.abort()
+    except Exception:
+        request = exchange.request
+        log.exception("handler of %s %s failed", request.method, request.path)
+        if exchange.responded:
+            exchange.abort()
+        else:
+            exchange.respond(internal_server_error())
+
+
+def internal_server_error() -> Response:
+    """500, for a handler that failed."""
+    return Response(500, [("content-type", "text/plain; charset=utf-8")], b"Internal Server Error")
+
+
+def is_pulled(body: Body) -> bool:
+    """Whether a body is an async iterator."""
+    return type(body) is not bytes and hasattr(body, "__anext__")
+
+
+def is_pushed(body: Body) -> bool:
+    """Whether a body is a `Stream`."""
+    return hasattr(body, "start") and hasattr(body, "closed")
+
+
+async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
+    """Sends the pieces of an async iterator under back-pressure, and closes it in any case."""
+    since_turn = 0
+    try:
+        async for piece in body:
+            exchange.write(piece)
+            since_turn += len(piece)
+            if since_turn >= BATCH:
+                since_turn = 0
+                await asyncio.sleep(0)
+                await exchange.drain()
+            if exchange.over:
+                break
+        else:
+            exchange.end()
+    except BodyAborted:
+        exchange.abort()
+    finally:
+        if (close := getattr(body, "aclose", None)) is not None:
+            await cast(Coroutine[Any, Any, None], close())
+
+
+def notify_closed(stream: Stream) -> None:
+    """Tells a pushed body that it is over; what it raises is logged."""
+    try:
+        stream.closed()
+    except Exception:
+        log.exception("closed() of a response body failed")
+
+
+def peer_of(transport: asyncio.BaseTransport) -> Peer:
+    """Who is at the other end of a transport."""
+    address = transport.get_extra_info("peername") or ("", 0)
+    host, port = (str(address[0]), int(address[1])) if isinstance(address, tuple) else (str(address), 0)
+    tls = transport.get_extra_info("ssl_object")
+    return Peer(host, port, tls.getpeercert(True) if tls is not None else None, tls is not None)

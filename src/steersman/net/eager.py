@@ -1,0 +1,138 @@
+"""Starts a coroutine at once, in the caller's turn of the loop, and makes a task only if it has to wait.
+
+A request that is answered from memory never waits; a task for it would cost two more turns of the loop.
+
+The rule for the code inside: all of asyncio works as in a task (timeout(), TaskGroup, cancel(), context variables),
+and `asyncio.current_task()` is the object that cancels it; but its first part runs inside the caller, so it must not
+rely on other callbacks of the loop having run between the start and its first wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from asyncio.tasks import _enter_task, _leave_task
+from collections.abc import Coroutine, Generator
+from typing import Any, cast
+
+
+class Running:
+    """Stands for the current task in the part before the first wait, and for the task made then.
+
+    Has what asyncio's own timeout and TaskGroup ask of the task they run in; everything is passed on to the task.
+    """
+
+    __slots__ = ("__weakref__", "_cancelled", "_message", "_task")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._cancelled = 0
+        self._message: Any = None
+
+    def adopt(self, task: asyncio.Task[None]) -> None:
+        """Continues as `task`; a cancellation asked for so far is passed on."""
+        self._task = task
+        for _ in range(self._cancelled):
+            task.cancel(self._message)
+
+    def cancel(self, msg: Any = None) -> bool:
+        """As Task.cancel()."""
+        if self._task is not None:
+            return self._task.cancel(msg)
+        self._cancelled += 1
+        self._message = msg
+        return True
+
+    def cancelling(self) -> int:
+        """As Task.cancelling()."""
+        return self._cancelled if self._task is None else self._task.cancelling()
+
+    def uncancel(self) -> int:
+        """As Task.uncancel()."""
+        if self._task is not None:
+            return self._task.uncancel()
+        self._cancelled = max(0, self._cancelled - 1)
+        return self._cancelled
+
+    def done(self) -> bool:
+        """As Task.done()."""
+        return self._task is not None and self._task.done()
+
+    def get_name(self) -> str:
+        """As Task.get_name()."""
+        return "eager" if self._task is None else self._task.get_name()
+
+
+class _Resumed(Coroutine[Any, Any, None]):
+    """A coroutine that has run up to its first wait: gives that wait to the task, then is the coroutine.
+
+    Python code in the task's later steps must see `running` as current task, as the first part did: a timeout
+    entered there compares nothing, but remembers the object to cancel.
+    """
+
+    __slots__ = ("_coroutine", "_first", "_started")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], first: Any) -> None:
+        self._coroutine = coroutine
+        self._first = first
+        self._started = False
+
+    def send(self, value: Any) -> Any:
+        if self._started:
+            return self._coroutine.send(value)
+        self._started = True
+        first, self._first = self._first, None
+        return first
+
+    def throw(self, *error: Any) -> Any:
+        if not self._started:
+            self._started = True
+            first, self._first = self._first, None
+            # A task cancelled before its first step: what it waits for is cancelled first, as in any task.
+            if first is not None and first.cancel():
+                return first
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        raise TypeError("only a task may run this")
+
+
+def _start_by_hand(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    context = contextvars.copy_context()
+    running = Running()
+    as_task = cast("asyncio.Task[Any]", running)
+    outer = asyncio.current_task(loop)
+    if outer is not None:
+        _leave_task(loop, outer)
+    _enter_task(loop, as_task)
+    try:
+        first = context.run(coroutine.send, None)
+    except StopIteration:
+        return None
+    finally:
+        _leave_task(loop, as_task)
+        if outer is not None:
+            _enter_task(loop, outer)
+    task = loop.create_task(_Resumed(coroutine, first), context=context)
+    running.adopt(task)
+    return task
+
+
+def _start_eagerly(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    task = asyncio.Task(coroutine, loop=loop, eager_start=True)  # type: ignore[call-arg]
+    if not task.done():
+        return task
+    if not task.cancelled():
+        task.result()  # raises what the coroutine raised
+    return None
+
+
+start = _start_eagerly if sys.version_info >= (3, 12) else _start_by_hand
+"""`start(loop, coroutine)` runs it up to its first wait; returns its task, or None if it has ended already.
+
+Raises what the coroutine raises before its first wait.
+"""

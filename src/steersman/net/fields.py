@@ -1,0 +1,61 @@
+"""Response header fields in encoded form: what repeats from response to response is encoded once."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Final
+
+_VALUES_PER_NAME: Final = 64
+_MAX_FIELDS: Final = 4096
+_LONGEST_KEPT: Final = 512
+
+_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_FORBIDDEN_IN_VALUE: Final = re.compile(r"[\x00\r\n]")
+
+
+class FieldCache:
+    """Encodes header fields, keeping what it made, for one protocol.
+
+    A name with many values (an identifier of each request, say) is found out and its values are no longer kept.
+    Raises ValueError for a field that must not be sent: one that would end the line or is no token.
+    """
+
+    __slots__ = ("_count", "_date", "_encode", "_fields", "_second")
+
+    def __init__(self, encode: Callable[[str, str], bytes]) -> None:
+        self._encode = encode
+        self._fields: dict[tuple[str, str], bytes] = {}
+        self._count: dict[str, int] = {}
+        self._second = -1
+        self._date = b""
+
+    def encode(self, headers: list[tuple[str, str]]) -> list[bytes]:
+        """The fields of `headers`, encoded, in order."""
+        get = self._fields.get
+        return [get(field) or self._make(field) for field in headers]
+
+    def date(self) -> bytes:
+        """The Date field (RFC 9110 section 6.6.1), made once a second."""
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._date = self._encode("date", formatdate(second, usegmt=True))
+        return self._date
+
+    def _make(self, field: tuple[str, str]) -> bytes:
+        name, value = field
+        if not _NAME.fullmatch(name) or _FORBIDDEN_IN_VALUE.search(value):
+            raise ValueError(f"header field {name!r} cannot be sent")
+        encoded = self._encode(name, value)
+        known = self._count.get(name, 0)
+        if known < _VALUES_PER_NAME and len(encoded) <= _LONGEST_KEPT:
+            if len(self._fields) >= _MAX_FIELDS:
+                self._fields.clear()
+                self._count.clear()
+                known = 0
+            self._count[name] = known + 1
+            self._fields[name, value] = encoded
+        return encoded

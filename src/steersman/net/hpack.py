@@ -1,0 +1,76 @@
+"""HPACK (RFC 7541) for responses: no dynamic table, so that encoded fields can be shared. Decoding is jh2's.
+
+A literal that is never indexed costs some bytes on the wire and saves the encoder's state: the same bytes are right on
+every connection, in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# RFC 7541 appendix A: the names of the static table that a response may have, by index.
+_STATIC_NAMES: Final = {
+    "accept-charset": 15, "accept-encoding": 16, "accept-language": 17, "accept-ranges": 18, "accept": 19,
+    "access-control-allow-origin": 20, "age": 21, "allow": 22, "authorization": 23, "cache-control": 24,
+    "content-disposition": 25, "content-encoding": 26, "content-language": 27, "content-length": 28,
+    "content-location": 29, "content-range": 30, "content-type": 31, "cookie": 32, "date": 33, "etag": 34,
+    "expect": 35, "expires": 36, "from": 37, "host": 38, "if-match": 39, "if-modified-since": 40,
+    "if-none-match": 41, "if-range": 42, "if-unmodified-since": 43, "last-modified": 44, "link": 45,
+    "location": 46, "max-forwards": 47, "proxy-authenticate": 48, "proxy-authorization": 49, "range": 50,
+    "referer": 51, "refresh": 52, "retry-after": 53, "server": 54, "set-cookie": 55,
+    "strict-transport-security": 56, "transfer-encoding": 57, "user-agent": 58, "vary": 59, "via": 60,
+    "www-authenticate": 61,
+}  # fmt: skip
+_STATIC_STATUS: Final = {200: 8, 204: 9, 206: 10, 304: 11, 400: 12, 404: 13, 500: 14}
+_STATUS_NAME_INDEX: Final = 8
+
+EMPTY_THE_TABLE: Final = b"\x20"
+"""A dynamic table size update to 0 (section 6.3), due when the peer allows less than the default of 4096."""
+
+
+def integer(value: int, prefix_bits: int, first: int = 0) -> bytes:
+    """An integer (section 5.1) whose first byte has `first` above the prefix."""
+    limit = (1 << prefix_bits) - 1
+    if value < limit:
+        return bytes((first | value,))
+    out = bytearray((first | limit,))
+    value -= limit
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def string(text: str) -> bytes:
+    """A string literal (section 5.2), not Huffman coded."""
+    raw = text.encode()
+    return integer(len(raw), 7) + raw
+
+
+def field(name: str, value: str) -> bytes:
+    """A literal field without indexing (section 6.2.2)."""
+    if (index := _STATIC_NAMES.get(name)) is not None:
+        return integer(index, 4) + string(value)
+    return b"\x00" + string(name) + string(value)
+
+
+def status(code: int) -> bytes:
+    """The :status field of a response."""
+    if (index := _STATIC_STATUS.get(code)) is not None:
+        return bytes((0x80 | index,))
+    return integer(_STATUS_NAME_INDEX, 4) + string(str(code))
+
+
+_CONTENT_LENGTH: Final = integer(_STATIC_NAMES["content-length"], 4)
+_CONTENT_LENGTHS: Final = tuple(_CONTENT_LENGTH + bytes((digits,)) for digits in range(20))
+
+
+def content_length(length: int) -> bytes:
+    """The content-length field."""
+    digits = b"%d" % length
+    return _CONTENT_LENGTHS[len(digits)] + digits
+
+
+STATUSES: Final = {code: status(code) for code in range(100, 600)}
+"""Encoded :status fields of all codes there can be."""

@@ -1,0 +1,274 @@
+"""One HTTP/1.1 request and its response on the way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, cast
+
+from steersman.net.body import EmptyBody, IncomingBody
+from steersman.net.connection import is_pushed, notify_closed
+from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
+
+if TYPE_CHECKING:
+    from steersman.net.http1 import Http1Connection
+
+_LITTLE: Final = 64 << 10
+_MANY_PIECES: Final = 2048
+
+
+def _phrase(code: int) -> str:
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return f"status code {code}"
+
+
+STATUS_LINES: Final = {code: f"HTTP/1.1 {code} {_phrase(code)}\r\n".encode() for code in range(100, 600)}
+
+
+def field(name: str, value: str) -> bytes:
+    """A header line; the name is written as Go writes it (Content-Type)."""
+    return f"{'-'.join(word.capitalize() for word in name.split('-'))}: {value}\r\n".encode()
+
+
+class Http1Exchange:
+    """A request, and its response's `BodyWriter`."""
+
+    __slots__ = (
+        "_chunked", "_drain_waiters", "_no_body", "_offset", "_sink", "body", "buffered", "cancelled", "connection",
+        "done", "ended", "keep_alive", "old", "pending", "request", "responded", "task", "upgradable", "wants_continue",
+    )  # fmt: skip
+
+    def __init__(self, connection: Http1Connection, request: Request, body: IncomingBody | EmptyBody) -> None:
+        self.connection = connection
+        self.request = request
+        self.body = body
+        self.task: asyncio.Task[None] | None = None
+        self.keep_alive = True
+        self.old = False
+        """HTTP/1.0: no chunks, and connections are kept only if asked for."""
+        self.upgradable = False
+        self.wants_continue = False
+        self.responded = False
+        self.ended = False
+        self.done = False
+        """Everything has been handed over, or nobody wants it any more."""
+        self.cancelled = False
+        self.pending: deque[bytes] = deque()
+        self.buffered = 0
+        self._offset = 0
+        self._chunked = False
+        self._no_body = request.method == "HEAD"
+        self._sink: Stream | None = None
+        self._drain_waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be written."""
+        return self.ended or self.done
+
+    # The response
+
+    def respond(self, response: Response) -> None:
+        """Queues the head, and the body unless it is an async iterator. Raises ValueError if it cannot be sent."""
+        body, status = response.body, response.status
+        if self.done or self.responded:
+            if is_pushed(body):
+                notify_closed(cast(Stream, body))
+            return
+        connection = self.connection
+        if status == 101:
+            self._switch_protocols(response)
+            return
+        if status < 200 or status > 599 or response.upgrade is not None:
+            raise ValueError(f"a response of status {status} cannot be sent like this")
+        bodiless = status in (204, 304)
+        pieces: Sequence[bytes] | None = None
+        size = 0
+        if type(body) is bytes:
+            size = len(body)
+            pieces = (body,)
+        elif isinstance(body, (list, tuple)):
+            pieces = body
+            size = sum(map(len, body))
+        fields = connection.core.h1_fields
+        parts = [STATUS_LINES[status], *fields.encode(response.headers), fields.date()]
+        self._no_body = self._no_body or bodiless
+        if pieces is not None:
+            if not bodiless:
+                parts.append(b"Content-Length: %d\r\n" % size)
+        elif self.old:
+            self.keep_alive = self.keep_alive and self._no_body
+        elif not self._no_body:
+            self._chunked = True
+            parts.append(b"Transfer-Encoding: chunked\r\n")
+        if response.close or connection.core.draining or self._too_much_unread():
+            self.keep_alive = False
+        if not self.keep_alive:
+            parts.append(b"Connection: close\r\n")
+        elif self.old:
+            parts.append(b"Connection: keep-alive\r\n")
+        parts.append(b"\r\n")
+        self.responded = True
+        connection.out.extend(parts)
+        connection.schedule()
+        self._send_body(pieces, size, cast(Stream, body) if is_pushed(body) else None)
+
+    def _send_body(self, pieces: Sequence[bytes] | None, size: int, pushed: Stream | None) -> None:
+        if self._no_body:
+            self.ended = True
+            if pushed is not None:
+                notify_closed(pushed)
+            self.connection.finish(self)
+        elif pieces is not None:
+            self.ended = True
+            if size <= _LITTLE and not self.connection.blocked:
+                self.connection.out.extend(pieces)
+                self.connection.finish(self)
+            else:
+                self.pending.extend(piece for piece in pieces if piece)
+                self.buffered = size
+        elif pushed is not None:
+            self._sink = pushed
+            pushed.start(self)
+
+    def _too_much_unread(self) -> bool:
+        """Whether what is left of the request's body is not worth reading just to keep the connection."""
+        body = self.body
+        if not isinstance(body, IncomingBody) or body.complete:
+            return False
+        if self.wants_continue:
+            return True
+        limit = self.connection.core.limits.max_discard
+        return body.expected is not None and body.expected > limit
+
+    def _switch_protocols(self, response: Response) -> None:
+        if not self.upgradable or response.upgrade is None:
+            raise ValueError("101 without an upgrade asked for by the client")
+        connection = self.connection
+        fields = connection.core.h1_fields
+        connection.out.extend((STATUS_LINES[101], *fields.encode(response.headers), b"\r\n"))
+        connection.flush()
+        self.responded = True
+
+    async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
+        """Runs what takes over the connection, and closes it afterwards."""
+        if self.done:
+            return
+        upgraded = self.connection.hand_over()
+        try:
+            await take_over(upgraded)
+        finally:
+            self.ended = True
+            upgraded.close()
+
+    def send_continue(self) -> None:
+        """100 Continue, when the handler waits for a body that the client holds back."""
+        if self.wants_continue and not self.responded and not self.done:
+            self.wants_continue = False
+            self.connection.out.append(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.connection.schedule()
+
+    # BodyWriter
+
+    def write(self, data: bytes) -> None:
+        """Queues a piece of the body."""
+        size = len(data)
+        if self.ended or self.done or not size:
+            return
+        connection = self.connection
+        if self.pending or connection.blocked:
+            self.pending.append(b"%x\r\n%b\r\n" % (size, data) if self._chunked else data)
+            self.buffered += size
+            return
+        out = connection.out
+        if self._chunked:
+            out += (b"%x\r\n" % size, data, b"\r\n")
+        else:
+            out.append(data)
+        if not connection.scheduled:
+            connection.schedule()
+        elif len(out) > _MANY_PIECES:
+            connection.flush()
+
+    def end(self) -> None:
+        """Ends the body."""
+        if self.ended or self.done:
+            return
+        self.ended = True
+        last = b"0\r\n\r\n" if self._chunked else b""
+        if self.pending or self.connection.blocked:
+            if last:
+                self.pending.append(last)
+                self.connection.schedule()
+            if self.pending:
+                return
+        elif last:
+            self.connection.out.append(last)
+            self.connection.schedule()
+        self.connection.finish(self)
+
+    def abort(self) -> None:
+        """Closes the connection without a proper end, so that the client sees the response was cut off."""
+        if not self.done:
+            self.connection.cut_off()
+
+    async def drain(self) -> None:
+        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
+        while self.buffered > _LITTLE and not self.done:
+            waiter = self.connection.core.loop.create_future()
+            self._drain_waiters.append(waiter)
+            await waiter
+        if self.cancelled:
+            raise BodyAborted("the client has gone")
+
+    # What the connection calls
+
+    def take(self, out: list[bytes], room: int) -> None:
+        """Moves up to `room` pending bytes to `out`."""
+        pending, offset = self.pending, self._offset
+        left = room
+        while pending and left > 0:
+            piece = pending[0]
+            size = len(piece) - offset
+            if size <= left:
+                out.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
+                pending.popleft()
+                left -= size
+                offset = 0
+            else:
+                out.append(cast(bytes, memoryview(piece)[offset : offset + left]))
+                offset += left
+                left = 0
+        self._offset = offset
+        self.buffered = max(0, self.buffered - (room - left)) if pending else 0
+        self._wake_writers()
+
+    def close(self, reason: str | None) -> None:
+        """The exchange is over; with a reason, what was going on is cut off."""
+        if self.done:
+            return
+        self.done = True
+        self.cancelled = reason is not None
+        body = self.body
+        if isinstance(body, IncomingBody):
+            body.discard()
+            body.fail(reason or "the response is complete")
+        self.pending.clear()
+        self.buffered = 0
+        self._wake_writers()
+        if self._sink is not None:
+            sink, self._sink = self._sink, None
+            notify_closed(sink)
+        if reason is not None and self.task is not None and not self.task.done():
+            self.task.cancel()
+
+    def _wake_writers(self) -> None:
+        if self._drain_waiters and (self.buffered <= _LITTLE or self.done):
+            waiters, self._drain_waiters = self._drain_waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)

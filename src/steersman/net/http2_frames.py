@@ -1,0 +1,139 @@
+"""HTTP/2 frames (RFC 9113): numbers, the frames a server writes, and the errors that end a stream or a connection."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEADER_LENGTH: Final = 9
+DEFAULT_FRAME_SIZE: Final = 16384
+DEFAULT_WINDOW: Final = 65535
+MAX_WINDOW: Final = (1 << 31) - 1
+
+DATA: Final = 0
+HEADERS: Final = 1
+PRIORITY: Final = 2
+RST_STREAM: Final = 3
+SETTINGS: Final = 4
+PUSH_PROMISE: Final = 5
+PING: Final = 6
+GOAWAY: Final = 7
+WINDOW_UPDATE: Final = 8
+CONTINUATION: Final = 9
+
+ACK: Final = 0x1
+END_STREAM: Final = 0x1
+END_HEADERS: Final = 0x4
+PADDED: Final = 0x8
+HAS_PRIORITY: Final = 0x20
+
+
+class ErrorCode(IntEnum):
+    """RFC 9113 section 7."""
+
+    NO_ERROR = 0
+    PROTOCOL_ERROR = 1
+    INTERNAL_ERROR = 2
+    FLOW_CONTROL_ERROR = 3
+    SETTINGS_TIMEOUT = 4
+    STREAM_CLOSED = 5
+    FRAME_SIZE_ERROR = 6
+    REFUSED_STREAM = 7
+    CANCEL = 8
+    COMPRESSION_ERROR = 9
+    CONNECT_ERROR = 10
+    ENHANCE_YOUR_CALM = 11
+    INADEQUATE_SECURITY = 12
+    HTTP_1_1_REQUIRED = 13
+
+
+class Setting(IntEnum):
+    """RFC 9113 section 6.5.2."""
+
+    HEADER_TABLE_SIZE = 1
+    ENABLE_PUSH = 2
+    MAX_CONCURRENT_STREAMS = 3
+    INITIAL_WINDOW_SIZE = 4
+    MAX_FRAME_SIZE = 5
+    MAX_HEADER_LIST_SIZE = 6
+
+
+class ConnectionFault(Exception):
+    """The peer broke the protocol: the connection ends with GOAWAY and this code."""
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+class StreamFault(Exception):
+    """The peer broke the rules of one stream: it ends with RST_STREAM and this code."""
+
+    def __init__(self, stream_id: int, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.stream_id = stream_id
+        self.code = code
+        self.reason = reason
+
+
+_HEAD: Final = Struct(">IBI")
+pack_head: Final = _HEAD.pack
+"""The nine bytes before a payload: `pack_head(length << 8 | type, flags, stream_id)`."""
+unpack_head: Final = _HEAD.unpack_from
+_WINDOW_UPDATE: Final = Struct(">IBII").pack
+_SETTING: Final = Struct(">HI")
+_GOAWAY: Final = Struct(">II").pack
+UINT32: Final = Struct(">I")
+
+
+def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+    """Any frame."""
+    return pack_head(len(payload) << 8 | kind, flags, stream_id) + payload
+
+
+def window_update(stream_id: int, increment: int) -> bytes:
+    """WINDOW_UPDATE; stream 0 is the connection."""
+    return _WINDOW_UPDATE(4 << 8 | WINDOW_UPDATE, 0, stream_id, increment)
+
+
+def rst_stream(stream_id: int, code: int) -> bytes:
+    """RST_STREAM."""
+    return _WINDOW_UPDATE(4 << 8 | RST_STREAM, 0, stream_id, code)
+
+
+def goaway(last_stream_id: int, code: int, reason: str = "") -> bytes:
+    """GOAWAY, with a reason for people."""
+    return frame(GOAWAY, 0, 0, _GOAWAY(last_stream_id, code) + reason.encode()[:256])
+
+
+def settings(values: dict[Setting, int]) -> bytes:
+    """SETTINGS."""
+    return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in values.items()))
+
+
+def parse_settings(payload: bytes) -> list[tuple[int, int]]:
+    """The settings of a payload whose length is a multiple of six."""
+    return list(_SETTING.iter_unpack(payload))
+
+
+def headers(stream_id: int, block: bytes, flags: int, max_frame: int) -> bytes:
+    """HEADERS, followed by CONTINUATION frames if the block is longer than a frame may be."""
+    if len(block) <= max_frame:
+        return pack_head(len(block) << 8 | HEADERS, flags | END_HEADERS, stream_id) + block
+    pieces = [block[start : start + max_frame] for start in range(0, len(block), max_frame)]
+    out = [frame(HEADERS, flags, stream_id, pieces[0])]
+    out += [frame(CONTINUATION, 0, stream_id, piece) for piece in pieces[1:-1]]
+    out.append(frame(CONTINUATION, END_HEADERS, stream_id, pieces[-1]))
+    return b"".join(out)
+
+
+def unpadded(flags: int, payload: bytes) -> bytes:
+    """The payload of DATA or HEADERS without its padding. Raises ConnectionFault."""
+    if not flags & PADDED:
+        return payload
+    if not payload or payload[0] >= len(payload):
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "padding is longer than the frame")
+    return payload[1 : len(payload) - payload[0]]

@@ -1,0 +1,122 @@
+"""From decoded HTTP/2 header fields to the head of a request (RFC 9113 section 8)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from steersman.net.http2_frames import ErrorCode, StreamFault
+from steersman.net.message import Headers
+
+_NAME: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
+_METHOD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_OF_ONE_CONNECTION: Final = frozenset(
+    {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
+)
+_PSEUDO: Final = frozenset({":method", ":scheme", ":authority", ":path"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
+
+Fields = list[tuple[bytes, bytes, bool]]
+"""Decoded fields: name, value, and whether it must never be indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head of a request; `content_length` is None if it was not sent."""
+
+    method: str
+    scheme: str
+    host: str
+    path: str
+    query: str
+    headers: Headers
+    content_length: int | None
+
+
+@lru_cache(maxsize=1024)
+def _field_name(raw: bytes) -> str:
+    """A field name as text. Raises ValueError for one that may not be sent."""
+    if raw.startswith(b":"):
+        name = raw.decode("latin-1")
+        if name not in _PSEUDO:
+            raise ValueError("unknown pseudo-header field")
+        return name
+    if not _NAME.fullmatch(raw):
+        raise ValueError("invalid field name")
+    if raw in _OF_ONE_CONNECTION:
+        raise ValueError("connection-specific field")
+    return raw.decode("ascii")
+
+
+def text_of(raw: bytes) -> str:
+    """A field value as text: UTF-8 if it can be, else one character for each byte."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def parse_head(stream_id: int, fields: Fields) -> Head:
+    """The head of a request. Raises StreamFault if it is malformed."""
+    headers = Headers()
+    pairs: list[tuple[str, str]] = []
+    try:
+        for raw, raw_value, _ in fields:
+            name = _field_name(raw)
+            try:
+                value = raw_value.decode()
+            except UnicodeDecodeError:
+                value = raw_value.decode("latin-1")
+            if not value.isprintable() and _CONTROL.search(value):
+                raise ValueError("control character in a field value")
+            pairs.append((name, value))
+            if name in headers:
+                if name[0] == ":":
+                    raise ValueError("pseudo-header field repeated")
+                headers[name] += ("; " if name == "cookie" else ", ") + value
+            else:
+                headers[name] = value
+        return _head(headers, pairs)
+    except ValueError as error:
+        raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, str(error)) from None
+
+
+def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
+    """Takes the pseudo-header fields out of `headers`. Raises ValueError."""
+    count = len(headers)
+    take = headers.pop
+    method, scheme = take(":method", ""), take(":scheme", None)
+    host, target = take(":authority", ""), take(":path", None)
+    count -= len(headers)
+    # There are `count` of them, each once: they come first if none of the first `count` fields is a regular one.
+    for name, _ in pairs[:count]:
+        if name[0] != ":":
+            raise ValueError("pseudo-header field after a regular one")
+    del pairs[:count]
+    if method not in _METHODS and not _METHOD.fullmatch(method):
+        raise ValueError("invalid method")
+    if "host" in headers:
+        host = host or headers["host"]
+        del headers["host"]
+        pairs = [field for field in pairs if field[0] != "host"]
+    headers.pairs = pairs
+    if headers.get("te", "trailers") != "trailers":
+        raise ValueError("TE other than trailers")
+    length = headers.get("content-length")
+    if length is not None and not (length.isascii() and length.isdigit() and len(length) < 20):
+        raise ValueError("invalid content-length")
+    content_length = None if length is None else int(length)
+    if method == "CONNECT":
+        if not host or target is not None or scheme is not None:
+            raise ValueError("malformed CONNECT")
+        return Head(method, "https", host, "", "", headers, content_length)
+    if scheme not in ("https", "http"):
+        raise ValueError("invalid :scheme")
+    target = target or ""
+    if not target.startswith("/") and not (target == "*" and method == "OPTIONS"):
+        raise ValueError("invalid :path")
+    path, _, query = target.partition("?")
+    return Head(method, scheme, host, path, query, headers, content_length)

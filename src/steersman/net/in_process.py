@@ -1,0 +1,242 @@
+"""The same requests and responses without a socket, for tests and for programs that embed a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Final, cast
+
+from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
+from steersman.net.connection import answer, is_pushed, notify_closed
+from steersman.net.message import BodyAborted, Handler, Headers, Peer, Request, Response, Stream, Upgraded
+
+_LITTLE: Final = 64 << 10
+
+
+class ClientResponse:
+    """What a handler answered; close it, or read it to its end."""
+
+    __slots__ = ("_exchange", "headers", "status")
+
+    def __init__(self, exchange: _Exchange, status: int, headers: list[tuple[str, str]]) -> None:
+        self._exchange = exchange
+        self.status = status
+        self.headers = Headers.of(headers)
+
+    async def read(self) -> bytes:
+        """The rest of the body. Raises BodyAborted if it is cut off."""
+        return b"".join([piece async for piece in self])
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body in the pieces it was written in. Raises BodyAborted if it is cut off."""
+        while (piece := await self._exchange.next()) is not None:
+            yield piece
+
+    async def aclose(self) -> None:
+        """Goes away: the handler is cancelled, a pushed body is told."""
+        await self._exchange.leave()
+
+    async def __aenter__(self) -> ClientResponse:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class InProcessClient:
+    """Sends requests to a handler, in this process and on this loop."""
+
+    def __init__(self, handler: Handler, *, peer: Peer | None = None, host: str = "localhost") -> None:
+        self._handler = handler
+        self._peer = peer or Peer("127.0.0.1", 0, None, True)
+        self._host = host
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        headers: Iterable[tuple[str, str]] = (),
+        body: bytes | AsyncIterator[bytes] = b"",
+    ) -> ClientResponse:
+        """Runs the handler until it answers. `target` is a path with an optional query; header names are lower case.
+
+        Raises BodyAborted if there is no answer. A failure of the handler is logged and is a 500, as over a socket.
+        """
+        incoming: IncomingBody | EmptyBody = EMPTY_BODY
+        feeding: asyncio.Task[None] | None = None
+        if isinstance(body, bytes):
+            if body:
+                incoming = IncomingBody(expected=len(body))
+                incoming.feed(body)
+                incoming.finish()
+        else:
+            incoming = IncomingBody()
+            feeding = asyncio.ensure_future(_feed(incoming, body))
+        path, _, query = target.partition("?")
+        request = Request(method, path, query, Headers.of(headers), incoming, self._peer, "1.1", "https", self._host)
+        exchange = _Exchange(request, feeding)
+        exchange.task = asyncio.ensure_future(answer(self._handler, exchange))
+        return await exchange.response()
+
+
+async def _feed(body: IncomingBody, pieces: AsyncIterator[bytes]) -> None:
+    """Gives an async iterator to a request body, a piece when the one before has been read."""
+    try:
+        async for piece in pieces:
+            body.feed(piece)
+            await body.emptied()
+        body.finish()
+    except Exception as error:
+        body.fail(str(error))
+
+
+class _Exchange:
+    """One request and its response: the client reads what the handler writes."""
+
+    __slots__ = ("_error", "_feeding", "_head", "_no_body", "_pieces", "_reader", "_sink", "_writers", "buffered",
+                 "ended", "gone", "request", "responded", "task")  # fmt: skip
+
+    def __init__(self, request: Request, feeding: asyncio.Task[None] | None) -> None:
+        self.request = request
+        self.task: asyncio.Task[None] | None = None
+        self.buffered = 0
+        self.ended = False
+        self.gone = False
+        self.responded = False
+        self._head: asyncio.Future[ClientResponse] = asyncio.get_running_loop().create_future()
+        self._feeding = feeding
+        self._no_body = request.method == "HEAD"
+        self._pieces: deque[bytes] = deque()
+        self._error = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: list[asyncio.Future[None]] = []
+        self._sink: Stream | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be written."""
+        return self.ended or self.gone or self._error
+
+    # The handler's side
+
+    def respond(self, response: Response) -> None:
+        """Queues the head, and the body unless it is an async iterator."""
+        body = response.body
+        if self.responded or self.gone:
+            if is_pushed(body):
+                notify_closed(cast(Stream, body))
+            return
+        if response.upgrade is not None:
+            raise ValueError("there is no connection to upgrade")
+        self.responded = True
+        self._no_body = self._no_body or response.status in (204, 304)
+        if not self._head.done():
+            self._head.set_result(ClientResponse(self, response.status, response.headers))
+        if self._no_body:
+            self.ended = True
+            if is_pushed(body):
+                notify_closed(cast(Stream, body))
+        elif isinstance(body, (bytes, list, tuple)):
+            for piece in (body,) if isinstance(body, bytes) else cast(Sequence[bytes], body):
+                self.write(piece)
+            self.end()
+        elif is_pushed(body):
+            self._sink = cast(Stream, body)
+            self._sink.start(self)
+
+    async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
+        """Never called: respond() refuses upgrades."""
+
+    def write(self, data: bytes) -> None:
+        """Queues a piece of the body."""
+        if self.over or not data:
+            return
+        self._pieces.append(data)
+        self.buffered += len(data)
+        self._wake_reader()
+
+    def end(self) -> None:
+        """Ends the body."""
+        if not self.over:
+            self.ended = True
+            self._close_sink()
+            self._wake_reader()
+
+    def abort(self) -> None:
+        """Cuts the response off."""
+        if self.over:
+            return
+        self._error = True
+        if not self._head.done():
+            self._head.set_exception(BodyAborted("the handler gave no answer"))
+        self._close_sink()
+        self._wake_reader()
+
+    async def drain(self) -> None:
+        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
+        while self.buffered > _LITTLE and not self.gone:
+            waiter = asyncio.get_running_loop().create_future()
+            self._writers.append(waiter)
+            await waiter
+        if self.gone:
+            raise BodyAborted("the client has gone")
+
+    # The client's side
+
+    async def response(self) -> ClientResponse:
+        """Waits for the head; a caller that is cancelled meanwhile has gone away."""
+        try:
+            return await self._head
+        except asyncio.CancelledError:
+            await self.leave()
+            raise
+
+    async def next(self) -> bytes | None:
+        """The next piece; None at the end. Raises BodyAborted."""
+        while not self._pieces:
+            if self._error or self.gone:
+                raise BodyAborted("the response was cut off")
+            if self.ended:
+                return None
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        piece = self._pieces.popleft()
+        self.buffered -= len(piece)
+        if self.buffered <= _LITTLE:
+            self._wake_writers()
+        return piece
+
+    async def leave(self) -> None:
+        """Goes away: cancels the handler and waits for its end."""
+        if self.gone:
+            return
+        unfinished = not self.ended
+        self.gone = True
+        self._pieces.clear()
+        self.buffered = 0
+        self._close_sink()
+        self._wake_reader()
+        self._wake_writers()
+        if isinstance(self.request.body, IncomingBody):
+            self.request.body.fail("the client has gone")
+        for task in (self.task, self._feeding):
+            if task is not None and not task.done() and task is not asyncio.current_task():
+                if unfinished or task is self._feeding:
+                    task.cancel()
+                await asyncio.wait([task])
+
+    def _close_sink(self) -> None:
+        if self._sink is not None:
+            sink, self._sink = self._sink, None
+            notify_closed(sink)
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _wake_writers(self) -> None:
+        writers, self._writers = self._writers, []
+        for waiter in writers:
+            if not waiter.done():
+                waiter.set_result(None)

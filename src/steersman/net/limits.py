@@ -1,0 +1,35 @@
+"""What a client may ask of one server: sizes, counts and waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of a server: sizes in bytes, times in seconds. The defaults follow Go's net/http and kube-apiserver."""
+
+    max_connections: int = 0
+    """Open connections; 0 is no bound. One too many is closed at once."""
+    max_header_bytes: int = 1 << 20
+    """The head of one request, uncompressed."""
+    max_header_count: int = 1000
+    """Header fields of one request."""
+    header_timeout: float = 32.0
+    """From the first byte of a request, or the start of a connection, to the end of the head; TLS handshakes too."""
+    idle_timeout: float = 90.0
+    """A connection without a request is closed after this time."""
+    max_streams: int = 100
+    """HTTP/2 requests open at once on one connection."""
+    stream_window: int = 1 << 20
+    """Body bytes buffered for one request that its handler has not read; the HTTP/2 receive window."""
+    connection_window: int = 16 << 20
+    """The same over all requests of one HTTP/2 connection."""
+    max_discard: int = 256 << 10
+    """Body bytes read and thrown away to keep an HTTP/1.1 connection, when the handler did not read them."""
+    write_high_water: int = 1 << 20
+    """Bytes handed to the transport before writers must wait."""
+    linger: float = 1.0
+    """How long a closing connection still reads, so that the client sees the last answer before the close."""
+    tls_shutdown_timeout: float = 5.0
+    """How long a closing connection waits for the client's close_notify."""

@@ -1,0 +1,150 @@
+"""Requests and responses, as handlers see them: the same objects for HTTP/1.1, HTTP/2 and the in-process transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class BodyTooLarge(Exception):
+    """The request's body is longer than the reader allows."""
+
+
+class BodyAborted(Exception):
+    """The client went away, or broke the protocol, before its body was complete."""
+
+
+class Headers(dict[str, str]):
+    """Request headers by lower-case name; a repeated one is joined with ", ". `pairs` keeps each as it was sent."""
+
+    __slots__ = ("pairs",)
+
+    pairs: Sequence[tuple[str, str]]
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Headers:
+        """Headers from name and value pairs; the names are lower case already."""
+        headers = cls()
+        headers.pairs = tuple(pairs)
+        for name, value in headers.pairs:
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return headers
+
+    def get_all(self, name: str) -> list[str]:
+        """Every value sent under `name` (lower case), in order."""
+        return [value for key, value in self.pairs if key == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection. `certificate` is its verified TLS certificate as DER, if it gave one."""
+
+    host: str = ""
+    port: int = 0
+    certificate: bytes | None = None
+    tls: bool = False
+
+
+class RequestBody(Protocol):
+    """The body of a request, read once."""
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if it never completes."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body in pieces, under back-pressure. Raises BodyAborted."""
+        ...
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request. `path` is as sent (still percent-encoded), `query` is what follows the question mark."""
+
+    method: str
+    path: str
+    query: str
+    headers: Headers
+    body: RequestBody
+    peer: Peer
+    version: str = "1.1"
+    """The HTTP version: "1.1" or "2"."""
+    scheme: str = "https"
+    host: str = ""
+    """The Host header or :authority."""
+
+
+class BodyWriter(Protocol):
+    """The open body of a streaming response. All of it is synchronous, to be called on the loop."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes written that the connection has not taken yet (flow control, a slow reader)."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Queues `data`; pieces written in one turn of the loop leave together. Does nothing after the end."""
+        ...
+
+    def end(self) -> None:
+        """Ends the body properly."""
+        ...
+
+    def abort(self) -> None:
+        """Ends the response so that the client sees it was cut off (RST_STREAM, or the connection closed)."""
+        ...
+
+    async def drain(self) -> None:
+        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
+        ...
+
+
+class Stream(Protocol):
+    """A response body that is pushed, not pulled: a watch among a thousand others costs no task of its own."""
+
+    def start(self, writer: BodyWriter) -> None:
+        """Called once, when the headers have been queued."""
+        ...
+
+    def closed(self) -> None:
+        """Called once when the response is over for whatever reason: ended, aborted, or the client has gone."""
+        ...
+
+
+class Upgraded(Protocol):
+    """A connection taken over after a 101 response: raw bytes both ways."""
+
+    async def read(self) -> bytes:
+        """The next bytes, b"" at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Sends `data`, waiting while the peer is slow."""
+        ...
+
+    def close(self) -> None: ...
+
+
+Body = bytes | Sequence[bytes] | AsyncIterator[bytes] | Stream
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP response.
+
+    `body` is bytes (its content-length is sent), a list of bytes (sent in order, as one length), an async iterator
+    (chunks sent under back-pressure) or a `Stream`. Header names are lower case; content-length, transfer-encoding
+    and date are the transport's business. `upgrade` takes over the connection after a 101 (HTTP/1.1 only).
+    `close` asks for the connection to be closed after this response (Connection: close, or GOAWAY).
+    """
+
+    status: int
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: Body = b""
+    upgrade: Callable[[Upgraded], Awaitable[None]] | None = None
+    close: bool = False
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+"""Answers one request. It runs in a task of its own, which is cancelled when the client goes away."""

@@ -1,0 +1,216 @@
+"""The HTTP server: listens, tells protocols apart, and ends connections in an orderly way."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from steersman.net import hpack, http1_exchange
+from steersman.net.connection import Core
+from steersman.net.fields import FieldCache
+from steersman.net.http1 import Http1Connection
+from steersman.net.http2 import Http2Connection
+from steersman.net.http2_frames import PREFACE
+from steersman.net.limits import Limits
+from steersman.net.message import Handler
+from steersman.net.tls import ServerTLS
+
+_BACKLOG: Final = 4096
+_LONGEST_CHECK_INTERVAL: Final = 5.0
+_LONGEST_CLOSE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """A look inside a server. All but `open_*` and `running` count since it was made."""
+
+    open_http1: int
+    open_http2: int
+    open_streams: int
+    """HTTP/2 requests open now."""
+    running: int
+    """Requests whose handler is running."""
+    requests: int
+    accepted: int
+    refused: int
+    """Connections closed at once because there were too many."""
+    tls_handshake_errors: int
+
+
+class HttpServer:
+    """Serves HTTP/1.1 and HTTP/2 with one handler.
+
+    Over TLS the protocol is what ALPN agreed on; on plain connections a client that knows may begin with HTTP/2.
+    With `eager`, the part of a handler before its first wait runs in the turn of the loop in which its request came
+    (see `net.eager` for the rule this puts on handlers).
+    """
+
+    def __init__(
+        self, handler: Handler, *, limits: Limits | None = None, tls: ServerTLS | None = None, eager: bool = True
+    ) -> None:
+        self._handler = handler
+        self._limits = limits or Limits()
+        self._tls = tls
+        self._eager = eager
+        self._core: Core | None = None
+        self._listener: asyncio.Server | None = None
+        self._checks: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
+        """Listens, and tells where: port 0 takes a free one. Raises OSError."""
+        return await self._listen(host=host, port=port)
+
+    async def start_on(self, sock: socket.socket) -> tuple[str, int]:
+        """The same on a socket that is bound already."""
+        return await self._listen(sock=sock)
+
+    async def _listen(
+        self, *, host: str | None = None, port: int | None = None, sock: socket.socket | None = None
+    ) -> tuple[str, int]:
+        if self._core is not None:
+            raise RuntimeError("the server has been started already")
+        loop = asyncio.get_running_loop()
+        core = Core(
+            self._handler, self._limits, loop,
+            eager=self._eager, h1_fields=FieldCache(http1_exchange.field), h2_fields=FieldCache(hpack.field),
+        )  # fmt: skip
+        tls = self._tls
+        create = cast(Callable[..., "asyncio.Future[asyncio.Server]"], loop.create_server)
+        options = {} if tls is None else {
+            "ssl": tls.context,
+            "ssl_handshake_timeout": self._limits.header_timeout,
+            "ssl_shutdown_timeout": self._limits.tls_shutdown_timeout,
+        }  # fmt: skip
+        self._listener = await create(
+            lambda: _Accepted(core), host, port, sock=sock, backlog=_BACKLOG, reuse_address=True, **options
+        )
+        self._core = core
+        self._check()
+        address = self._listener.sockets[0].getsockname()
+        return str(address[0]), int(address[1])
+
+    def _check(self) -> None:
+        """Looks after the waits of all connections, again and again."""
+        core, limits = self._core, self._limits
+        assert core is not None
+        now = core.loop.time()
+        for connection in list(core.connections):
+            connection.check(now)
+        interval = min(_LONGEST_CHECK_INTERVAL, limits.header_timeout / 4, limits.idle_timeout / 4)
+        self._checks = core.loop.call_later(interval, self._check)
+
+    async def drain(self, timeout: float) -> None:
+        """Stops listening, lets requests in flight finish for at most `timeout` seconds, then closes."""
+        core = self._core
+        if core is None:
+            return
+        self._stop_listening()
+        core.draining = True
+        for connection in list(core.connections):
+            connection.shut_down()
+        deadline = core.loop.time() + timeout
+        while core.connections and (left := deadline - core.loop.time()) > 0:
+            await core.wait_for_change(left)
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections at once; requests in flight are cancelled and have a moment to clean up."""
+        core = self._core
+        if core is None:
+            return
+        self._stop_listening()
+        core.draining = True
+        if self._checks is not None:
+            self._checks.cancel()
+            self._checks = None
+        for connection in list(core.connections):
+            connection.abort()
+        deadline = core.loop.time() + _LONGEST_CLOSE
+        while (core.connections or core.counters.running) and (left := deadline - core.loop.time()) > 0:
+            await core.wait_for_change(left)
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def statistics(self) -> Statistics:
+        """Counts for metrics."""
+        core = self._core
+        if core is None:
+            return Statistics(0, 0, 0, 0, 0, 0, 0, 0)
+        counters = core.counters
+        return Statistics(
+            open_http1=counters.open["http/1.1"], open_http2=counters.open["h2"], open_streams=counters.streams,
+            running=counters.running, requests=counters.requests, accepted=counters.accepted,
+            refused=counters.refused, tls_handshake_errors=counters.tls_handshake_errors,
+        )  # fmt: skip
+
+
+class _Accepted(asyncio.Protocol):
+    """A connection whose protocol is not known yet."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._transport: asyncio.Transport | None = None
+        self._first = b""
+        self._since = core.loop.time()
+        self._made = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        core = self._core
+        self._made = True
+        core.counters.accepted += 1
+        self._transport = cast(asyncio.Transport, transport)
+        limit = core.limits.max_connections
+        if limit and len(core.connections) >= limit:
+            core.counters.refused += 1
+            self._transport.abort()
+            return
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            self._become(Http2Connection(core) if tls.selected_alpn_protocol() == "h2" else Http1Connection(core), b"")
+        else:
+            core.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._first += data
+        if self._first.startswith(PREFACE[:16]):
+            self._become(Http2Connection(self._core), self._first)
+        elif not PREFACE.startswith(self._first[:16]):
+            self._become(Http1Connection(self._core), self._first)
+
+    def _become(self, connection: Http1Connection | Http2Connection, first: bytes) -> None:
+        transport = self._transport
+        assert transport is not None
+        self._core.remove(self)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        if first:
+            connection.data_received(first)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._core.remove(self)
+
+    def check(self, now: float) -> None:
+        if now - self._since > self._core.limits.header_timeout:
+            self.abort()
+
+    def shut_down(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def __del__(self) -> None:
+        # The loop tells a protocol nothing about a handshake that failed: it just never calls connection_made().
+        if not self._made:
+            self._core.counters.tls_handshake_errors += 1

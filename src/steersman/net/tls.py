@@ -1,0 +1,144 @@
+"""Server side TLS: certificates by server name, client certificates, and files that may change while it serves.
+
+Client certificates are verified in the handshake: one that no client CA vouches for fails it. Go's RequestClientCert,
+which kube-apiserver uses, would complete the handshake and leave the judgement to the authenticator (401); Python's
+ssl has no such mode.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography import x509
+
+log = logging.getLogger("steersman.net")
+
+_CHECK_EVERY: Final = 2.0
+ALPN_PROTOCOLS: Final = ("h2", "http/1.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate chain and its key, as PEM files, and the server names they are for.
+
+    Without names, the certificate's own DNS names are used. `*.example.org` stands for one label.
+    """
+
+    cert_file: str
+    key_file: str
+    names: tuple[str, ...] = ()
+
+
+class ServerTLS:
+    """The TLS configuration of a server; the first certificate serves clients that ask for no name, or an unknown one.
+
+    Files are looked at when a connection comes, at most every two seconds; if they have changed and can be read, new
+    connections use them. Raises OSError or ssl.SSLError (itself an OSError) if the files cannot be used at first.
+    """
+
+    def __init__(
+        self,
+        certificates: Sequence[Certificate],
+        *,
+        client_ca_files: Sequence[str] = (),
+        min_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+        ciphers: str | None = None,
+        alpn_protocols: Sequence[str] = ALPN_PROTOCOLS,
+    ) -> None:
+        if not certificates:
+            raise ValueError("TLS needs a certificate")
+        self._certificates = tuple(certificates)
+        self._client_ca_files = tuple(client_ca_files)
+        self._min_version = min_version
+        self._ciphers = ciphers
+        self._alpn_protocols = list(alpn_protocols)
+        self._checked = time.monotonic()
+        self._stamps = self._look()
+        self._default, self._by_name = self._load()
+        self.context = self._new_context(self._certificates[0])
+        """For create_server(): hands each connection over to the context for the name asked for."""
+        self.context.sni_callback = self._choose
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        """Called in every handshake, with a server name or without."""
+        self.refresh()
+        chosen = self._default
+        if name is not None and self._by_name:
+            name = name.lower()
+            parent = name.partition(".")[2]
+            chosen = self._by_name.get(name) or self._by_name.get(f"*.{parent}") or chosen
+        connection.context = chosen
+
+    def refresh(self, *, now: bool = False) -> None:
+        """Looks whether the files have changed, if it is time or `now` is given, and loads them."""
+        moment = time.monotonic()
+        if not now and moment - self._checked < _CHECK_EVERY:
+            return
+        self._checked = moment
+        stamps = self._look()
+        if stamps == self._stamps:
+            return
+        try:
+            self._default, self._by_name = self._load()
+        except (OSError, ValueError) as error:
+            log.warning("TLS files changed but cannot be used, keeping the ones loaded before: %s", error)
+            return
+        self._stamps = stamps
+        log.info("TLS files loaded anew")
+
+    def _look(self) -> tuple[Any, ...]:
+        names = [name for item in self._certificates for name in (item.cert_file, item.key_file)]
+        return tuple(_stamp(name) for name in [*names, *self._client_ca_files])
+
+    def _load(self) -> tuple[ssl.SSLContext, dict[str, ssl.SSLContext]]:
+        by_name: dict[str, ssl.SSLContext] = {}
+        default: ssl.SSLContext | None = None
+        for item in self._certificates:
+            context = self._new_context(item)
+            default = default or context
+            if len(self._certificates) > 1:
+                for name in item.names or _dns_names(item.cert_file):
+                    by_name.setdefault(name.lower(), context)
+        assert default is not None
+        return default, by_name
+
+    def _new_context(self, certificate: Certificate) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._min_version
+        context.load_cert_chain(certificate.cert_file, certificate.key_file)
+        context.set_alpn_protocols(self._alpn_protocols)
+        # A resumed session would carry a client certificate past a CA that was removed since.
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+        if self._ciphers is not None:
+            context.set_ciphers(self._ciphers)
+        if self._client_ca_files:
+            for name in self._client_ca_files:
+                context.load_verify_locations(cafile=name)
+            context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+
+def _stamp(name: str) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced or written."""
+    try:
+        status = os.stat(name)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _dns_names(cert_file: str) -> list[str]:
+    with open(cert_file, "rb") as file:
+        certificate = x509.load_pem_x509_certificate(file.read())
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return names.get_values_for_type(x509.DNSName)

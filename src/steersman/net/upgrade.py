@@ -1,0 +1,96 @@
+"""Connections taken over after a 101 response: raw bytes both ways."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+_MAX_BUFFERED: Final = 256 << 10
+
+
+class UpgradedConnection:
+    """Implements `message.Upgraded` on a transport whose protocol passes its events on."""
+
+    __slots__ = ("_buffered", "_closed", "_eof", "_loop", "_paused", "_pieces", "_reader", "_transport", "_writers",
+                 "_writing_paused")  # fmt: skip
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, writing_paused: bool) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._pieces: deque[bytes] = deque()
+        self._buffered = 0
+        self._eof = False
+        self._closed = False
+        self._paused = False
+        self._writing_paused = writing_paused
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: list[asyncio.Future[None]] = []
+
+    async def read(self) -> bytes:
+        """The next bytes, b"" at the end."""
+        while not self._pieces:
+            if self._eof:
+                return b""
+            if self._reader is None or self._reader.done():
+                self._reader = self._loop.create_future()
+            await asyncio.shield(self._reader)
+        piece = self._pieces.popleft()
+        self._buffered -= len(piece)
+        if self._paused and self._buffered <= _MAX_BUFFERED // 2 and not self._closed:
+            self._paused = False
+            self._transport.resume_reading()
+        return piece
+
+    async def write(self, data: bytes) -> None:
+        """Sends `data`, waiting while the peer is slow. Raises ConnectionResetError when it has gone."""
+        while self._writing_paused and not self._closed:
+            waiter = self._loop.create_future()
+            self._writers.append(waiter)
+            await waiter
+        if self._closed:
+            raise ConnectionResetError("the connection is closed")
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Closes the connection; what has been written still leaves."""
+        if not self._closed:
+            self._transport.close()
+
+    # What the protocol passes on
+
+    def feed(self, data: bytes) -> None:
+        """Bytes have come."""
+        self._pieces.append(data)
+        self._buffered += len(data)
+        if self._buffered > _MAX_BUFFERED and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake_reader()
+
+    def eof(self) -> None:
+        """No more bytes will come."""
+        self._eof = True
+        self._wake_reader()
+
+    def lost(self) -> None:
+        """The connection is gone; what has come can still be read."""
+        self._closed = True
+        self.eof()
+        self.resume()
+
+    def pause(self) -> None:
+        """The transport has enough."""
+        self._writing_paused = True
+
+    def resume(self) -> None:
+        """The transport takes more."""
+        self._writing_paused = False
+        writers, self._writers = self._writers, []
+        for waiter in writers:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)

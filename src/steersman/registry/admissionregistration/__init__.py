@@ -1,0 +1,1 @@
+"""The resources of admissionregistration.k8s.io."""

@@ -1,0 +1,40 @@
+"""Cells that the Tables of admission policies share."""
+
+from __future__ import annotations
+
+from steersman.api.admissionregistration.v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
+from steersman.rest.resource import Column
+
+
+def _param_kind(policy: MutatingAdmissionPolicy | ValidatingAdmissionPolicy) -> str:
+    kind = policy.spec.param_kind
+    return "<unset>" if kind is None else f"{kind.api_version}/{kind.kind}"
+
+
+def _param_ref(binding: MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding) -> str:
+    reference = binding.spec.param_ref
+    if reference is None:
+        return "<unset>"
+    if reference.name:
+        return f"{reference.namespace or '*'}/{reference.name}"
+    return "<unset>" if reference.selector is None else go_text(reference.selector)
+
+
+PARAM_KIND = Column(
+    "ParamKind",
+    _param_kind,
+    description="ParamKind specifies the kind of resources used to parameterize this policy",
+)
+POLICY_NAME = Column(
+    "PolicyName",
+    lambda binding: binding.spec.policy_name,
+    description="PolicyName indicates the policy definition which the policy binding binded to",
+)
+PARAM_REF = Column(
+    "ParamRef", _param_ref, description="ParamRef indicates the param resource which sets the configuration param"
+)

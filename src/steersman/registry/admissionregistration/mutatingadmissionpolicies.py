@@ -1,0 +1,53 @@
+"""MutatingAdmissionPolicies: expressions that change objects before they are stored."""
+
+from __future__ import annotations
+
+from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicy
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.admissionregistration.columns import PARAM_KIND
+from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.strategy import Strategy
+
+
+def set_defaults(policy: MutatingAdmissionPolicy) -> None:
+    """A policy that fails refuses the request."""
+    if policy.spec.failure_policy is None:
+        policy.spec.failure_policy = "Fail"
+    set_match_defaults(policy.spec.match_constraints)
+
+
+class MutatingAdmissionPolicyStrategy(Strategy[MutatingAdmissionPolicy]):
+    allow_unconditional_update = False
+
+    def prepare_for_create(self, ctx: Context, policy: MutatingAdmissionPolicy) -> None:
+        policy.metadata.generation = 1
+
+    def prepare_for_update(self, ctx: Context, new: MutatingAdmissionPolicy, old: MutatingAdmissionPolicy) -> None:
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+
+MUTATING_ADMISSION_POLICIES = Resource(
+    kind=MutatingAdmissionPolicy,
+    group="admissionregistration.k8s.io",
+    plural="mutatingadmissionpolicies",
+    namespaced=False,
+    categories=("api-extensions",),
+    strategy=MutatingAdmissionPolicyStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column(
+            "Mutations",
+            lambda p: len(p.spec.mutations),
+            type="integer",
+            description="Mutation indicates the number of mutations rules defined in this configuration",
+        ),
+        PARAM_KIND,
+        AGE,
+    ),
+    storage_version_hash="LYmCf+UMVdg=",
+    not_yet="admission policies are not evaluated yet: nothing would enforce this one",
+)

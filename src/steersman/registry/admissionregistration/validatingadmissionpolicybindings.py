@@ -1,0 +1,44 @@
+"""ValidatingAdmissionPolicyBindings: where a ValidatingAdmissionPolicy holds, and with which parameters."""
+
+from __future__ import annotations
+
+from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicyBinding
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.admissionregistration.columns import PARAM_REF, POLICY_NAME
+from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Resource
+from steersman.rest.strategy import Strategy
+
+
+def set_defaults(binding: ValidatingAdmissionPolicyBinding) -> None:
+    """What it matches has the defaults of all such."""
+    set_match_defaults(binding.spec.match_resources)
+
+
+class ValidatingAdmissionPolicyBindingStrategy(Strategy[ValidatingAdmissionPolicyBinding]):
+    allow_unconditional_update = False
+
+    def prepare_for_create(self, ctx: Context, binding: ValidatingAdmissionPolicyBinding) -> None:
+        binding.metadata.generation = 1
+
+    def prepare_for_update(
+        self, ctx: Context, new: ValidatingAdmissionPolicyBinding, old: ValidatingAdmissionPolicyBinding
+    ) -> None:
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+
+VALIDATING_ADMISSION_POLICY_BINDINGS = Resource(
+    kind=ValidatingAdmissionPolicyBinding,
+    group="admissionregistration.k8s.io",
+    plural="validatingadmissionpolicybindings",
+    namespaced=False,
+    categories=("api-extensions",),
+    strategy=ValidatingAdmissionPolicyBindingStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(POLICY_NAME, PARAM_REF, AGE),
+    storage_version_hash="v9715VZqakg=",
+    not_yet="admission policies are not evaluated yet: nothing would enforce this one",
+)

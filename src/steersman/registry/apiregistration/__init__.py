@@ -1,0 +1,1 @@
+"""The resources of apiregistration.k8s.io."""

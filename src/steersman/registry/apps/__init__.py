@@ -1,0 +1,1 @@
+"""The resources of apps: workloads that keep pods running."""

@@ -1,0 +1,42 @@
+"""Cells that the Tables of workloads share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steersman.api.core.v1 import PodTemplateSpec
+from steersman.api.meta.v1 import LabelSelector
+from steersman.machinery.labels import SelectorError, from_label_selector, selector_from_set
+from steersman.rest.resource import Column
+
+
+def container_columns(template: Callable[[Any], PodTemplateSpec]) -> tuple[Column, Column]:
+    """Names and images of the containers in a pod template, for -o wide."""
+    return (
+        Column(
+            "Containers",
+            lambda obj: ",".join(container.name for container in template(obj).spec.containers or ()),
+            priority=1,
+            description="Names of each container in the template.",
+        ),
+        Column(
+            "Images",
+            lambda obj: ",".join(container.image for container in template(obj).spec.containers or ()),
+            priority=1,
+            description="Images referenced by each container in the template.",
+        ),
+    )
+
+
+def label_selector_text(selector: LabelSelector | None) -> str:
+    """A selector as `kubectl get -l` takes it, `<none>` if it selects everything or nothing."""
+    try:
+        return str(from_label_selector(selector)) or "<none>"
+    except SelectorError:
+        return "<error>"
+
+
+def labels_text(labels: dict[str, str]) -> str:
+    """Labels as `key=value,...`, `<none>` without any."""
+    return str(selector_from_set(labels)) or "<none>"

@@ -1,0 +1,54 @@
+"""ControllerRevisions: earlier states of the template of a DaemonSet or StatefulSet, kept for a rollback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steersman.api.apps.v1 import ControllerRevision
+from steersman.machinery.field import FieldError, Path, required
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.strategy import Strategy
+
+
+def controller(revision: ControllerRevision) -> str:
+    """The owner that manages it, e.g. `daemonset.apps/fluentd`."""
+    for owner in revision.metadata.owner_references:
+        if owner.controller:
+            group = owner.api_version.rpartition("/")[0]
+            kind = owner.kind.lower()
+            return f"{kind}.{group}/{owner.name}" if group else f"{kind}/{owner.name}"
+    return "<none>"
+
+
+def _validate(revision: ControllerRevision) -> Iterator[FieldError]:
+    yield from validate_nonnegative(revision.revision, Path("revision"))
+
+
+class ControllerRevisionStrategy(Strategy[ControllerRevision]):
+    def validate(self, ctx: Context, revision: ControllerRevision) -> Iterator[FieldError]:
+        yield from _validate(revision)
+        if revision.data is None:
+            yield required(Path("data"), "data is mandatory")
+        elif not isinstance(revision.data, dict):
+            yield required(Path("data"), "data must be a valid JSON object")
+
+    def validate_update(self, ctx: Context, new: ControllerRevision, old: ControllerRevision) -> Iterator[FieldError]:
+        yield from _validate(new)
+        yield from validate_immutable(new.data, old.data, Path("data"))
+
+
+CONTROLLER_REVISIONS = Resource(
+    kind=ControllerRevision,
+    group="apps",
+    plural="controllerrevisions",
+    strategy=ControllerRevisionStrategy(),
+    name_validator=name_is_dns_subdomain,
+    columns=(
+        Column("Controller", controller, description="Controller of the object"),
+        Column("Revision", lambda r: r.revision),
+        AGE,
+    ),
+    storage_version_hash="85nkx63pcBU=",
+)

@@ -1,0 +1,31 @@
+"""SelfSubjectReviews: who the server takes me for."""
+
+from __future__ import annotations
+
+from steersman.api.authentication.v1 import SelfSubjectReview, SelfSubjectReviewStatus
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery import times
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.authentication.userinfo import user_info
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+
+
+async def create(services: Services, ctx: Context, review: SelfSubjectReview) -> SelfSubjectReview:
+    """Tells the sender about themselves; what they sent does not matter."""
+    return SelfSubjectReview(
+        metadata=ObjectMeta(creation_timestamp=times.now()),
+        status=SelfSubjectReviewStatus(user_info=user_info(ctx.user)),
+    )
+
+
+SELF_SUBJECT_REVIEWS = Resource(
+    kind=SelfSubjectReview,
+    group="authentication.k8s.io",
+    plural="selfsubjectreviews",
+    namespaced=False,
+    verbs=("create",),
+    name_validator=name_is_path_segment,
+    creater=create,
+)

@@ -1,0 +1,56 @@
+"""TokenReviews: whose a bearer token is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.authentication.v1 import TokenReview
+from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.machinery.errors import bad_request
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.authentication.userinfo import user_info
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+
+INVALID: Final = "invalid bearer token"
+
+
+async def create(services: Services, ctx: Context, review: TokenReview) -> TokenReview:
+    """Judges the token as if a request came with it. Raises StatusError (400) without a token."""
+    if ctx.namespace:
+        raise bad_request(f"namespace is not allowed on this type: {ctx.namespace}")
+    if not review.spec.token:
+        raise bad_request("token is required for TokenReview in authentication")
+    audiences = tuple(review.spec.audiences) or services.api_audiences
+    identity, error = await _identity(services, review.spec.token, audiences)
+    status = review.status
+    status.authenticated = identity is not None
+    if identity is None:
+        status.error = error
+        return review
+    status.user = user_info(identity.user)
+    status.audiences = list(identity.audiences)
+    return review
+
+
+async def _identity(services: Services, token: str, audiences: tuple[str, ...]) -> tuple[TokenIdentity | None, str]:
+    """Whose the token is, or what is wrong with it."""
+    try:
+        identity = services.authenticate_token(token, audiences)
+        if identity is not None and not isinstance(identity, TokenIdentity):
+            identity = await identity
+    except AuthenticationError as error:
+        return None, str(error)
+    return identity, INVALID
+
+
+TOKEN_REVIEWS = Resource(
+    kind=TokenReview,
+    group="authentication.k8s.io",
+    plural="tokenreviews",
+    namespaced=False,
+    verbs=("create",),
+    name_validator=name_is_path_segment,
+    creater=create,
+)

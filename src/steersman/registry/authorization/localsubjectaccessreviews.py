@@ -1,0 +1,35 @@
+"""LocalSubjectAccessReviews: may somebody do something in this namespace?"""
+
+from __future__ import annotations
+
+from steersman.api.authorization.v1 import LocalSubjectAccessReview
+from steersman.authorization.review_validation import validate_local_subject_access_review
+from steersman.authorization.reviews import review_attributes, subject_of
+from steersman.machinery.errors import bad_request
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.authorization.judgement import judge, require_valid
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+
+
+async def create(services: Services, ctx: Context, review: LocalSubjectAccessReview) -> LocalSubjectAccessReview:
+    """Answers with the review and its status. Raises StatusError (422, 400)."""
+    review.metadata.namespace = review.metadata.namespace or ctx.namespace
+    require_valid(validate_local_subject_access_review(review))
+    if review.metadata.namespace != ctx.namespace:
+        raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {ctx.namespace}")
+    spec = review.spec
+    attributes = review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)
+    review.status = await judge(services.authorizer, attributes)
+    return review
+
+
+LOCAL_SUBJECT_ACCESS_REVIEWS = Resource(
+    kind=LocalSubjectAccessReview,
+    group="authorization.k8s.io",
+    plural="localsubjectaccessreviews",
+    verbs=("create",),
+    name_validator=name_is_path_segment,
+    creater=create,
+)

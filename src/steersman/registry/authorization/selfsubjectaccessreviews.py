@@ -1,0 +1,32 @@
+"""SelfSubjectAccessReviews: may I do something?"""
+
+from __future__ import annotations
+
+from steersman.api.authorization.v1 import SelfSubjectAccessReview
+from steersman.authorization.review_validation import validate_self_subject_access_review
+from steersman.authorization.reviews import review_attributes
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.authorization.judgement import judge, require_valid
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+
+
+async def create(services: Services, ctx: Context, review: SelfSubjectAccessReview) -> SelfSubjectAccessReview:
+    """Answers with the review and its status. Raises StatusError (422)."""
+    require_valid(validate_self_subject_access_review(review))
+    spec = review.spec
+    attributes = review_attributes(ctx.user, spec.resource_attributes, spec.non_resource_attributes)
+    review.status = await judge(services.authorizer, attributes)
+    return review
+
+
+SELF_SUBJECT_ACCESS_REVIEWS = Resource(
+    kind=SelfSubjectAccessReview,
+    group="authorization.k8s.io",
+    plural="selfsubjectaccessreviews",
+    namespaced=False,
+    verbs=("create",),
+    name_validator=name_is_path_segment,
+    creater=create,
+)

@@ -1,0 +1,32 @@
+"""SelfSubjectRulesReviews: everything I may do in a namespace, as far as it can be listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.authorization.v1 import SelfSubjectRulesReview
+from steersman.authorization.reviews import rules_review_status
+from steersman.machinery.errors import bad_request
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+
+
+async def create(services: Any, ctx: Context, review: SelfSubjectRulesReview) -> SelfSubjectRulesReview:
+    """Lists the rules. Raises StatusError (400) without a namespace."""
+    namespace = review.spec.namespace
+    if not namespace:
+        raise bad_request("no namespace on request")
+    resolved = services.rule_resolver.rules_for(ctx.user, namespace)
+    return SelfSubjectRulesReview(status=rules_review_status(resolved))
+
+
+SELF_SUBJECT_RULES_REVIEWS = Resource(
+    kind=SelfSubjectRulesReview,
+    group="authorization.k8s.io",
+    plural="selfsubjectrulesreviews",
+    namespaced=False,
+    verbs=("create",),
+    name_validator=name_is_path_segment,
+    creater=create,
+)

@@ -1,0 +1,32 @@
+"""SubjectAccessReviews: may somebody do something?"""
+
+from __future__ import annotations
+
+from steersman.api.authorization.v1 import SubjectAccessReview
+from steersman.authorization.review_validation import validate_subject_access_review
+from steersman.authorization.reviews import review_attributes, subject_of
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.authorization.judgement import judge, require_valid
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+
+
+async def create(services: Services, ctx: Context, review: SubjectAccessReview) -> SubjectAccessReview:
+    """Answers with the review and its status. Raises StatusError (422)."""
+    require_valid(validate_subject_access_review(review))
+    spec = review.spec
+    attributes = review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)
+    review.status = await judge(services.authorizer, attributes)
+    return review
+
+
+SUBJECT_ACCESS_REVIEWS = Resource(
+    kind=SubjectAccessReview,
+    group="authorization.k8s.io",
+    plural="subjectaccessreviews",
+    namespaced=False,
+    verbs=("create",),
+    name_validator=name_is_path_segment,
+    creater=create,
+)

@@ -1,0 +1,104 @@
+"""HorizontalPodAutoscalers: change the number of a workload's pods by what they measure."""
+
+from __future__ import annotations
+
+from steersman.api.autoscaling import v1
+from steersman.api.autoscaling.v2 import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerStatus,
+    HPAScalingPolicy,
+    HPAScalingRules,
+    MetricSpec,
+    MetricTarget,
+    ResourceMetricSource,
+)
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.autoscaling.columns import metrics
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, OtherVersion, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+
+def set_defaults(autoscaler: HorizontalPodAutoscaler) -> None:
+    """At least one pod; 80% of the CPU that pods ask for; doubled or four more pods every 15 seconds at most."""
+    spec = autoscaler.spec
+    if spec.min_replicas is None:
+        spec.min_replicas = 1
+    if not spec.metrics:
+        target = MetricTarget(type="Utilization", average_utilization=80)
+        spec.metrics = [MetricSpec(type="Resource", resource=ResourceMetricSource(name="cpu", target=target))]
+    if spec.behavior is not None:
+        spec.behavior.scale_up = _with_defaults(spec.behavior.scale_up, _scale_up_rules())
+        spec.behavior.scale_down = _with_defaults(spec.behavior.scale_down, _scale_down_rules())
+
+
+def set_v1_defaults(autoscaler: v1.HorizontalPodAutoscaler) -> None:
+    """At least one pod."""
+    if autoscaler.spec.min_replicas is None:
+        autoscaler.spec.min_replicas = 1
+
+
+def _scale_up_rules() -> HPAScalingRules:
+    return HPAScalingRules(
+        stabilization_window_seconds=0,
+        select_policy="Max",
+        policies=[
+            HPAScalingPolicy(type="Pods", value=4, period_seconds=15),
+            HPAScalingPolicy(type="Percent", value=100, period_seconds=15),
+        ],
+    )
+
+
+def _scale_down_rules() -> HPAScalingRules:
+    return HPAScalingRules(
+        select_policy="Max", policies=[HPAScalingPolicy(type="Percent", value=100, period_seconds=15)]
+    )
+
+
+def _with_defaults(rules: HPAScalingRules | None, defaults: HPAScalingRules) -> HPAScalingRules:
+    if rules is None:
+        return defaults
+    if rules.select_policy is None:
+        rules.select_policy = defaults.select_policy
+    if rules.stabilization_window_seconds is None:
+        rules.stabilization_window_seconds = defaults.stabilization_window_seconds
+    rules.policies = rules.policies or defaults.policies
+    return rules
+
+
+class HorizontalPodAutoscalerStrategy(Strategy[HorizontalPodAutoscaler]):
+    def prepare_for_create(self, ctx: Context, autoscaler: HorizontalPodAutoscaler) -> None:
+        autoscaler.status = HorizontalPodAutoscalerStatus()
+
+    def prepare_for_update(self, ctx: Context, new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler) -> None:
+        new.status = old.status
+
+
+class HorizontalPodAutoscalerStatusStrategy(StatusStrategy[HorizontalPodAutoscaler]):
+    pass
+
+
+HORIZONTAL_POD_AUTOSCALERS = Resource(
+    kind=HorizontalPodAutoscaler,
+    group="autoscaling",
+    version="v2",
+    plural="horizontalpodautoscalers",
+    short_names=("hpa",),
+    categories=("all",),
+    strategy=HorizontalPodAutoscalerStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column("Reference", lambda h: f"{h.spec.scale_target_ref.kind}/{h.spec.scale_target_ref.name}"),
+        Column("Targets", metrics),
+        Column("MinPods", lambda h: "<unset>" if h.spec.min_replicas is None else str(h.spec.min_replicas)),
+        Column("MaxPods", lambda h: h.spec.max_replicas),
+        Column("Replicas", lambda h: h.status.current_replicas),
+        AGE,
+    ),
+    subresources=(Subresource(name="status", strategy=HorizontalPodAutoscalerStatusStrategy()),),
+    storage_version_hash="qwQve8ut294=",
+    other_versions=(
+        OtherVersion("autoscaling", "v1", v1.HorizontalPodAutoscaler, to_hub, from_hub, default=set_v1_defaults),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The resources of batch: workloads that run to completion."""

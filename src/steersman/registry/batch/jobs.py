@@ -1,0 +1,147 @@
+"""Jobs: pods that run until enough of them have succeeded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.batch.v1 import Job, JobSpec, JobStatus
+from steersman.api.meta.v1 import LabelSelector
+from steersman.machinery import times
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.apps.columns import container_columns, label_selector_text
+from steersman.registry.apps.warnings import name_warnings
+from steersman.registry.core.pod_defaults import set_pod_template_defaults
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+JOB_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+CONTROLLER_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+"""The label of old, and the one that the selector uses."""
+
+
+def set_defaults(job: Job) -> None:
+    """One completion, one pod at a time, six retries."""
+    spec = job.spec
+    if spec.parallelism is None:
+        if spec.completions is None:
+            spec.completions = 1
+        spec.parallelism = 1
+    if spec.backoff_limit is None:
+        spec.backoff_limit = 6 if spec.backoff_limit_per_index is None else 2**31 - 1
+    if spec.template.metadata.labels and not job.metadata.labels:
+        job.metadata.labels = dict(spec.template.metadata.labels)
+    spec.completion_mode = spec.completion_mode or "NonIndexed"
+    if spec.suspend is None:
+        spec.suspend = False
+    if spec.pod_replacement_policy is None:
+        spec.pod_replacement_policy = "TerminatingOrFailed" if spec.pod_failure_policy is None else "Failed"
+    if spec.manual_selector is None:
+        spec.manual_selector = False
+    set_job_spec_defaults(spec)
+
+
+def set_job_spec_defaults(spec: JobSpec) -> None:
+    """What a job's spec has by default on its own and in a cron job's template."""
+    if spec.pod_failure_policy is not None:
+        for rule in spec.pod_failure_policy.rules or ():
+            for pattern in rule.on_pod_conditions:
+                pattern.status = pattern.status or "True"
+    set_pod_template_defaults(spec.template)
+
+
+def generate_selector(job: Job) -> None:
+    """Makes the selector that finds this job's pods and no others, and labels the template for it."""
+    labels = job.spec.template.metadata.labels
+    for label in JOB_NAME_LABELS:
+        labels.setdefault(label, job.metadata.name)
+    for label in CONTROLLER_UID_LABELS:
+        labels.setdefault(label, job.metadata.uid)
+    if job.spec.selector is None:
+        job.spec.selector = LabelSelector()
+    job.spec.selector.match_labels.setdefault(CONTROLLER_UID_LABELS[1], job.metadata.uid)
+
+
+class JobStrategy(Strategy[Job]):
+    garbage_collection = "orphan"
+
+    def prepare_for_create(self, ctx: Context, job: Job) -> None:
+        if not job.spec.manual_selector:
+            generate_selector(job)
+        job.status = JobStatus()
+        job.metadata.generation = 1
+
+    def warnings_on_create(self, ctx: Context, job: Job) -> Iterator[str]:
+        yield from name_warnings(job.metadata.name)
+
+    def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
+        new.status = old.status
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+
+class JobStatusStrategy(StatusStrategy[Job]):
+    pass
+
+
+STATUSES: Final = {
+    "Complete": "Complete",
+    "Failed": "Failed",
+    "": "Terminating",
+    "Suspended": "Suspended",
+    "FailureTarget": "FailureTarget",
+    "SuccessCriteriaMet": "SuccessCriteriaMet",
+}
+"""Condition -> what the Status column says, the first that holds; "" stands for being deleted."""
+
+
+def status(job: Job) -> str:
+    """The one word for how the job is doing."""
+    first: dict[str, str] = {}
+    for condition in job.status.conditions:
+        first.setdefault(condition.type, condition.status)
+    if job.metadata.deletion_timestamp:
+        first[""] = "True"
+    return next((text for name, text in STATUSES.items() if first.get(name) == "True"), "Running")
+
+
+def completions(job: Job) -> str:
+    """How many pods succeeded, and of how many, e.g. `1/3`."""
+    spec, succeeded = job.spec, job.status.succeeded
+    if spec.completions is not None:
+        return f"{succeeded}/{spec.completions}"
+    parallelism = spec.parallelism or 0
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def duration(job: Job) -> str:
+    """How long it ran, or has been running."""
+    status = job.status
+    if not status.start_time:
+        return ""
+    end = times.unix(status.completion_time) if status.completion_time else time.time()
+    return times.human_duration(end - times.unix(status.start_time))
+
+
+JOBS = Resource(
+    kind=Job,
+    group="batch",
+    plural="jobs",
+    categories=("all",),
+    strategy=JobStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column("Status", status, description="Status of the job."),
+        Column("Completions", completions),
+        Column("Duration", duration, description="Time required to complete the job."),
+        AGE,
+        *container_columns(lambda j: j.spec.template),
+        Column("Selector", lambda j: label_selector_text(j.spec.selector), priority=1),
+    ),
+    selectable_fields={"status.successful": lambda j: str(j.status.succeeded)},
+    subresources=(Subresource(name="status", strategy=JobStatusStrategy()),),
+    storage_version_hash="mudhfqk/qZY=",
+)

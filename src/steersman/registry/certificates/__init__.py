@@ -1,0 +1,1 @@
+"""The resources of certificates.k8s.io."""

@@ -1,0 +1,115 @@
+"""CertificateSigningRequests: somebody asks for a certificate, somebody approves, a signer signs."""
+
+from __future__ import annotations
+
+from steersman.api.certificates.v1 import (
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestStatus,
+)
+from steersman.machinery import times
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+Conditions = list[CertificateSigningRequestCondition]
+
+
+class CSRStrategy(Strategy[CertificateSigningRequest]):
+    def prepare_for_create(self, ctx: Context, request: CertificateSigningRequest) -> None:
+        # Who asks is not for them to say.
+        spec, user = request.spec, ctx.user
+        spec.username, spec.uid = user.name, user.uid
+        spec.groups = list(user.groups)
+        spec.extra = {key: list(values) for key, values in user.extra.items()}
+        request.status = CertificateSigningRequestStatus()
+
+    def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
+        new.spec = old.spec
+        new.status = old.status
+
+
+class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
+    """For signers: neither approval nor denial can be changed here."""
+
+    def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
+        new.spec = old.spec
+        for condition_type in ("Approved", "Denied"):
+            _keep_conditions(new.status.conditions, old.status.conditions, condition_type)
+        _set_times(new.status.conditions, old.status.conditions)
+
+
+class CSRApprovalStrategy(StatusStrategy[CertificateSigningRequest]):
+    """For approvers: only conditions can be changed here."""
+
+    def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
+        conditions = new.status.conditions
+        _set_times(conditions, old.status.conditions)
+        new.spec = old.spec
+        new.status = CertificateSigningRequestStatus(conditions=conditions, certificate=old.status.certificate)
+
+
+def _keep_conditions(new: Conditions, old: Conditions, condition_type: str) -> None:
+    before = [condition for condition in old if condition.type == condition_type]
+    places = [index for index, condition in enumerate(new) if condition.type == condition_type]
+    if len(before) == len(places):
+        for place, condition in zip(places, before, strict=True):
+            new[place] = condition
+
+
+def _set_times(new: Conditions, old: Conditions) -> None:
+    now = times.now()
+    for condition in new:
+        condition.last_update_time = condition.last_update_time or now
+        if not condition.last_transition_time:
+            condition.last_transition_time = next(
+                (
+                    before.last_transition_time
+                    for before in old
+                    if (before.type, before.status) == (condition.type, condition.status)
+                    and before.last_transition_time
+                ),
+                now,
+            )
+
+
+def condition(request: CertificateSigningRequest) -> str:
+    """How far it is, e.g. `Approved,Issued`."""
+    types = {each.type for each in request.status.conditions}
+    text = "Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"
+    if "Failed" in types:
+        text += ",Failed"
+    if request.status.certificate:
+        text += ",Issued"
+    return text
+
+
+def requested_duration(request: CertificateSigningRequest) -> str:
+    """For how long the certificate is asked."""
+    seconds = request.spec.expiration_seconds
+    return "<none>" if seconds is None else times.human_duration(seconds)
+
+
+CERTIFICATE_SIGNING_REQUESTS = Resource(
+    kind=CertificateSigningRequest,
+    group="certificates.k8s.io",
+    plural="certificatesigningrequests",
+    namespaced=False,
+    short_names=("csr",),
+    strategy=CSRStrategy(),
+    name_validator=name_is_path_segment,
+    columns=(
+        AGE,
+        Column("SignerName", lambda r: r.spec.signer_name or "<none>"),
+        Column("Requestor", lambda r: r.spec.username),
+        Column("RequestedDuration", requested_duration),
+        Column("Condition", condition),
+    ),
+    selectable_fields={"spec.signerName": lambda r: r.spec.signer_name},
+    subresources=(
+        Subresource(name="approval", strategy=CSRApprovalStrategy()),
+        Subresource(name="status", strategy=CSRStatusStrategy()),
+    ),
+    storage_version_hash="95fRKMXA+00=",
+)

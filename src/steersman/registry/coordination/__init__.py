@@ -1,0 +1,1 @@
+"""Leases of coordination.k8s.io."""

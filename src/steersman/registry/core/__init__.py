@@ -1,0 +1,1 @@
+"""Pods, services, nodes and the other kinds of the core group."""

@@ -1,0 +1,155 @@
+"""LimitRanges: defaults and bounds for the resources of containers, pods and claims in a namespace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.core.v1 import LimitRange, LimitRangeItem
+from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, required
+from steersman.machinery.names import new_uid
+from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.validation.formats import is_qualified_name
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.columns import CREATED_AT
+from steersman.registry.core.resource_names import (
+    is_overcommit_allowed,
+    validate_container_resource_name,
+    validate_resource_name,
+)
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+from steersman.rest.strategy import Strategy
+
+POD: Final = "Pod"
+CONTAINER: Final = "Container"
+CLAIM: Final = "PersistentVolumeClaim"
+
+_LIMITS: Final = Path("spec", "limits")
+ONE: Final = Quantity(1)
+
+
+class LimitRangeStrategy(Strategy[LimitRange]):
+    allow_create_on_update = True
+
+    def prepare_for_create(self, ctx: Context, obj: LimitRange) -> None:
+        if not obj.metadata.name:
+            obj.metadata.name = new_uid()
+
+    def validate(self, ctx: Context, obj: LimitRange) -> Iterator[FieldError]:
+        seen: set[str] = set()
+        for index, item in enumerate(obj.spec.limits or ()):
+            path = _LIMITS[index]
+            yield from _validate_type(item.type, path / "type")
+            if item.type in seen:
+                yield duplicate(path / "type", item.type)
+            seen.add(item.type)
+            yield from _validate_names(item, path)
+            for name in _names(item):
+                yield from _validate_bounds(item, name, path)
+
+    def canonicalize(self, obj: LimitRange) -> None:
+        obj.spec.limits = obj.spec.limits or None
+
+    def validate_update(self, ctx: Context, new: LimitRange, old: LimitRange) -> Iterator[FieldError]:
+        return self.validate(ctx, new)
+
+
+def _validate_type(name: str, path: Path) -> Iterator[FieldError]:
+    faults = is_qualified_name(name)
+    for message in faults:
+        yield invalid(path, name, message)
+    if not faults and "/" not in name and name not in (POD, CONTAINER, CLAIM):
+        yield invalid(path, name, "must be a standard limit type or fully qualified")
+
+
+def _validate_names(item: LimitRangeItem, path: Path) -> Iterator[FieldError]:
+    """The names of the resources in every map of an item."""
+    check = validate_container_resource_name if item.type in (POD, CONTAINER) else validate_resource_name
+    for member, quantities in (("max", item.max), ("min", item.min)):
+        for name in quantities:
+            yield from check(name, path.child(member)[name])
+    for member, quantities in (("default", item.default), ("defaultRequest", item.default_request)):
+        if item.type == POD:
+            if quantities:
+                yield forbidden(path / member, "may not be specified when `type` is 'Pod'")
+            continue
+        for name in quantities:
+            yield from check(name, path.child(member)[name])
+    if item.type == CLAIM and "storage" not in item.min and "storage" not in item.max:
+        yield required(path / "limits", "either minimum or maximum storage value is required, but neither was provided")
+    for name in item.max_limit_request_ratio:
+        yield from check(name, path.child("maxLimitRequestRatio")[name])
+
+
+def _names(item: LimitRangeItem) -> list[str]:
+    """Every resource that an item speaks of."""
+    maps = [item.max, item.min, item.max_limit_request_ratio]
+    if item.type != POD:
+        maps += [item.default, item.default_request]
+    return list(dict.fromkeys(name for quantities in maps for name in quantities))
+
+
+def _validate_bounds(item: LimitRangeItem, name: str, path: Path) -> Iterator[FieldError]:
+    """That min <= default request <= default <= max, and that the ratio can be kept."""
+    low, high = item.min.get(name), item.max.get(name)
+    limit, request = (None, None) if item.type == POD else (item.default.get(name), item.default_request.get(name))
+    ratio = item.max_limit_request_ratio.get(name)
+    if _above(low, high):
+        yield invalid(path.child("min")[name], low, f"min value {low} is greater than max value {high}")
+    if _above(low, request):
+        detail = f"min value {low} is greater than default request value {request}"
+        yield invalid(path.child("defaultRequest")[name], request, detail)
+    if _above(request, high):
+        detail = f"default request value {request} is greater than max value {high}"
+        yield invalid(path.child("defaultRequest")[name], request, detail)
+    if _above(request, limit):
+        detail = f"default request value {request} is greater than default limit value {limit}"
+        yield invalid(path.child("defaultRequest")[name], request, detail)
+    if _above(low, limit):
+        yield invalid(path.child("default")[name], low, f"min value {low} is greater than default value {limit}")
+    if _above(limit, high):
+        yield invalid(path.child("default")[name], high, f"default value {limit} is greater than max value {high}")
+    if ratio is not None:
+        yield from _validate_ratio(ratio, low, high, path.child("maxLimitRequestRatio")[name])
+    if limit is not None and request is not None and not is_overcommit_allowed(name) and parse(limit) != parse(request):
+        detail = f"default value {limit} must equal to defaultRequest value {request} in {name}"
+        yield invalid(path.child("defaultRequest")[name], request, detail)
+
+
+def _above(left: str | None, right: str | None) -> bool:
+    return left is not None and right is not None and parse(left) > parse(right)
+
+
+def _validate_ratio(ratio: str, low: str | None, high: str | None, path: Path) -> Iterator[FieldError]:
+    if parse(ratio) < ONE:
+        yield invalid(path, ratio, f"ratio {ratio} is less than 1")
+    if low is None or high is None:
+        return
+    least = parse(low).as_milli()
+    most = parse(high).as_milli() / least if least else math.inf
+    if parse(ratio).as_float() > most:
+        text = "+Inf" if most == math.inf else f"{most:f}"
+        yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {text}")
+
+
+def default_limit_range(limit_range: LimitRange) -> None:
+    """SetDefaults_LimitRangeItem: container limits follow from max, requests from limits and min."""
+    for item in limit_range.spec.limits or ():
+        if item.type != CONTAINER:
+            continue
+        item.default = {**item.max, **item.default}
+        item.default_request = {**item.min, **item.default, **item.default_request}
+
+
+LIMIT_RANGES: Final = Resource(
+    kind=LimitRange,
+    plural="limitranges",
+    short_names=("limits",),
+    strategy=LimitRangeStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=default_limit_range,
+    columns=(CREATED_AT,),
+    storage_version_hash="EBKMFVe6cwo=",
+)

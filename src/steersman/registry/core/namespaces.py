@@ -1,0 +1,122 @@
+"""Namespaces: the scopes of names. One is gone only when its finalizers have been taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.core.v1 import Namespace, NamespaceStatus
+from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.times import now
+from steersman.machinery.validation.formats import is_qualified_name
+from steersman.machinery.validation.object_meta import name_is_dns_label
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import Strategy
+
+FINALIZER: Final = "kubernetes"
+"""The finalizer in `spec.finalizers` that the namespace controller takes away once a namespace is empty."""
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+ACTIVE: Final = "Active"
+TERMINATING: Final = "Terminating"
+
+_STANDARD_FINALIZERS: Final = frozenset({FINALIZER, "orphan", "foregroundDeletion"})
+_FINALIZERS: Final = Path("spec", "finalizers")
+
+
+def _validate_finalizer(name: str, path: Path) -> Iterator[FieldError]:
+    faults = is_qualified_name(name)
+    for message in faults:
+        yield invalid(path, name, message)
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        yield invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
+
+
+class NamespaceStrategy(Strategy[Namespace]):
+    def prepare_for_create(self, ctx: Context, obj: Namespace) -> None:
+        obj.status = NamespaceStatus(phase=ACTIVE)
+        if FINALIZER not in obj.spec.finalizers:
+            obj.spec.finalizers.append(FINALIZER)
+
+    def validate(self, ctx: Context, obj: Namespace) -> Iterator[FieldError]:
+        for name in obj.spec.finalizers:
+            yield from _validate_finalizer(name, _FINALIZERS)
+
+    def canonicalize(self, obj: Namespace) -> None:
+        default_labels(obj)
+
+    def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
+        new.spec.finalizers = old.spec.finalizers
+        new.status = old.status
+
+    def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
+        return self.validate(ctx, new)
+
+    def begin_delete(self, ctx: Context, obj: Namespace) -> bool:
+        """The first DELETE never removes a namespace: it becomes Terminating. Later ones do once no finalizer of the
+        spec is left."""
+        if obj.metadata.deletion_timestamp is not None:
+            return bool(obj.spec.finalizers)
+        obj.metadata.deletion_timestamp = now()
+        obj.status.phase = TERMINATING
+        return True
+
+    def may_delete_during_update(self, ctx: Context, new: Namespace, old: Namespace) -> bool:
+        return not new.spec.finalizers
+
+
+class NamespaceStatusStrategy(NamespaceStrategy):
+    def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
+        path = Path("status", "Phase")
+        if not new.metadata.deletion_timestamp:
+            if new.status.phase != ACTIVE:
+                yield invalid(path, new.status.phase, "may only be 'Active' if `deletionTimestamp` is empty")
+        elif new.status.phase != TERMINATING:
+            yield invalid(path, new.status.phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")
+
+
+class NamespaceFinalizeStrategy(NamespaceStrategy):
+    """`/finalize` is where a namespace controller says that it is done."""
+
+    def prepare_for_update(self, ctx: Context, new: Namespace, old: Namespace) -> None:
+        new.status = old.status
+
+    def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
+        for index, name in enumerate(new.spec.finalizers):
+            yield from _validate_finalizer(name, _FINALIZERS[index])
+
+
+def default_labels(namespace: Namespace) -> None:
+    """Every namespace carries its name as a label, so that selectors can find it."""
+    if namespace.metadata.name:
+        namespace.metadata.labels[NAME_LABEL] = namespace.metadata.name
+
+
+def default_namespace(namespace: Namespace) -> None:
+    """SetDefaults_Namespace, SetDefaults_NamespaceStatus."""
+    default_labels(namespace)
+    if not namespace.status.phase:
+        namespace.status.phase = ACTIVE
+
+
+NAMESPACES: Final = Resource(
+    kind=Namespace,
+    plural="namespaces",
+    namespaced=False,
+    short_names=("ns",),
+    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+    strategy=NamespaceStrategy(),
+    name_validator=name_is_dns_label,
+    default=default_namespace,
+    columns=(Column("Status", lambda n: n.status.phase, description="The status of the namespace"), AGE),
+    selectable_fields={"status.phase": lambda n: n.status.phase, "name": lambda n: n.metadata.name},
+    subresources=(
+        Subresource(name="finalize", verbs=("update",), strategy=NamespaceFinalizeStrategy()),
+        Subresource(name="status", strategy=NamespaceStatusStrategy()),
+    ),
+    storage_version_hash="Q3oi5N2YM8M=",
+    returns_deleted_object=True,
+)

@@ -1,0 +1,161 @@
+"""Pod specs as upstream prints them in messages: JSON of its internal types.
+
+Those have Go's field names, no omitted fields, and the host's namespaces inside the security context. Clients see this
+form in the values of field errors and in the diff of a refused update.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.core import v1 as core
+from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+
+LONGEST_DIFF: Final = 4000
+"""Lines of a spec up to which the diff is the shortest there is; finding that takes quadratic time."""
+
+_CONTEXT: Final = 3
+
+_NAMES: Final = {
+    "apiGroup": "APIGroup",
+    "apiVersion": "APIVersion",
+    "awsElasticBlockStore": "AWSElasticBlockStore",
+    "cephfs": "CephFS",
+    "chapAuthDiscovery": "DiscoveryCHAPAuth",
+    "chapAuthSession": "SessionCHAPAuth",
+    "csi": "CSI",
+    "diskURI": "DataDiskURI",
+    "dnsConfig": "DNSConfig",
+    "dnsPolicy": "DNSPolicy",
+    "endpoints": "EndpointsName",
+    "fc": "FC",
+    "fsGroup": "FSGroup",
+    "fsGroupChangePolicy": "FSGroupChangePolicy",
+    "fsType": "FSType",
+    "gcePersistentDisk": "GCEPersistentDisk",
+    "gmsaCredentialSpec": "GMSACredentialSpec",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName",
+    "grpc": "GRPC",
+    "httpGet": "HTTPGet",
+    "httpHeaders": "HTTPHeaders",
+    "ip": "IP",
+    "iqn": "IQN",
+    "iscsi": "ISCSI",
+    "iscsiInterface": "ISCSIInterface",
+    "nfs": "NFS",
+    "os": "OS",
+    "pdName": "PDName",
+    "rbd": "RBD",
+    "seLinuxChangePolicy": "SELinuxChangePolicy",
+    "seLinuxOptions": "SELinuxOptions",
+    "sslEnabled": "SSLEnabled",
+    "storageos": "StorageOS",
+    "tcpSocket": "TCPSocket",
+    "tty": "TTY",
+    "wwids": "WWIDs",
+}
+"""JSON names whose Go name is not the same with a capital."""
+
+_RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
+
+_ABSENT_FROM_SPEC: Final = (
+    "service_account", "host_network", "host_pid", "host_ipc", "share_process_namespace", "host_users",
+)  # fmt: skip
+_MOVED_IN_SPEC: Final = (
+    ("set_hostname_as_fqdn", "subdomain"),
+    ("preemption_policy", "priority"),
+    ("dns_config", "preemption_policy"),
+    ("overhead", "runtime_class_name"),
+)
+"""Fields of a PodSpec that come right after another one, unlike in v1."""
+
+
+@lru_cache(maxsize=512)
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Attributes of a type in internal order, with their Go names."""
+    names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    order = list(names)
+    if kind is core.PodSpec:
+        order = [name for name in order if name not in _ABSENT_FROM_SPEC]
+        for name, before in _MOVED_IN_SPEC:
+            order.remove(name)
+            order.insert(order.index(before) + 1, name)
+    elif kind is core.Volume:
+        order.remove("quobyte")
+        order.insert(order.index("rbd") + 1, "quobyte")
+    elif kind is core.PodSecurityContext:
+        order.remove("fs_group_change_policy")
+        order.insert(order.index("fs_group") + 1, "fs_group_change_policy")
+    special = _RBD_NAMES if kind is core.RBDVolumeSource else {}
+    return tuple((name, special.get(names[name]) or _go_name(names[name])) for name in order)
+
+
+def _go_name(name: str) -> str:
+    return _NAMES.get(name) or name[0].upper() + name[1:]
+
+
+def internal_form(value: Any) -> Any:
+    """`value` (a Struct of core/v1, or lists and maps of such) as plain data in the order upstream prints it."""
+    if isinstance(value, msgspec.Struct):
+        if isinstance(value, LabelSelector | ObjectMeta):
+            return msgspec.to_builtins(value)
+        if isinstance(value, core.PodSpec):
+            return _spec_form(value)
+        form: dict[str, Any] = {}
+        for attribute, name in _fields(type(value)):
+            member = getattr(value, attribute)
+            if isinstance(member, ObjectMeta):
+                form |= msgspec.to_builtins(member)
+            else:
+                form[name] = internal_form(member)
+        return form
+    if isinstance(value, list):
+        return [internal_form(item) for item in value] if value else None
+    if isinstance(value, dict):
+        # Go prints maps in the order of their keys.
+        return {key: internal_form(value[key]) for key in sorted(value)} if value else None
+    return value
+
+
+def _spec_form(spec: core.PodSpec) -> dict[str, Any]:
+    form = {name: internal_form(getattr(spec, attribute)) for attribute, name in _fields(core.PodSpec)}
+    context = spec.security_context or core.PodSecurityContext()
+    form["SecurityContext"] = {
+        "HostNetwork": spec.host_network,
+        "HostPID": spec.host_pid,
+        "HostIPC": spec.host_ipc,
+        "ShareProcessNamespace": spec.share_process_namespace,
+        "HostUsers": spec.host_users,
+        **internal_form(context),
+    }
+    return form
+
+
+def internal_diff(old: Any, new: Any) -> str:
+    """A unified diff of the internal forms of two values, as lines of indented JSON."""
+    before, after = _lines(old), _lines(new)
+    if max(len(before), len(after)) > LONGEST_DIFF:
+        return _rough_diff(before, after)
+    return "".join(list(difflib.unified_diff(before, after, n=_CONTEXT))[2:])
+
+
+def _lines(value: Any) -> list[str]:
+    text = json.dumps(internal_form(value), indent=1, ensure_ascii=False)
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return [line + "\n" for line in text.split("\n")]
+
+
+def _rough_diff(before: list[str], after: list[str]) -> str:
+    """All lines from the first to the last that differ, in one hunk."""
+    shorter = min(len(before), len(after))
+    start = next((i for i in range(shorter) if before[i] != after[i]), shorter)
+    end = next((i for i in range(shorter - start) if before[-1 - i] != after[-1 - i]), shorter - start)
+    removed, added = before[start : len(before) - end], after[start : len(after) - end]
+    header = f"@@ -{start + 1},{len(removed)} +{start + 1},{len(added)} @@\n"
+    return header + "".join([f"-{line}" for line in removed] + [f"+{line}" for line in added])

@@ -1,0 +1,112 @@
+"""Names of resources (cpu, memory, pods...) and rules for their quantities (pkg/apis/core/helper, validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.quantity import parse
+from steersman.machinery.validation.formats import is_qualified_name
+
+COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""What a container can ask for, beside huge pages and extended resources."""
+
+_COUNTED: Final = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+_SUMS: Final = frozenset(f"{prefix}.{name}" for prefix in ("requests", "limits") for name in COMPUTE)
+QUOTA_RESOURCES: Final = COMPUTE | _SUMS | _COUNTED | {"requests.storage"}
+"""What a ResourceQuota can limit by a plain name, beside huge pages."""
+_STANDARD: Final = QUOTA_RESOURCES | {"storage"}
+
+_HUGE_PAGES: Final = "hugepages-"
+_REQUESTS: Final = "requests."
+
+
+def is_huge_page_resource(name: str) -> bool:
+    """Whether it names huge pages of a size, as containers ask for them."""
+    return name.startswith(_HUGE_PAGES)
+
+
+def is_quota_huge_page_resource(name: str) -> bool:
+    """Whether it names huge pages, as quotas limit them."""
+    return name.startswith((_HUGE_PAGES, _REQUESTS + _HUGE_PAGES))
+
+
+def is_quota_resource(name: str) -> bool:
+    """Whether a quota can track it by a plain name."""
+    return name in QUOTA_RESOURCES or is_quota_huge_page_resource(name)
+
+
+def is_native_resource(name: str) -> bool:
+    """Whether it is in the namespace kubernetes.io, where names without a prefix are."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether it is a resource that some node offers beyond the native ones, such as example.com/gpu."""
+    if is_native_resource(name) or name.startswith(_REQUESTS):
+        return False
+    return not is_qualified_name(_REQUESTS + name)
+
+
+def is_integer_resource(name: str) -> bool:
+    """Whether only whole numbers of it make sense."""
+    return name in _COUNTED or is_extended_resource(name)
+
+
+def is_overcommit_allowed(name: str) -> bool:
+    """Whether more of it may be promised than there is."""
+    return is_native_resource(name) and not is_huge_page_resource(name)
+
+
+def validate_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    """That it is a known resource or has a domain."""
+    faults = is_qualified_name(name)
+    for message in faults:
+        yield invalid(path, name, message)
+    if not faults and "/" not in name and name not in _STANDARD and not is_quota_huge_page_resource(name):
+        yield invalid(path, name, "must be a standard resource type or fully qualified")
+
+
+def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    """That a container can ask for it."""
+    yield from validate_resource_name(name, path)
+    if "/" not in name:
+        if name not in COMPUTE and not is_huge_page_resource(name):
+            yield invalid(path, name, "must be a standard resource for containers")
+    elif not is_native_resource(name) and not is_extended_resource(name):
+        yield invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def validate_quota_resource_name(name: str, path: Path) -> Iterator[FieldError]:
+    """That a quota can limit it."""
+    yield from validate_resource_name(name, path)
+    if "/" not in name and not is_quota_resource(name):
+        yield invalid(path, name, "must be a standard resource for quota")
+
+
+def validate_quantity(name: str, quantity: str, path: Path) -> Iterator[FieldError]:
+    """That an amount of a resource is not negative, and whole where it must be."""
+    amount = parse(quantity)
+    if amount.sign < 0:
+        yield invalid(path, quantity, "must be greater than or equal to 0")
+    if is_integer_resource(name) and amount.as_milli() % 1000:
+        yield invalid(path, quantity, "must be an integer")
+
+
+def validate_positive_quantity(quantity: str, path: Path) -> Iterator[FieldError]:
+    """That an amount is more than nothing."""
+    if parse(quantity).sign <= 0:
+        yield invalid(path, quantity, "must be greater than zero")

@@ -1,0 +1,91 @@
+"""Whether a PEM certificate and private key belong together (Go's crypto/tls `X509KeyPair`)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key
+
+_BLOCK: Final = re.compile(rb"-----BEGIN ([^\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----", re.DOTALL)
+_CERTIFICATE: Final = "CERTIFICATE"
+_PRIVATE_KEY: Final = "PRIVATE KEY"
+
+
+def _blocks(text: bytes) -> Iterator[tuple[str, bytes]]:
+    """The PEM blocks of `text`: (type, content); what cannot be read is passed over."""
+    for match in _BLOCK.finditer(text):
+        body = match[2]
+        if b":" in body:
+            body = body.split(b"\n\n", 1)[-1]
+        try:
+            yield match[1].decode(errors="replace"), base64.b64decode(b"".join(body.split()), validate=True)
+        except binascii.Error:
+            continue
+
+
+def _certificate(text: bytes) -> tuple[bytes, str]:
+    """The first certificate, or why there is none."""
+    skipped: list[str] = []
+    for kind, content in _blocks(text):
+        if kind == _CERTIFICATE:
+            return content, ""
+        skipped.append(kind)
+    if not skipped:
+        return b"", "tls: failed to find any PEM data in certificate input"
+    if len(skipped) == 1 and skipped[0].endswith(_PRIVATE_KEY):
+        return b"", (
+            "tls: failed to find certificate PEM data in certificate input, but did find a private key; "
+            "PEM inputs may have been switched"
+        )
+    return b"", (
+        'tls: failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM blocks of the following '
+        f"types: [{' '.join(skipped)}]"
+    )
+
+
+def _private_key(text: bytes) -> tuple[bytes, str]:
+    """The first private key, or why there is none."""
+    skipped: list[str] = []
+    for kind, content in _blocks(text):
+        if kind == _PRIVATE_KEY or kind.endswith(f" {_PRIVATE_KEY}"):
+            return content, ""
+        skipped.append(kind)
+    if not skipped:
+        return b"", "tls: failed to find any PEM data in key input"
+    if skipped == [_CERTIFICATE]:
+        return b"", "tls: found a certificate rather than a key in the PEM for the private key"
+    return b"", (
+        'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after skipping PEM blocks of '
+        f"the following types: [{' '.join(skipped)}]"
+    )
+
+
+def key_pair_error(certificate: bytes, key: bytes) -> str:
+    """Why the two are no pair; empty if they are one."""
+    certificate_der, fault = _certificate(certificate)
+    if fault:
+        return fault
+    key_der, fault = _private_key(key)
+    if fault:
+        return fault
+    try:
+        public = x509.load_der_x509_certificate(certificate_der).public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        return "x509: malformed certificate"
+    try:
+        private = load_der_private_key(key_der, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "tls: failed to parse private key"
+    own = private.public_key()
+    if type(own) is not type(public):
+        return "tls: private key type does not match public key type"
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if own.public_bytes(*form) != public.public_bytes(*form):
+        return "tls: private key does not match public key"
+    return ""

@@ -1,0 +1,179 @@
+"""`serviceaccounts/NAME/token`: signs a token for a service account, maybe bound to a pod, secret or node.
+
+Follows pkg/registry/core/serviceaccount/storage/token.go and pkg/serviceaccount/claims.go.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
+from steersman.api.core.v1 import Node, Pod, Secret, ServiceAccount
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.authentication.user import service_account_username
+from steersman.machinery.errors import (
+    GroupKind,
+    GroupResource,
+    bad_request,
+    conflict,
+)
+from steersman.machinery.errors import invalid as invalid_object
+from steersman.machinery.field import Path, invalid
+from steersman.machinery.names import new_uid
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+
+DEFAULT_SECONDS: Final = 3600
+MIN_SECONDS: Final = 600
+MAX_SECONDS: Final = 1 << 32
+WARN_ONLY_SECONDS: Final = 3607
+"""What the admission plugin asks for in pods; such a token lives for a year, and is only warned about after that."""
+EXTENDED_SECONDS: Final = 365 * 24 * 3600
+
+_KIND: Final = GroupKind("authentication.k8s.io", "TokenRequest")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What a token is bound to."""
+
+    pod: ObjectMeta | None = None
+    secret: ObjectMeta | None = None
+    node: ObjectMeta | None = None
+
+
+async def create_token(services: Services, ctx: Context, name: str, request: TokenRequest) -> TokenRequest:
+    """Signs the token that is asked for. Raises StatusError: NotFound, Invalid, Conflict, BadRequest."""
+    _check_metadata(request.metadata, name, ctx.namespace)
+    account: ServiceAccount = await services.objects("", "serviceaccounts").get(ctx, name)
+    _complete(request, account.metadata, services)
+    bound = (
+        await _bound(services, ctx, name, request.spec.bound_object_ref) if request.spec.bound_object_ref else _Bound()
+    )
+    now = int(time.time())
+    request.metadata.creation_timestamp = _rfc3339(now)
+    request.status = TokenRequestStatus(
+        token=services.sign_token(_claims(services, account.metadata, request, bound, now)),
+        expiration_timestamp=_rfc3339(now + (request.spec.expiration_seconds or 0)),
+    )
+    return request
+
+
+def _check_metadata(metadata: ObjectMeta, name: str, namespace: str) -> None:
+    path = Path("metadata")
+    if metadata.name and metadata.name != name:
+        fault = invalid(path / "name", metadata.name, "must match the service account name if specified")
+        raise invalid_object(_KIND, name, [fault])
+    if metadata.namespace and metadata.namespace != namespace:
+        fault = invalid(path / "namespace", metadata.namespace, "must match the service account namespace if specified")
+        raise invalid_object(_KIND, name, [fault])
+
+
+def _complete(request: TokenRequest, account: ObjectMeta, services: Services) -> None:
+    """Fills in what the request leaves open, and checks it."""
+    metadata, spec = request.metadata, request.spec
+    if metadata.uid and metadata.uid != account.uid:
+        raise conflict(
+            GroupResource(_KIND.group, _KIND.kind),
+            account.name,
+            f"the UID in the token request ({metadata.uid}) does not match "
+            f"the UID of the service account ({account.uid})",
+        )
+    metadata.name, metadata.namespace, metadata.uid = account.name, account.namespace, account.uid
+    if not spec.audiences:
+        spec.audiences = list(services.api_audiences)
+    if spec.expiration_seconds is None:
+        spec.expiration_seconds = DEFAULT_SECONDS
+    path = Path("spec", "expirationSeconds")
+    if spec.expiration_seconds < MIN_SECONDS:
+        fault = invalid(path, spec.expiration_seconds, "may not specify a duration less than 10 minutes")
+        raise invalid_object(_KIND, "", [fault])
+    if spec.expiration_seconds > MAX_SECONDS:
+        fault = invalid(path, spec.expiration_seconds, "may not specify a duration larger than 2^32 seconds")
+        raise invalid_object(_KIND, "", [fault])
+
+
+async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjectReference) -> _Bound:
+    """The object that `ref` names. Raises StatusError."""
+    group, _, version = ref.api_version.rpartition("/")
+    name, kind = ref.name, ref.kind
+    bound: _Bound
+    if group == "" and kind == "Pod":
+        pod: Pod = await services.objects("", "pods").get(replace(ctx, name=name), name)
+        if (pod.spec.service_account_name or "") != account:
+            raise bad_request(
+                f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
+            )
+        bound = _Bound(pod=pod.metadata, node=_node_of(services, pod))
+        uid = pod.metadata.uid
+    elif group == "" and kind == "Node":
+        node: Node = await services.objects("", "nodes").get(replace(ctx, namespace="", name=name), name)
+        bound = _Bound(node=node.metadata)
+        uid = node.metadata.uid
+    elif group == "" and kind == "Secret":
+        secret: Secret = await services.objects("", "secrets").get(replace(ctx, name=name), name)
+        bound = _Bound(secret=secret.metadata)
+        uid = secret.metadata.uid
+    else:
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    if ref.uid and ref.uid != uid:
+        raise conflict(
+            GroupResource(group, kind),
+            name,
+            f"the UID in the bound object reference ({ref.uid}) does not match the UID in record. "
+            "The object might have been deleted and then recreated",
+        )
+    return bound
+
+
+def _node_of(services: Services, pod: Pod) -> ObjectMeta | None:
+    """The node a pod runs on; one that is gone keeps its name in the token."""
+    name = pod.spec.node_name
+    if not name:
+        return None
+    node = services.objects("", "nodes").find("", name)
+    return node.metadata if node is not None else ObjectMeta(name=name)
+
+
+def _claims(services: Services, account: ObjectMeta, request: TokenRequest, bound: _Bound, now: int) -> dict[str, Any]:
+    """The claims of the token, in the order that upstream's has."""
+    spec = request.spec
+    seconds = spec.expiration_seconds or 0
+    extended = (
+        bound.pod is not None
+        and seconds == WARN_ONLY_SECONDS
+        and set(spec.audiences or ()) <= set(services.api_audiences)
+    )
+    private: dict[str, Any] = {"namespace": account.namespace}
+    if bound.node is not None:
+        private["node"] = _reference(bound.node)
+    if bound.pod is not None:
+        private["pod"] = _reference(bound.pod)
+    if bound.secret is not None:
+        private["secret"] = _reference(bound.secret)
+    private["serviceaccount"] = _reference(account)
+    if extended:
+        private["warnafter"] = now + seconds
+    return {
+        "aud": spec.audiences,
+        "exp": now + (EXTENDED_SECONDS if extended else seconds),
+        "iat": now,
+        "iss": services.service_account_issuer,
+        "jti": new_uid(),
+        "kubernetes.io": private,
+        "nbf": now,
+        "sub": service_account_username(account.namespace, account.name),
+    }
+
+
+def _reference(metadata: ObjectMeta) -> dict[str, str]:
+    reference = {"name": metadata.name}
+    if metadata.uid:
+        reference["uid"] = metadata.uid
+    return reference
+
+
+def _rfc3339(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,1 @@
+"""Endpoint slices of discovery.k8s.io."""

@@ -1,0 +1,1 @@
+"""The resources of flowcontrol.apiserver.k8s.io."""

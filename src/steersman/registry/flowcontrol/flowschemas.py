@@ -1,0 +1,64 @@
+"""FlowSchemas: which requests are of which priority level."""
+
+from __future__ import annotations
+
+from steersman.api.flowcontrol.v1 import FlowSchema, FlowSchemaStatus
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+
+def set_defaults(schema: FlowSchema) -> None:
+    """A precedence in the middle."""
+    schema.spec.matching_precedence = schema.spec.matching_precedence or 1000
+
+
+class FlowSchemaStrategy(Strategy[FlowSchema]):
+    def prepare_for_create(self, ctx: Context, schema: FlowSchema) -> None:
+        schema.status = FlowSchemaStatus()
+        schema.metadata.generation = 1
+
+    def prepare_for_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> None:
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+        new.status = old.status
+
+
+class FlowSchemaStatusStrategy(StatusStrategy[FlowSchema]):
+    def prepare_for_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> None:
+        new.metadata, managed = old.metadata, new.metadata.managed_fields
+        new.metadata.managed_fields = managed
+        new.spec = old.spec
+
+
+def missing_priority_level(schema: FlowSchema) -> str:
+    """Whether its priority level is not there, "?" as long as nobody has looked."""
+    return next((each.status for each in schema.status.conditions if each.type == "Dangling"), "?")
+
+
+FLOW_SCHEMAS = Resource(
+    kind=FlowSchema,
+    group="flowcontrol.apiserver.k8s.io",
+    plural="flowschemas",
+    namespaced=False,
+    strategy=FlowSchemaStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column("PriorityLevel", lambda s: s.spec.priority_level_configuration.name),
+        Column("MatchingPrecedence", lambda s: s.spec.matching_precedence),
+        Column(
+            "DistinguisherMethod",
+            lambda s: "<none>" if s.spec.distinguisher_method is None else s.spec.distinguisher_method.type,
+        ),
+        AGE,
+        Column(
+            "MissingPL",
+            missing_priority_level,
+            description="references a broken or non-existent PriorityLevelConfiguration",
+        ),
+    ),
+    subresources=(Subresource(name="status", strategy=FlowSchemaStatusStrategy()),),
+    storage_version_hash="GJVAJZSZBIw=",
+)

@@ -1,0 +1,89 @@
+"""PriorityLevelConfigurations: how many requests of a kind are served at a time, and what the others do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from steersman.api.flowcontrol.v1 import (
+    PriorityLevelConfiguration,
+    PriorityLevelConfigurationStatus,
+    QueuingConfiguration,
+)
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+
+def set_defaults(level: PriorityLevelConfiguration) -> None:
+    """30 shares, none of them lent; 64 queues of 50, eight for a flow to choose from."""
+    if (limited := level.spec.limited) is not None:
+        if limited.nominal_concurrency_shares is None:
+            limited.nominal_concurrency_shares = 30
+        if limited.lendable_percent is None:
+            limited.lendable_percent = 0
+        if (queuing := limited.limit_response.queuing) is not None:
+            queuing.hand_size = queuing.hand_size or 8
+            queuing.queues = queuing.queues or 64
+            queuing.queue_length_limit = queuing.queue_length_limit or 50
+    if (exempt := level.spec.exempt) is not None:
+        if exempt.nominal_concurrency_shares is None:
+            exempt.nominal_concurrency_shares = 0
+        if exempt.lendable_percent is None:
+            exempt.lendable_percent = 0
+
+
+class PriorityLevelConfigurationStrategy(Strategy[PriorityLevelConfiguration]):
+    def prepare_for_create(self, ctx: Context, level: PriorityLevelConfiguration) -> None:
+        level.status = PriorityLevelConfigurationStatus()
+        level.metadata.generation = 1
+
+    def prepare_for_update(
+        self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
+    ) -> None:
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+        new.status = old.status
+
+
+class PriorityLevelConfigurationStatusStrategy(StatusStrategy[PriorityLevelConfiguration]):
+    def prepare_for_update(
+        self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
+    ) -> None:
+        new.metadata, managed = old.metadata, new.metadata.managed_fields
+        new.metadata.managed_fields = managed
+        new.spec = old.spec
+
+
+def _shares(level: PriorityLevelConfiguration) -> int | str | None:
+    return "<none>" if level.spec.limited is None else level.spec.limited.nominal_concurrency_shares
+
+
+def _queuing(number: Callable[[QueuingConfiguration], int]) -> Callable[[PriorityLevelConfiguration], int | str]:
+    def cell(level: PriorityLevelConfiguration) -> int | str:
+        limited = level.spec.limited
+        queuing = None if limited is None else limited.limit_response.queuing
+        return "<none>" if queuing is None else number(queuing)
+
+    return cell
+
+
+PRIORITY_LEVEL_CONFIGURATIONS = Resource(
+    kind=PriorityLevelConfiguration,
+    group="flowcontrol.apiserver.k8s.io",
+    plural="prioritylevelconfigurations",
+    namespaced=False,
+    strategy=PriorityLevelConfigurationStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column("Type", lambda level: level.spec.type),
+        Column("NominalConcurrencyShares", _shares),
+        Column("Queues", _queuing(lambda q: q.queues)),
+        Column("HandSize", _queuing(lambda q: q.hand_size)),
+        Column("QueueLengthLimit", _queuing(lambda q: q.queue_length_limit)),
+        AGE,
+    ),
+    subresources=(Subresource(name="status", strategy=PriorityLevelConfigurationStatusStrategy()),),
+    storage_version_hash="Kir5PVfvNeI=",
+)

@@ -1,0 +1,1 @@
+"""The resources of networking.k8s.io."""

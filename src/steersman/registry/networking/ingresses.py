@@ -1,0 +1,79 @@
+"""Ingresses: which service answers which host and path from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.networking.v1 import Ingress, IngressStatus
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+"""What `spec.ingressClassName` was before there was such a field."""
+
+
+class IngressStrategy(Strategy[Ingress]):
+    def prepare_for_create(self, ctx: Context, ingress: Ingress) -> None:
+        ingress.status = IngressStatus()
+        ingress.metadata.generation = 1
+
+    def warnings_on_create(self, ctx: Context, ingress: Ingress) -> Iterator[str]:
+        if CLASS_ANNOTATION in ingress.metadata.annotations and ingress.spec.ingress_class_name is None:
+            yield f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+
+    def prepare_for_update(self, ctx: Context, new: Ingress, old: Ingress) -> None:
+        new.status = old.status
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+
+class IngressStatusStrategy(StatusStrategy[Ingress]):
+    pass
+
+
+def hosts(ingress: Ingress) -> str:
+    """The hosts of the rules, the first three of them."""
+    shown: list[str] = []
+    for rule in ingress.spec.rules:
+        if len(shown) == 3:
+            return f"{','.join(shown)} + {len(ingress.spec.rules) - 3} more..."
+        if rule.host:
+            shown.append(rule.host)
+    return ",".join(shown) or "*"
+
+
+def address(ingress: Ingress) -> str:
+    """Where the load balancer listens."""
+    points = ingress.status.load_balancer.ingress
+    return ",".join(sorted({point.ip or point.hostname for point in points if point.ip or point.hostname}))
+
+
+INGRESSES = Resource(
+    kind=Ingress,
+    group="networking.k8s.io",
+    plural="ingresses",
+    short_names=("ing",),
+    strategy=IngressStrategy(),
+    name_validator=name_is_dns_subdomain,
+    columns=(
+        Column(
+            "Class",
+            lambda i: "<none>" if i.spec.ingress_class_name is None else i.spec.ingress_class_name,
+            description="The name of the IngressClass resource that should be used for additional configuration",
+        ),
+        Column("Hosts", hosts, description="Hosts that incoming requests are matched against before the ingress rule"),
+        Column("Address", address, description="Address is a list containing ingress points for the load-balancer"),
+        Column(
+            "Ports",
+            lambda i: "80, 443" if i.spec.tls else "80",
+            description="Ports of TLS configurations that open",
+        ),
+        AGE,
+    ),
+    subresources=(Subresource(name="status", strategy=IngressStatusStrategy()),),
+    storage_prefix="ingress",
+    storage_version_hash="39NQlfNR+bo=",
+)

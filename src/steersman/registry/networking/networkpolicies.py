@@ -1,0 +1,43 @@
+"""NetworkPolicies: who may talk to some pods, and whom they may talk to."""
+
+from __future__ import annotations
+
+from steersman.api.networking.v1 import NetworkPolicy
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.apps.columns import label_selector_text
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.strategy import Strategy
+
+
+def set_defaults(policy: NetworkPolicy) -> None:
+    """TCP; ingress always, egress where there are rules for it."""
+    spec = policy.spec
+    if not spec.policy_types:
+        spec.policy_types = ["Ingress", "Egress"] if spec.egress else ["Ingress"]
+    for rule in (*spec.ingress, *spec.egress):
+        for port in rule.ports:
+            if port.protocol is None:
+                port.protocol = "TCP"
+
+
+class NetworkPolicyStrategy(Strategy[NetworkPolicy]):
+    def prepare_for_create(self, ctx: Context, policy: NetworkPolicy) -> None:
+        policy.metadata.generation = 1
+
+    def prepare_for_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> None:
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+
+NETWORK_POLICIES = Resource(
+    kind=NetworkPolicy,
+    group="networking.k8s.io",
+    plural="networkpolicies",
+    short_names=("netpol",),
+    strategy=NetworkPolicyStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(Column("Pod-Selector", lambda p: label_selector_text(p.spec.pod_selector)), AGE),
+    storage_version_hash="YpfwF18m1G8=",
+)

@@ -1,0 +1,1 @@
+"""The resources of node.k8s.io."""

@@ -1,0 +1,1 @@
+"""Roles and bindings of rbac.authorization.k8s.io."""

@@ -1,0 +1,77 @@
+"""What RoleBindings and ClusterRoleBindings share: their strategy and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from steersman.api.rbac.v1 import ClusterRoleBinding, RoleBinding, Subject
+from steersman.machinery.field import FieldError
+from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
+from steersman.registry.rbac.validation import default_binding, validate_binding, validate_role_ref_update
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column
+from steersman.rest.strategy import Release, Strategy
+
+Binding = RoleBinding | ClusterRoleBinding
+
+
+class BindingStrategy(Strategy[Any]):
+    """`resource` is the plural of the kind it is for."""
+
+    allow_create_on_update = True
+
+    def __init__(self, resource: str, *, namespaced: bool, check: EscalationCheck | None = None) -> None:
+        self._resource = resource
+        self._namespaced = namespaced
+        self._check = check
+
+    def bind(self, services: Services) -> BindingStrategy:
+        return BindingStrategy(self._resource, namespaced=self._namespaced, check=EscalationCheck(services))
+
+    async def before_create(self, ctx: Context, obj: Binding) -> Release | None:
+        if self._check is not None:
+            await self._check.confirm_binding(ctx, self._resource, obj.metadata.name, obj.role_ref)
+        return None
+
+    async def before_update(self, ctx: Context, new: Binding, old: Binding) -> Release | None:
+        if only_garbage_collection_changes(new, old):
+            return None
+        return await self.before_create(ctx, new)
+
+    def validate(self, ctx: Context, obj: Binding) -> Iterator[FieldError]:
+        return validate_binding(obj.role_ref, obj.subjects, namespaced=self._namespaced)
+
+    def validate_update(self, ctx: Context, new: Binding, old: Binding) -> Iterator[FieldError]:
+        yield from self.validate(ctx, new)
+        yield from validate_role_ref_update(new.role_ref, old.role_ref)
+
+
+def set_binding_defaults(binding: Binding) -> None:
+    """Fills in the API group of the role and of users and groups."""
+    default_binding(binding.role_ref, binding.subjects)
+
+
+def _named(subjects: Sequence[Subject], kind: str) -> str:
+    return ", ".join(subject.name for subject in subjects if subject.kind == kind)
+
+
+def _service_accounts(subjects: Sequence[Subject]) -> str:
+    return ", ".join(f"{each.namespace}/{each.name}" for each in subjects if each.kind == "ServiceAccount")
+
+
+def binding_columns(binding: str) -> tuple[Column, ...]:
+    """The columns; `binding` is how their descriptions call the kind."""
+    return (
+        Column("Role", lambda b: f"{b.role_ref.kind}/{b.role_ref.name}"),
+        AGE,
+        Column("Users", lambda b: _named(b.subjects, "User"), priority=1, description=f"Users in the {binding}"),
+        Column("Groups", lambda b: _named(b.subjects, "Group"), priority=1, description=f"Groups in the {binding}"),
+        Column(
+            "ServiceAccounts",
+            lambda b: _service_accounts(b.subjects),
+            priority=1,
+            description=f"ServiceAccounts in the {binding}",
+        ),
+    )

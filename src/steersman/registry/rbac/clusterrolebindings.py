@@ -1,0 +1,22 @@
+"""ClusterRoleBindings: who has the rights of a ClusterRole in the whole cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.rbac.v1 import ClusterRoleBinding
+from steersman.registry.rbac.binding_strategy import BindingStrategy, binding_columns, set_binding_defaults
+from steersman.registry.rbac.validation import GROUP, rbac_name
+from steersman.rest.resource import Resource
+
+CLUSTER_ROLE_BINDINGS: Final = Resource(
+    kind=ClusterRoleBinding,
+    group=GROUP,
+    plural="clusterrolebindings",
+    namespaced=False,
+    strategy=BindingStrategy("clusterrolebindings", namespaced=False),
+    name_validator=rbac_name,
+    default=set_binding_defaults,
+    columns=binding_columns("clusterRoleBinding"),
+    storage_version_hash="48tpQ8gZHFc=",
+)

@@ -1,0 +1,100 @@
+"""ClusterRoles: rights in the whole cluster, or, through RoleBindings, in one namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.meta.v1 import LabelSelector
+from steersman.api.rbac.v1 import AggregationRule, ClusterRole
+from steersman.authorization.rbac_rules import FULL_AUTHORITY
+from steersman.machinery.errors import GroupResource, forbidden
+from steersman.machinery.field import FieldError, Path, invalid, required
+from steersman.machinery.labels import SelectorError, from_label_selector
+from steersman.machinery.validation.selectors import (
+    STRICT,
+    LabelSelectorOptions,
+    label_selector_has_invalid_label_value,
+    validate_label_selector,
+)
+from steersman.registry.columns import CREATED_AT
+from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
+from steersman.registry.rbac.validation import GROUP, rbac_name, validate_rules
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+from steersman.rest.strategy import Release, Strategy
+
+_SELECTORS: Final = Path("aggregationRule", "clusterRoleSelectors")
+_AGGREGATION_REFUSED: Final = "must have cluster-admin privileges to use the aggregationRule"
+
+
+def _selectors(role: ClusterRole) -> list[LabelSelector]:
+    return role.aggregation_rule.cluster_role_selectors if role.aggregation_rule is not None else []
+
+
+class ClusterRoleStrategy(Strategy[ClusterRole]):
+    allow_create_on_update = True
+
+    def __init__(self, check: EscalationCheck | None = None) -> None:
+        self._check = check
+
+    def bind(self, services: Services) -> ClusterRoleStrategy:
+        return ClusterRoleStrategy(EscalationCheck(services))
+
+    async def before_create(self, ctx: Context, obj: ClusterRole) -> Release | None:
+        await self._confirm(ctx, obj, aggregates=bool(_selectors(obj)))
+        return None
+
+    async def before_update(self, ctx: Context, new: ClusterRole, old: ClusterRole) -> Release | None:
+        if not only_garbage_collection_changes(new, old):
+            await self._confirm(ctx, new, aggregates=bool(_selectors(new) or _selectors(old)))
+        return None
+
+    async def _confirm(self, ctx: Context, role: ClusterRole, *, aggregates: bool) -> None:
+        """An aggregation rule can gather any right, so whoever touches one must hold all."""
+        check = self._check
+        if check is None or await check.may_escalate(ctx, "clusterroles"):
+            return
+        check.confirm(ctx, "clusterroles", role.metadata.name, role.rules or ())
+        if aggregates and check.escalation(ctx, FULL_AUTHORITY):
+            raise forbidden(GroupResource(GROUP, "clusterroles"), role.metadata.name, _AGGREGATION_REFUSED)
+
+    def validate(self, ctx: Context, obj: ClusterRole) -> Iterator[FieldError]:
+        return self._validate(obj, STRICT)
+
+    def validate_update(self, ctx: Context, new: ClusterRole, old: ClusterRole) -> Iterator[FieldError]:
+        lenient = any(map(label_selector_has_invalid_label_value, _selectors(old)))
+        return self._validate(new, LabelSelectorOptions(allow_invalid_label_value=True) if lenient else STRICT)
+
+    def _validate(self, role: ClusterRole, options: LabelSelectorOptions) -> Iterator[FieldError]:
+        yield from validate_rules(role.rules or (), namespaced=False)
+        if role.aggregation_rule is not None:
+            yield from _validate_aggregation(role.aggregation_rule, options)
+
+    def canonicalize(self, obj: ClusterRole) -> None:
+        obj.rules = obj.rules or None
+
+
+def _validate_aggregation(rule: AggregationRule, options: LabelSelectorOptions) -> Iterator[FieldError]:
+    if not rule.cluster_role_selectors:
+        yield required(_SELECTORS, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for index, selector in enumerate(rule.cluster_role_selectors):
+        path = _SELECTORS[index]
+        yield from validate_label_selector(selector, path, options)
+        try:
+            from_label_selector(selector)
+        except SelectorError:
+            yield invalid(path, None, "invalid label selector.")
+
+
+CLUSTER_ROLES: Final = Resource(
+    kind=ClusterRole,
+    group=GROUP,
+    plural="clusterroles",
+    namespaced=False,
+    strategy=ClusterRoleStrategy(),
+    name_validator=rbac_name,
+    columns=(CREATED_AT,),
+    storage_version_hash="bYE5ZWDrJ44=",
+)

@@ -1,0 +1,114 @@
+"""That nobody gives rights which they do not hold: the check before a role or binding is written.
+
+Follows pkg/registry/rbac (`policybased`, `escalation_check.go`). Members of system:masters may give anything; so may
+those who hold the verb `escalate` on a role, or `bind` on the role that a binding refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.rbac.v1 import PolicyRule, RoleRef
+from steersman.authentication.user import SYSTEM_MASTERS
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import decide
+from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
+from steersman.authorization.rbac_rules import escalation
+from steersman.machinery.errors import GroupResource, forbidden, not_found, plain_internal
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+
+GROUP: Final = "rbac.authorization.k8s.io"
+_ROLE_RESOURCES: Final = {"ClusterRole": "clusterroles", "Role": "roles"}
+_GARBAGE_COLLECTED: Final = ("owner_references", "finalizers", "self_link", "managed_fields")
+"""What a change may touch in `metadata` without giving anybody anything."""
+
+
+class EscalationCheck:
+    """Judges writes of roles and bindings, with the roles as they are stored now."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def confirm_role(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
+        """Raises StatusError Forbidden if the user may not make a role with these rules."""
+        if not self.exempt(ctx) and not await self._may_escalate(ctx, resource):
+            self.confirm(ctx, resource, name, rules)
+
+    async def confirm_binding(self, ctx: Context, resource: str, name: str, ref: RoleRef) -> None:
+        """Raises StatusError Forbidden if the user may not bind that role, NotFound if there is none."""
+        if self.exempt(ctx) or await self._may_bind(ctx, ref):
+            return
+        self.confirm(ctx, resource, name, self._rules_of(ctx, resource, ref))
+
+    def exempt(self, ctx: Context) -> bool:
+        """Whether nothing is asked of the user."""
+        return SYSTEM_MASTERS in ctx.user.groups
+
+    async def may_escalate(self, ctx: Context, resource: str) -> bool:
+        """Whether the user may write any role."""
+        return self.exempt(ctx) or await self._may_escalate(ctx, resource)
+
+    def confirm(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
+        """Raises StatusError Forbidden if the user does not hold all of `rules` where the request goes."""
+        if reason := self.escalation(ctx, rules):
+            raise forbidden(GroupResource(GROUP, resource), name, reason)
+
+    def escalation(self, ctx: Context, rules: Sequence[PolicyRule]) -> str:
+        """What the user lacks of `rules`, in words; empty if nothing."""
+        held, error = self._roles(ctx.namespace).policy_rules_for(ctx.user, ctx.namespace)
+        return escalation(ctx.user, held, rules, error)
+
+    def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
+        try:
+            return self._roles(ctx.namespace).rules_of(ref, ctx.namespace)
+        except RoleNotFound as error:
+            raise not_found(GroupResource(GROUP, resource), error.name) from error
+        except ValueError as error:
+            raise plain_internal(str(error)) from error
+
+    def _roles(self, namespace: str) -> RbacAuthorizer:
+        """The roles and bindings that hold in a namespace, read from the store."""
+        objects = self._services.objects
+        roles = RbacAuthorizer()
+        for role in objects(GROUP, "clusterroles").list():
+            roles.set_cluster_role(role.metadata.name, role)
+        for binding in objects(GROUP, "clusterrolebindings").list():
+            roles.set_cluster_role_binding(binding.metadata.name, binding)
+        if namespace:
+            for role in objects(GROUP, "roles").list(namespace):
+                roles.set_role(namespace, role.metadata.name, role)
+            for binding in objects(GROUP, "rolebindings").list(namespace):
+                roles.set_role_binding(namespace, binding.metadata.name, binding)
+        return roles
+
+    async def _may_escalate(self, ctx: Context, resource: str) -> bool:
+        if (ctx.group, ctx.resource) != (GROUP, resource):
+            return False
+        return await self._allowed(ctx, "escalate", resource, ctx.name)
+
+    async def _may_bind(self, ctx: Context, ref: RoleRef) -> bool:
+        resource = _ROLE_RESOURCES.get(ref.kind)
+        return resource is not None and await self._allowed(ctx, "bind", resource, ref.name, group=ref.api_group)
+
+    async def _allowed(self, ctx: Context, verb: str, resource: str, name: str, *, group: str = GROUP) -> bool:
+        attributes = Attributes(
+            user=ctx.user,
+            verb=verb,
+            namespace=ctx.namespace,
+            api_group=group,
+            api_version="*",
+            resource=resource,
+            name=name,
+            resource_request=True,
+        )
+        return (await decide(self._services.authorizer, attributes)).allowed
+
+
+def only_garbage_collection_changes(new: Any, old: Any) -> bool:
+    """Whether an update only touches owner references and finalizers, so that an object can go away."""
+    metadata = {name: getattr(old.metadata, name) for name in _GARBAGE_COLLECTED}
+    return bool(msgspec.structs.replace(new, metadata=msgspec.structs.replace(new.metadata, **metadata)) == old)

@@ -1,0 +1,21 @@
+"""RoleBindings: who has the rights of a Role or ClusterRole in one namespace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.rbac.v1 import RoleBinding
+from steersman.registry.rbac.binding_strategy import BindingStrategy, binding_columns, set_binding_defaults
+from steersman.registry.rbac.validation import GROUP, rbac_name
+from steersman.rest.resource import Resource
+
+ROLE_BINDINGS: Final = Resource(
+    kind=RoleBinding,
+    group=GROUP,
+    plural="rolebindings",
+    strategy=BindingStrategy("rolebindings", namespaced=True),
+    name_validator=rbac_name,
+    default=set_binding_defaults,
+    columns=binding_columns("roleBinding"),
+    storage_version_hash="eGsCzGH6b1g=",
+)

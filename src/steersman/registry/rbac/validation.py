@@ -1,0 +1,95 @@
+"""What roles and bindings must hold to be stored (pkg/apis/rbac/validation)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.validation.object_meta import validate_service_account_name
+
+GROUP: Final = "rbac.authorization.k8s.io"
+ROLE_REF_IMMUTABLE: Final = "cannot change roleRef"
+
+_RULES: Final = Path("rules")
+_ROLE_REF: Final = Path("roleRef")
+_SUBJECTS: Final = Path("subjects")
+
+
+def rbac_name(name: str, prefix: bool) -> list[str]:
+    """Names of roles and bindings may hold all that the path of a URL can, generated or not."""
+    return is_path_segment_name(name)
+
+
+def validate_rules(rules: Sequence[PolicyRule], *, namespaced: bool) -> Iterator[FieldError]:
+    """The rules of a Role or ClusterRole."""
+    for index, rule in enumerate(rules):
+        yield from _validate_rule(rule, _RULES[index], namespaced=namespaced)
+
+
+def _validate_rule(rule: PolicyRule, path: Path, *, namespaced: bool) -> Iterator[FieldError]:
+    if not rule.verbs:
+        yield required(path / "verbs", "verbs must contain at least one value")
+    if rule.non_resource_urls:
+        urls = path / "nonResourceURLs"
+        if namespaced:
+            yield invalid(urls, rule.non_resource_urls, "namespaced rules cannot apply to non-resource URLs")
+        if rule.api_groups or rule.resources or rule.resource_names:
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            yield invalid(urls, rule.non_resource_urls, detail)
+        return
+    if not rule.api_groups:
+        yield required(path / "apiGroups", "resource rules must supply at least one api group")
+    if not rule.resources:
+        yield required(path / "resources", "resource rules must supply at least one resource")
+
+
+def validate_binding(ref: RoleRef, subjects: Sequence[Subject], *, namespaced: bool) -> Iterator[FieldError]:
+    """A binding's reference to a role, and for whom it is."""
+    if ref.api_group != GROUP:
+        yield not_supported(_ROLE_REF / "apiGroup", ref.api_group, (GROUP,))
+    kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
+    if ref.kind not in kinds:
+        yield not_supported(_ROLE_REF / "kind", ref.kind, kinds)
+    if not ref.name:
+        yield required(_ROLE_REF / "name")
+    else:
+        for message in is_path_segment_name(ref.name):
+            yield invalid(_ROLE_REF / "name", ref.name, message)
+    for index, subject in enumerate(subjects):
+        yield from _validate_subject(subject, _SUBJECTS[index], namespaced=namespaced)
+
+
+def _validate_subject(subject: Subject, path: Path, *, namespaced: bool) -> Iterator[FieldError]:
+    if not subject.name:
+        yield required(path / "name")
+    if subject.kind == "ServiceAccount":
+        if subject.name:
+            for message in validate_service_account_name(subject.name, False):
+                yield invalid(path / "name", subject.name, message)
+        if subject.api_group:
+            yield not_supported(path / "apiGroup", subject.api_group, ("",))
+        if not namespaced and not subject.namespace:
+            yield required(path / "namespace")
+    elif subject.kind in ("User", "Group"):
+        if subject.api_group != GROUP:
+            yield not_supported(path / "apiGroup", subject.api_group, (GROUP,))
+    else:
+        yield not_supported(path / "kind", subject.kind, ("ServiceAccount", "User", "Group"))
+
+
+def validate_role_ref_update(new: RoleRef, old: RoleRef) -> Iterator[FieldError]:
+    """A binding refers to one role for its whole life."""
+    if new != old:
+        value = {"APIGroup": new.api_group, "Kind": new.kind, "Name": new.name}
+        yield invalid(_ROLE_REF, value, ROLE_REF_IMMUTABLE)
+
+
+def default_binding(ref: RoleRef, subjects: Sequence[Subject]) -> None:
+    """SetDefaults_RoleBinding, SetDefaults_ClusterRoleBinding, SetDefaults_Subject."""
+    ref.api_group = ref.api_group or GROUP
+    for subject in subjects:
+        if not subject.api_group and subject.kind in ("User", "Group"):
+            subject.api_group = GROUP

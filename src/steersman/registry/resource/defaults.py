@@ -1,0 +1,29 @@
+"""Defaults of requests for devices (resource.k8s.io v1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steersman.api.resource.v1 import DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaimSpec
+
+
+def set_claim_defaults(spec: ResourceClaimSpec) -> None:
+    """One device for each request."""
+    for request in spec.devices.requests or ():
+        if request.exactly is not None:
+            _set_request_defaults(request.exactly)
+        for alternative in request.first_available:
+            _set_request_defaults(alternative)
+
+
+def _set_request_defaults(request: ExactDeviceRequest | DeviceSubRequest) -> None:
+    request.allocation_mode = request.allocation_mode or "ExactCount"
+    if request.allocation_mode == "ExactCount":
+        request.count = request.count or 1
+    set_toleration_defaults(request.tolerations)
+
+
+def set_toleration_defaults(tolerations: Iterable[DeviceToleration]) -> None:
+    """A toleration compares."""
+    for toleration in tolerations:
+        toleration.operator = toleration.operator or "Equal"

@@ -1,0 +1,90 @@
+"""ResourceClaims: devices that pods want, and which they got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from steersman.api.resource.v1 import (
+    AllocatedDeviceStatus,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
+from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+
+def set_defaults(claim: ResourceClaim) -> None:
+    """One device for each request."""
+    set_claim_defaults(claim.spec)
+    if claim.status.allocation is not None:
+        for result in claim.status.allocation.devices.results:
+            set_toleration_defaults(result.tolerations)
+
+
+class ResourceClaimStrategy(Strategy[ResourceClaim]):
+    def prepare_for_create(self, ctx: Context, claim: ResourceClaim) -> None:
+        claim.status = ResourceClaimStatus()
+
+    def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
+        new.status = old.status
+
+
+class ResourceClaimStatusStrategy(StatusStrategy[ResourceClaim]):
+    def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
+        new.spec = old.spec
+        reset_metadata_for_status(new.metadata, old.metadata)
+        _drop_deallocated_devices(new, old)
+
+
+def _ids(results: Iterable[DeviceRequestAllocationResult | AllocatedDeviceStatus]) -> set[tuple[str, ...]]:
+    return {(each.driver, each.pool, each.device, each.share_id or "") for each in results}
+
+
+def _allocated(claim: ResourceClaim) -> set[tuple[str, ...]]:
+    allocation = claim.status.allocation
+    return set() if allocation is None else _ids(allocation.devices.results)
+
+
+def _drop_deallocated_devices(new: ResourceClaim, old: ResourceClaim) -> None:
+    """What a driver told of a device goes when the device is no longer the claim's."""
+    gone = _allocated(old) - _allocated(new)
+    if gone:
+        new.status.devices = [device for device in new.status.devices if not _ids([device]) <= gone]
+
+
+def state(claim: ResourceClaim) -> str:
+    """How far it is, e.g. `allocated,reserved`."""
+    states = ["deleted"] if claim.metadata.deletion_timestamp else []
+    if claim.status.allocation is not None:
+        states.append("allocated")
+        if claim.status.reserved_for:
+            states.append("reserved")
+    elif not states:
+        states.append("pending")
+    return ",".join(states)
+
+
+RESOURCE_CLAIMS = Resource(
+    kind=ResourceClaim,
+    group="resource.k8s.io",
+    plural="resourceclaims",
+    strategy=ResourceClaimStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column(
+            "State",
+            state,
+            description="A summary of the current state (allocated, pending, reserved, etc.).",
+        ),
+        AGE,
+    ),
+    subresources=(Subresource(name="status", strategy=ResourceClaimStatusStrategy()),),
+    returns_deleted_object=True,
+    storage_version_hash="wgAZaHcZxUg=",
+)

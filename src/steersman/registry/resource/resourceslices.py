@@ -1,0 +1,73 @@
+"""ResourceSlices: the devices that a driver offers, or some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steersman.api.resource.v1 import ResourceSlice
+from steersman.machinery import times
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.strategy import Strategy
+
+
+def set_defaults(resource_slice: ResourceSlice) -> None:
+    """Taints begin now; what a device takes of a node it takes once."""
+    for device in resource_slice.spec.devices:
+        for mapping in device.node_allocatable_resource_mappings.values():
+            if mapping.allocation_multiplier is None:
+                mapping.allocation_multiplier = "1"
+        for taint in device.taints:
+            if taint.time_added is None:
+                taint.time_added = times.now()
+
+
+def _drop_disabled_fields(resource_slice: ResourceSlice) -> None:
+    """The features behind these fields (DRANodeAllocatableResources, DRAListTypeAttributes) are off."""
+    for device in resource_slice.spec.devices:
+        device.node_allocatable_resource_mappings = {}
+        for attribute in device.attributes.values():
+            attribute.bools, attribute.ints, attribute.strings, attribute.versions = [], [], [], []
+
+
+class ResourceSliceStrategy(Strategy[ResourceSlice]):
+    def prepare_for_create(self, ctx: Context, resource_slice: ResourceSlice) -> None:
+        resource_slice.metadata.generation = 1
+        _drop_disabled_fields(resource_slice)
+
+    def prepare_for_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> None:
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+        _drop_disabled_fields(new)
+
+    def warnings_on_create(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[str]:
+        driver = resource_slice.spec.driver
+        if driver != driver.lower():
+            yield f'spec.driver: driver names should be lowercase; "{driver}" contains uppercase characters'
+
+    def warnings_on_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> Iterator[str]:
+        yield from self.warnings_on_create(ctx, new)
+
+
+RESOURCE_SLICES = Resource(
+    kind=ResourceSlice,
+    group="resource.k8s.io",
+    plural="resourceslices",
+    namespaced=False,
+    strategy=ResourceSliceStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column("Node", lambda s: s.spec.node_name or ""),
+        Column("Driver", lambda s: s.spec.driver),
+        Column("Pool", lambda s: s.spec.pool.name),
+        AGE,
+    ),
+    selectable_fields={
+        "spec.nodeName": lambda s: s.spec.node_name or "",
+        "spec.driver": lambda s: s.spec.driver,
+    },
+    returns_deleted_object=True,
+    storage_version_hash="KsC072WgaEY=",
+)

@@ -1,0 +1,1 @@
+"""The resources of scheduling.k8s.io."""

@@ -1,0 +1,1 @@
+"""The resources of storage.k8s.io."""

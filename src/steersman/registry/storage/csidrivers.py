@@ -1,0 +1,85 @@
+"""CSIDrivers: what a storage driver can do and wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.storage.v1 import CSIDriver
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.strategy import Strategy
+
+TOKENS_IN_SECRETS: Final = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true "
+    "to prevent possible logging of tokens in volume attributes"
+)
+
+
+def set_defaults(driver: CSIDriver) -> None:
+    """Volumes are attached and persistent, the driver is told nothing of pods and reports no capacity."""
+    spec = driver.spec
+    if spec.attach_required is None:
+        spec.attach_required = True
+    if spec.pod_info_on_mount is None:
+        spec.pod_info_on_mount = False
+    if spec.storage_capacity is None:
+        spec.storage_capacity = False
+    if spec.fs_group_policy is None:
+        spec.fs_group_policy = "ReadWriteOnceWithFSType"
+    spec.volume_lifecycle_modes = spec.volume_lifecycle_modes or ["Persistent"]
+    if spec.requires_republish is None:
+        spec.requires_republish = False
+    if spec.se_linux_mount is None:
+        spec.se_linux_mount = False
+
+
+class CSIDriverStrategy(Strategy[CSIDriver]):
+    allow_unconditional_update = False
+
+    def prepare_for_create(self, ctx: Context, driver: CSIDriver) -> None:
+        # The feature behind the field (VolumeLimitScaling) is off.
+        driver.spec.prevent_pod_scheduling_if_missing = None
+
+    def prepare_for_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> None:
+        if old.spec.prevent_pod_scheduling_if_missing is None:
+            new.spec.prevent_pod_scheduling_if_missing = None
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+    def warnings_on_create(self, ctx: Context, driver: CSIDriver) -> Iterator[str]:
+        if driver.spec.token_requests and driver.spec.service_account_token_in_secrets is None:
+            yield TOKENS_IN_SECRETS
+
+    def warnings_on_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> Iterator[str]:
+        if new.spec.token_requests != old.spec.token_requests:
+            yield from self.warnings_on_create(ctx, new)
+
+
+def token_requests(driver: CSIDriver) -> str:
+    """The audiences it wants tokens for."""
+    requests = driver.spec.token_requests
+    return ",".join(request.audience for request in requests) if requests else "<unset>"
+
+
+CSI_DRIVERS = Resource(
+    kind=CSIDriver,
+    group="storage.k8s.io",
+    plural="csidrivers",
+    namespaced=False,
+    strategy=CSIDriverStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_defaults,
+    columns=(
+        Column("AttachRequired", lambda d: d.spec.attach_required is not False, type="boolean"),
+        Column("PodInfoOnMount", lambda d: bool(d.spec.pod_info_on_mount), type="boolean"),
+        Column("StorageCapacity", lambda d: bool(d.spec.storage_capacity), type="boolean"),
+        Column("TokenRequests", token_requests),
+        Column("RequiresRepublish", lambda d: bool(d.spec.requires_republish), type="boolean"),
+        Column("Modes", lambda d: ",".join(d.spec.volume_lifecycle_modes) or "<none>"),
+        AGE,
+    ),
+    returns_deleted_object=True,
+    storage_version_hash="hL6j/rwBV5w=",
+)

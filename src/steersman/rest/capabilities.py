@@ -1,0 +1,187 @@
+"""What the endpoints ask of a resource: one Protocol per capability, each with its error contract.
+
+Objects come as `Item`s, encoded already, so that a read decodes nothing it need not. `body` is the JSON of the hub
+version without the opening brace, kind and apiVersion: `"metadata":{...},...}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery import fields, labels
+from steersman.rest.context import Context
+
+
+class Item(Protocol):
+    """An object at a revision, encoded. `representations` holds other encodings of it, made on demand."""
+
+    body: bytes
+    revision: int
+    representations: dict[Any, Any] | None
+
+
+@dataclass(slots=True)
+class Encoded:
+    """An Item that is not in any cache: the result of a dry run, or what was deleted."""
+
+    body: bytes
+    revision: int = 0
+    representations: dict[Any, Any] | None = None
+
+
+EXACT: Final = "Exact"
+NOT_OLDER_THAN: Final = "NotOlderThan"
+
+
+@dataclass(slots=True)
+class ListOptions:
+    """What a list or watch asks for. `resource_version` is as sent: "", "0" or a number's text."""
+
+    label_selector: labels.Selector = field(default_factory=labels.Selector)
+    field_selector: fields.Selector = field(default_factory=fields.Selector)
+    resource_version: str = ""
+    resource_version_match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    allow_watch_bookmarks: bool = False
+    send_initial_events: bool | None = None
+    timeout_seconds: int | None = None
+
+
+@dataclass(slots=True)
+class Listing:
+    """A list: its items, the revision they are of, and what is needed to ask for more of it."""
+
+    items: Sequence[Item]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class WatchEvent(Protocol):
+    """A change for a watcher: `type` is ADDED, MODIFIED or DELETED; `entry` is the object after it (before, if deleted).
+
+    `representations` is shared by all watchers of the event, so that it is encoded once.
+    """
+
+    type: str
+    entry: Item
+    revision: int
+    representations: dict[Any, Any] | None
+
+
+class Sink(Protocol):
+    """Where a watch delivers. Both are called on the loop and return at once."""
+
+    def deliver(self, event: WatchEvent) -> None:
+        """One event, in revision order."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """The watch has ended by itself; nothing more comes."""
+        ...
+
+
+class WatchHandle(Protocol):
+    """A running watch."""
+
+    def cancel(self) -> None: ...
+
+
+Make = Callable[[Any | None], Awaitable[Any]]
+"""From the present object (None: there is none) to the one to store."""
+CheckCreate = Callable[[Any], Awaitable[None]]
+CheckUpdate = Callable[[Any, Any], Awaitable[None]]
+CheckDelete = Callable[[Any], Awaitable[None]]
+
+
+class Getter(Protocol):
+    async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
+        """The object. Raises StatusError NotFound, Timeout (a version of the future), BadRequest (no version)."""
+        ...
+
+
+class Lister(Protocol):
+    async def list(self, ctx: Context, options: ListOptions) -> Listing:
+        """The objects of the context's namespace (all, if empty) that the selectors select.
+
+        Raises StatusError Expired, Timeout, BadRequest."""
+        ...
+
+
+class Watcher(Protocol):
+    async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+        """Starts a watch. Raises StatusError as `list` does, Expired if the version is no longer kept."""
+        ...
+
+
+@dataclass(slots=True)
+class WatchStart:
+    """How a watch begins: the objects there are (None: none are to be sent), and the revision it goes on from."""
+
+    initial: Sequence[Item] | None
+    revision: int
+    handle: WatchHandle
+    current_revision: Callable[[], int]
+    """The revision up to which everything has been delivered, for bookmarks."""
+
+
+class Creater(Protocol):
+    async def create(self, ctx: Context, obj: Any, check: CheckCreate | None = None) -> Item:
+        """Stores a new object. Raises StatusError AlreadyExists, Invalid, BadRequest and what `check` raises."""
+        ...
+
+
+class Updater(Protocol):
+    async def update(
+        self,
+        ctx: Context,
+        name: str,
+        make: Make,
+        *,
+        uid: str = "",
+        check_create: CheckCreate | None = None,
+        check_update: CheckUpdate | None = None,
+        force_allow_create: bool = False,
+        subresource: str = "",
+    ) -> tuple[Item, bool]:
+        """Replaces the object by what `make` makes of it, trying again when another write came first.
+
+        The flag says that it was created. `uid` must be that of the object unless empty. Raises StatusError NotFound,
+        Conflict, Invalid and what `make` and the checks raise."""
+        ...
+
+
+class GracefulDeleter(Protocol):
+    async def delete(
+        self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
+    ) -> tuple[Item, bool]:
+        """Deletes, or marks as being deleted; the flag says that the object is gone. Raises StatusError NotFound,
+        Conflict, Invalid."""
+        ...
+
+
+class CollectionDeleter(Protocol):
+    async def delete_collection(
+        self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
+    ) -> Listing:
+        """Deletes what `list` with these options finds; those objects."""
+        ...
+
+
+class Decoder(Protocol):
+    def decode(self, item: Item) -> Any:
+        """The object as a Struct of the hub version, its own copy."""
+        ...
+
+
+class Storage(
+    Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Decoder, Protocol
+):
+    """Everything that a stored resource can do."""
+
+
+Pages = AsyncIterator[Sequence[Item]]

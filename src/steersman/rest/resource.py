@@ -1,0 +1,171 @@
+"""The declaration of a resource: one `Resource` in one file reads as a fact sheet about a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from steersman.machinery.errors import GroupKind, GroupResource
+from steersman.rest.context import Context
+from steersman.rest.strategy import NameValidator, Strategy
+
+T = TypeVar("T")
+
+ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+NAME_DESCRIPTION: Final = "Name must be unique within a namespace."
+"""Short of the published description, which is put in when the descriptions package is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a Table after Name. `cell` gives the text or number for an object; `priority` 1 is shown by -o wide.
+
+    `format` and `type` are OpenAPI's. `cell=None` stands for the age of the object.
+    """
+
+    name: str
+    cell: Callable[[Any], Any] | None
+    type: str = "string"
+    priority: int = 0
+    format: str = ""
+    description: str = ""
+
+
+AGE: Final = Column("Age", None)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherVersion:
+    """Another version (or group) that serves the same stored objects.
+
+    `to_hub` and `from_hub` convert between `kind` and the resource's own Struct; `default` fills in this version's
+    defaults before conversion.
+    """
+
+    group: str
+    version: str
+    kind: type[Any]
+    to_hub: Callable[[Any], Any]
+    from_hub: Callable[[Any], Any]
+    default: Callable[[Any], None] | None = None
+    columns: tuple[Column, ...] | None = None
+    short_names: tuple[str, ...] | None = None
+    selectable_fields: Mapping[str, str] | None = None
+    """Names of selectable fields in this version -> the hub's."""
+
+
+class Connecter(Protocol):
+    """Answers a request that is not about a stored object's JSON (log, exec, proxy): the whole response is its own."""
+
+    async def connect(self, ctx: Context, request: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """Something below an object, e.g. `status` or `scale`.
+
+    Exactly one of these makes it work:
+    - `strategy`: the object itself is read and updated, under another strategy (status, approval, resize...)
+    - `view`: another kind is read from and written into the object (scale)
+    - `create`: a POST of another kind acts on the object (binding, eviction, token)
+    - `connect`: the request is handed over whole (log, exec, proxy)
+
+    `services` is what the composition root made for all resources (see registry.Services).
+    """
+
+    name: str
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+    strategy: Strategy[Any] | None = None
+    kind: type[Any] | None = None
+    """The kind of `view` and `create` bodies; None where it is the resource's own."""
+    kind_group: str = ""
+    kind_version: str = ""
+    """Group and version of `kind` where they differ from the resource's ("" and "" mean: the same)."""
+    view: ObjectView | None = None
+    create: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
+    """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
+    connect: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
+    """(services, context, name of the object, HTTP request) -> HTTP response."""
+    connect_path: bool = False
+    """Whether more path may follow (proxy)."""
+    connect_methods: tuple[str, ...] = ("GET", "POST")
+    tables: bool = True
+    """Whether a Table of it can be asked for."""
+
+
+class ObjectView(Protocol):
+    """Another kind's view of an object, e.g. Scale of a Deployment."""
+
+    def read(self, obj: Any) -> Any:
+        """The view of `obj`. Raises StatusError."""
+        ...
+
+    def write(self, obj: Any, view: Any) -> None:
+        """Puts the view's changes into `obj`. Raises StatusError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource(Generic[T]):
+    """Everything about one resource that the server needs to serve it.
+
+    `kind` is the Struct of the hub (= storage) version; `group` and `version` are where it is served.
+    """
+
+    kind: type[T]
+    group: str = ""
+    version: str = "v1"
+    plural: str
+    singular: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    strategy: Strategy[T] = field(default_factory=Strategy)
+    name_validator: NameValidator
+    default: Callable[[T], None] | None = None
+    """Fills in the version's defaults after decoding (SetDefaults_* of upstream)."""
+    columns: tuple[Column, ...] = (AGE,)
+    """After Name."""
+    selectable_fields: Mapping[str, Callable[[T], str]] = field(default_factory=dict)
+    """Beside metadata.name and metadata.namespace."""
+    subresources: tuple[Subresource, ...] = ()
+    storage_prefix: str = ""
+    """The key prefix below /registry/, `plural` unless given (e.g. "services/specs", "minions")."""
+    storage_version_hash: str = ""
+    returns_deleted_object: bool = False
+    """Whether DELETE answers with the object instead of a Status."""
+    other_versions: tuple[OtherVersion, ...] = ()
+    deprecation_warning: str = ""
+    """Sent with every request for it."""
+    ttl: int = 0
+    """Seconds an object lives after its last write, 0 for ever; events have one."""
+    creater: Callable[[Any, Context, T], Awaitable[Any]] | None = None
+    """For kinds that are never stored (reviews): (services, context, object) -> the answer; then verbs = ("create",)."""
+    reader: Callable[[Any, Context], Sequence[T]] | None = None
+    """For kinds that are computed, not stored (componentstatuses): every object there is."""
+    not_yet: str = ""
+    """Why creating one is refused with 501 for now: nothing is accepted that would silently do nothing."""
+    generate_name_conflicts: bool = True
+
+    @property
+    def kind_name(self) -> str:
+        """The kind, e.g. "Pod"."""
+        return self.kind.__name__
+
+    @property
+    def group_resource(self) -> GroupResource:
+        """For messages about the resource."""
+        return GroupResource(self.group, self.plural)
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """For messages about the kind."""
+        return GroupKind(self.group, self.kind.__name__)
+
+    @property
+    def key_prefix(self) -> str:
+        """Where its objects are stored: `/registry/pods/`."""
+        return f"/registry/{self.storage_prefix or self.plural}/"

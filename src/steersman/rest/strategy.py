@@ -1,0 +1,108 @@
+"""The Strategy: what is special about a kind when it is created, updated or deleted.
+
+The store calls the hooks in a fixed order (k8s.io/apiserver `registry/rest/{create,update,delete}.go`):
+
+- create: `prepare_for_create`, `validate`, `warnings_on_create`, `canonicalize`
+- update: `prepare_for_update`, `validate_update` (which includes what create validates, where upstream's does),
+  `warnings_on_update`, `canonicalize`
+- delete: `check_graceful_delete`, and where that says so the object stays until its grace has passed
+
+Validation of `metadata` is the store's; a strategy validates the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery.field import FieldError
+from steersman.rest.context import Context
+
+T = TypeVar("T")
+
+GarbageCollection = Literal["background", "orphan", "unsupported"]
+
+NameValidator = Callable[[str, bool], list[str]]
+"""What is wrong with a name; the flag says that it is the prefix of a generated one."""
+
+Release = Callable[[bool], Any]
+"""Told whether the write that something was taken for went through."""
+
+ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
+
+
+class Strategy(Generic[T]):
+    """The usual behaviour of a kind; a resource overrides what differs. `T` is the hub version's Struct."""
+
+    allow_create_on_update: bool = False
+    allow_unconditional_update: bool = True
+    garbage_collection: GarbageCollection = "background"
+    """What becomes of dependents when a DELETE does not say."""
+
+    def bind(self, services: Any) -> Strategy[T]:
+        """This strategy with what it needs of the rest of the server (registry.services.Services); itself if nothing."""
+        return self
+
+    def prepare_for_create(self, ctx: Context, obj: T) -> None:
+        """Sets and clears what the server decides, e.g. wipes status and sets generation."""
+
+    def validate(self, ctx: Context, obj: T) -> Iterator[FieldError]:
+        """What is wrong with a new object."""
+        return iter(())
+
+    def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
+        """What the client should be told about an object that is valid."""
+        return iter(())
+
+    def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
+        """Keeps in `new` what this endpoint may not change, and bumps the generation where the spec changed."""
+
+    def validate_update(self, ctx: Context, new: T, old: T) -> Iterator[FieldError]:
+        """What is wrong with replacing `old` by `new`."""
+        return iter(())
+
+    def warnings_on_update(self, ctx: Context, new: T, old: T) -> Iterator[str]:
+        """What the client should be told about a valid update."""
+        return iter(())
+
+    def canonicalize(self, obj: T) -> None:
+        """Brings a valid object into its one stored form."""
+
+    def check_graceful_delete(self, ctx: Context, obj: T, options: DeleteOptions) -> bool:
+        """Whether the object is to be kept for a grace period; may set `options.grace_period_seconds`."""
+        return False
+
+    async def before_create(self, ctx: Context, obj: T) -> Release | None:
+        """Takes what the object needs from elsewhere (an address, a port), before `prepare_for_create` as upstream's
+        BeginCreate. What it returns is called with True once the object is stored, with False when it was not (also
+        on a dry run). May raise StatusError."""
+        return None
+
+    async def before_update(self, ctx: Context, new: T, old: T) -> Release | None:
+        """The same for an update, before `prepare_for_update`."""
+        return None
+
+    def begin_delete(self, ctx: Context, obj: T) -> bool:
+        """For kinds that finalize themselves (namespaces): marks `obj` in place as going, and says that it must stay
+        for now. False lets the deletion go on."""
+        return False
+
+    def may_delete_during_update(self, ctx: Context, new: T, old: T) -> bool:
+        """Whether an update that takes the last finalizer of a deleted object really deletes it."""
+        return True
+
+    async def after_delete(self, ctx: Context, obj: T) -> None:
+        """Gives back what the object had, once it is gone."""
+
+
+class StatusStrategy(Strategy[T]):
+    """Base of the strategies of `/status`: an update keeps everything of the old object but status and metadata.
+
+    A subclass that differs overrides `prepare_for_update` altogether.
+    """
+
+    def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
+        for name in new.__struct_fields__:  # type: ignore[attr-defined]
+            if name not in ("metadata", "status"):
+                setattr(new, name, getattr(old, name))

@@ -1,0 +1,312 @@
+"""Certificates for a server that was given none: its own authority, a serving certificate and an administrator's.
+
+They are made once into a folder and used again until they are about to expire or no longer name the server. Making
+them imports `cryptography`; a start that finds good ones does not, for it reads only a small note about them.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import Certificate, GeneralName, KeyUsage, Name, ObjectIdentifier
+
+ADMIN_USER: Final = "kubernetes-admin"
+ADMIN_GROUP: Final = "system:masters"
+
+_CA_NAME: Final = "steersman-ca"
+_CA_LIFE: Final = timedelta(days=3650)
+_LIFE: Final = timedelta(days=365)
+_RENEW_BEFORE: Final = timedelta(days=30)
+_BACKDATE: Final = timedelta(hours=1)
+"""Certificates begin this long before they are made, for clients whose clocks are behind."""
+
+_NAMES: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "127.0.0.1",
+    "::1",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """Where the certificates and keys are, all PEM; key files can be read by their owner only."""
+
+    folder: Path
+
+    @property
+    def ca(self) -> Path:
+        return self.folder / "ca.crt"
+
+    @property
+    def ca_key(self) -> Path:
+        return self.folder / "ca.key"
+
+    @property
+    def server(self) -> Path:
+        return self.folder / "apiserver.crt"
+
+    @property
+    def server_key(self) -> Path:
+        return self.folder / "apiserver.key"
+
+    @property
+    def admin(self) -> Path:
+        return self.folder / "admin.crt"
+
+    @property
+    def admin_key(self) -> Path:
+        return self.folder / "admin.key"
+
+    @property
+    def note(self) -> Path:
+        return self.folder / "certificates.json"
+
+
+class _Note(msgspec.Struct, forbid_unknown_fields=True):
+    """What a start must know of the files: the names served, when the first certificate ends, and their digests."""
+
+    hosts: list[str]
+    not_after: float
+    digests: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """A certificate with its key."""
+
+    certificate: Certificate
+    key: EllipticCurvePrivateKey
+
+
+def ensure_certificates(
+    folder: str | Path, hosts: Sequence[str] = (), *, now: datetime | None = None
+) -> CertificateFiles:
+    """The certificates in `folder`, made or renewed as needed.
+
+    The serving certificate names the local host, `kubernetes` in its usual forms, and `hosts` (names and addresses:
+    what the server is reached by, and its first service address). A serving or administrator's certificate that ends
+    within 30 days, or does not name all hosts, is made anew by the same authority, so clients that trust it go on
+    working; the authority is made anew only when it ends itself, or cannot be read. Raises OSError, and
+    ValueError for a host that no certificate can name.
+    """
+    files = CertificateFiles(Path(folder))
+    now = now or datetime.now(UTC)
+    wanted = [*dict.fromkeys((*_NAMES, socket.gethostname().lower(), *map(_normal, hosts)))]
+    if not _is_current(files, wanted, now):
+        _make(files, wanted, now)
+    return files
+
+
+def admin_kubeconfig(url: str, files: CertificateFiles) -> bytes:
+    """A kubeconfig (JSON, which is YAML) with all it needs inside, for the administrator of the server at `url`."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "steersman", "cluster": {"server": url, "certificate-authority-data": _embedded(files.ca)}}
+        ],
+        "users": [
+            {
+                "name": ADMIN_USER,
+                "user": {
+                    "client-certificate-data": _embedded(files.admin),
+                    "client-key-data": _embedded(files.admin_key),
+                },
+            }
+        ],
+        "contexts": [{"name": "steersman", "context": {"cluster": "steersman", "user": ADMIN_USER}}],
+        "current-context": "steersman",
+    }
+    return json.dumps(config, indent=2).encode() + b"\n"
+
+
+def _embedded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def _normal(host: str) -> str:
+    """A host as a certificate names it: addresses in their shortest form, names in lower case."""
+    try:
+        return str(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        return host.lower().rstrip(".")
+
+
+def _pairs(files: CertificateFiles) -> tuple[Path, ...]:
+    return files.ca, files.ca_key, files.server, files.server_key, files.admin, files.admin_key
+
+
+def _is_current(files: CertificateFiles, hosts: Iterable[str], now: datetime) -> bool:
+    """Whether the note says that the files, as they are now, will do."""
+    try:
+        note = msgspec.json.decode(files.note.read_bytes(), type=_Note)
+        digests = {path.name: _digest(path) for path in _pairs(files)}
+    except (FileNotFoundError, msgspec.DecodeError):
+        return False
+    if now.timestamp() > note.not_after - _RENEW_BEFORE.total_seconds():
+        return False
+    return note.digests == digests and set(hosts) <= set(note.hosts)
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _make(files: CertificateFiles, hosts: Sequence[str], now: datetime) -> None:
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    files.folder.mkdir(parents=True, exist_ok=True)
+    authority = _stored_authority(files, now)
+    if authority is None:
+        authority = _new_authority(now)
+        _write_identity(files.ca, files.ca_key, authority)
+    server = _issue(
+        authority, _name("kube-apiserver"), now, ExtendedKeyUsageOID.SERVER_AUTH, [_general(host) for host in hosts]
+    )
+    admin = _issue(authority, _name(ADMIN_USER, ADMIN_GROUP), now, ExtendedKeyUsageOID.CLIENT_AUTH, [])
+    _write_identity(files.server, files.server_key, server)
+    _write_identity(files.admin, files.admin_key, admin)
+    ends = min(each.certificate.not_valid_after_utc for each in (authority, server, admin))
+    note = _Note(list(hosts), ends.timestamp(), {path.name: _digest(path) for path in _pairs(files)})
+    _write(files.note, msgspec.json.encode(note), 0o644)
+
+
+def _stored_authority(files: CertificateFiles, now: datetime) -> _Identity | None:
+    """The authority in the folder, None if there is none that can issue certificates for their whole life."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    try:
+        certificate = load_pem_x509_certificate(files.ca.read_bytes())
+        key = load_pem_private_key(files.ca_key.read_bytes(), password=None)
+    except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if not isinstance(key, EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        return None
+    return _Identity(certificate, key) if now + _LIFE <= certificate.not_valid_after_utc else None
+
+
+def _new_authority(now: datetime) -> _Identity:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(_CA_NAME)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATE)
+        .not_valid_after(now + _CA_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, SHA256())
+    )
+    return _Identity(certificate, key)
+
+
+def _issue(
+    authority: _Identity, subject: Name, now: datetime, usage: ObjectIdentifier, names: Sequence[GeneralName]
+) -> _Identity:
+    """A new key and the certificate that the authority gives it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(authority.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATE)
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(issuer, critical=False)
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return _Identity(builder.sign(authority.key, SHA256()), key)
+
+
+def _key_usage(*, signs_certificates: bool) -> KeyUsage:
+    from cryptography.x509 import KeyUsage
+
+    return KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(common_name: str, organization: str = "") -> Name:
+    from cryptography.x509 import Name, NameAttribute
+    from cryptography.x509.oid import NameOID
+
+    attributes = [NameAttribute(NameOID.ORGANIZATION_NAME, organization)] if organization else []
+    return Name([*attributes, NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _general(host: str) -> GeneralName:
+    from cryptography.x509 import DNSName, IPAddress
+
+    try:
+        return IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return DNSName(host)
+
+
+def _write_identity(certificate: Path, key: Path, identity: _Identity) -> None:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    pem = identity.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    _write(key, pem, 0o600)
+    _write(certificate, identity.certificate.public_bytes(Encoding.PEM), 0o644)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Replaces the file as a whole; a reader sees the old one or the new one."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

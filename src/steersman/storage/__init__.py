@@ -1,0 +1,1 @@
+"""The versioned key-value contract, its implementations, and the watch cache on top."""

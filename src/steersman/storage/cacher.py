@@ -1,0 +1,367 @@
+"""The watch cache of one resource: its objects as served, its recent changes, and everybody who watches it.
+
+Follows k8s.io/apiserver `storage/cacher`. It is fed by a subscription to the storage on the same loop, so everything
+here happens between two turns of it and needs no locks: what `list` gives is complete up to `revision`, and a watch
+from that revision started in the same turn misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sortedcontainers import SortedList
+
+from steersman.storage.entry import Change, Entry
+from steersman.storage.interface import (
+    Compacted,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Storage,
+    StorageUnavailable,
+    Subscription,
+)
+from steersman.storage.keys import after
+from steersman.storage.rewind import bounds, past_range, present_range
+from steersman.storage.watcher import Accept, Closed, DeliverEvent, Present, Watcher, Watchers, fail
+from steersman.storage.window import EventWindow
+
+logger = logging.getLogger(__name__)
+
+FRESH_TIMEOUT: Final = 3.0
+"""Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
+_LOAD_PAGE: Final = 1000
+_REPLAY_SLICE: Final = 200
+_RELOAD_DELAY: Final = 1.0
+_REPRESENTATIONS_LIMIT: Final = 16 << 20
+
+
+class Cacher:
+    """A cache of everything under `prefix` (which ends with a slash).
+
+    `present` makes the served body out of a stored value and its revision; what it raises makes the cache start over.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        prefix: str,
+        *,
+        present: Present,
+        new_window: Callable[[int], EventWindow] = EventWindow,
+        representations_limit: int = _REPRESENTATIONS_LIMIT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not prefix.endswith("/"):
+            raise ValueError(f"a cache's prefix ends with a slash: {prefix!r}")
+        self.prefix = prefix
+        self._storage = storage
+        self._present = present
+        self._new_window = new_window
+        self._clock = clock
+        self._entries: dict[str, Entry] = {}
+        self._keys: SortedList = SortedList()
+        self._window = new_window(0)
+        self._applied = 0
+        self._watchers = Watchers(prefix, present)
+        self._subscription: Subscription | None = None
+        self._reload: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._ready = asyncio.Event()
+        self._encoded: deque[Entry] = deque()
+        self._encoded_size = 0
+        self._representations_limit = representations_limit
+
+    # Life
+
+    async def start(self) -> None:
+        """Loads everything and follows the storage from there. Raises what the storage or `present` raises."""
+        while True:
+            try:
+                await self._load()
+            except Compacted:
+                # The storage was compacted between loading and following.
+                continue
+            return
+
+    async def stop(self) -> None:
+        """Ends every watch and forgets everything."""
+        if self._reload is not None:
+            self._reload.cancel()
+            await asyncio.gather(self._reload, return_exceptions=True)
+            self._reload = None
+        self._reset(StorageUnavailable("the cache is stopped"))
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be read and watched."""
+        return self._ready.is_set()
+
+    async def wait_until_ready(self) -> None:
+        """Returns once it can be read and watched; the caller bounds the wait."""
+        await self._ready.wait()
+
+    async def _load(self) -> None:
+        failures = self._failures
+        entries: dict[str, Entry] = {}
+        start, revision, more = "", 0, True
+        while more:
+            page = await self._storage.range(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
+            revision, more = page.revision, page.more
+            for item in page.items:
+                entries[item.key] = self._entry(item)
+            if page.items:
+                start = after(page.items[-1].key)
+        self._entries = entries
+        self._keys = SortedList(entries)
+        self._window = self._new_window(revision)
+        self._applied = revision
+        subscription = await self._storage.subscribe(self.prefix, after_revision=revision, deliver=self._apply)
+        if self._failures != failures:
+            subscription.cancel()
+            raise StorageUnavailable(f"the cache of {self.prefix} could not be loaded")
+        self._subscription = subscription
+        self._ready.set()
+
+    def _reset(self, error: Exception) -> None:
+        """Ends all watches with `error` and forgets everything."""
+        self._ready.clear()
+        if self._subscription is not None:
+            self._subscription.cancel()
+            self._subscription = None
+        for watcher in self._watchers:
+            watcher.end(error)
+        self._entries = {}
+        self._keys = SortedList()
+        self._window = self._new_window(0)
+        self._encoded.clear()
+        self._encoded_size = 0
+
+    async def _load_again(self) -> None:
+        """Starts over after a failure, until it works."""
+        while not self.ready:
+            await asyncio.sleep(_RELOAD_DELAY)
+            try:
+                await self.start()
+            except Exception:
+                logger.exception("the cache of %s cannot be loaded", self.prefix)
+
+    # Following the storage
+
+    def _entry(self, item: KeyValue) -> Entry:
+        return Entry(item.key, self._present(item.value, item.mod_revision), item.mod_revision)
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        """Takes events from the storage, in revision order."""
+        try:
+            now = self._clock()
+            for event in events:
+                self._apply_one(event, now)
+        except Exception as error:
+            logger.exception("the cache of %s cannot follow the storage and starts over", self.prefix)
+            loading = not self.ready
+            self._reset(error)
+            self._failures += 1
+            if not loading:
+                self._reload = asyncio.get_running_loop().create_task(self._load_again())
+
+    def _apply_one(self, event: Event, now: float) -> None:
+        key = event.key
+        previous = self._entries.get(key)
+        current = None
+        if event.current is not None:
+            current = self._entry(event.current)
+            self._entries[key] = current
+            if previous is None:
+                self._keys.add(key)
+        elif previous is not None:
+            del self._entries[key]
+            self._keys.remove(key)
+        previous_value = event.previous.value if event.previous is not None else None
+        change = Change(event.revision, key, previous, previous_value, current, now)
+        self._applied = event.revision
+        self._window.add(change)
+        self._watchers.announce(change)
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        """The revision this cache shows: nothing that happened up to it is missing."""
+        return max(self._applied, self._storage.revision)
+
+    @property
+    def oldest_revision(self) -> int:
+        """The oldest revision that `list_at` can show."""
+        return self._window.start
+
+    async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
+        """Waits until the cache is at `revision`. Raises FutureRevision if that takes longer than `timeout` seconds."""
+        if revision <= self.revision:
+            return
+        try:
+            await asyncio.wait_for(self._storage.wait_until(revision), timeout)
+        except TimeoutError:
+            raise FutureRevision(revision, self.revision) from None
+
+    def get(self, key: str) -> Entry | None:
+        """The object, None if there is none."""
+        if not self._ready.is_set():
+            self._not_ready()
+        return self._entries.get(key)
+
+    def count(self, prefix: str) -> int:
+        """How many objects there are under `prefix`."""
+        return self.count_from(prefix, "")
+
+    def count_from(self, prefix: str, start: str) -> int:
+        """How many objects there are under `prefix` from the key `start` on."""
+        if not self._ready.is_set():
+            self._not_ready()
+        low, high = bounds(prefix, start)
+        end: int = len(self._keys) if high is None else self._keys.bisect_left(high)
+        return end - int(self._keys.bisect_left(low))
+
+    def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
+        """At most `limit` (0: all) objects under `prefix`, in key order, from the key `start` on (inclusive), as of
+        `revision`; and whether more follow."""
+        if not self._ready.is_set():
+            self._not_ready()
+        return present_range(self._keys, self._entries, prefix, start, limit)
+
+    def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
+        """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
+        storage may), FutureRevision if it has not happened yet."""
+        if revision >= self.revision:
+            if revision > self.revision:
+                raise FutureRevision(revision, self.revision)
+            return self.list(prefix, start=start, limit=limit)
+        if not self._ready.is_set():
+            self._not_ready()
+        if revision < self._window.start:
+            raise Compacted(self._window.start)
+        undone = self._window.undo(revision)
+        if not undone:
+            return present_range(self._keys, self._entries, prefix, start, limit)
+        return past_range(self._keys, self._entries, undone, prefix, start, limit)
+
+    def _not_ready(self) -> None:
+        raise StorageUnavailable(f"the cache of {self.prefix} is not ready")
+
+    def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
+        """Keeps another encoding of an entry in its `representations`, dropping the oldest beyond the bound."""
+        if entry.representations is None:
+            entry.representations = {}
+            self._encoded.append(entry)
+            self._encoded_size += len(entry.body)
+        entry.representations[kind] = encoded
+        self._encoded_size += len(encoded)
+        while self._encoded_size > self._representations_limit and self._encoded:
+            oldest = self._encoded.popleft()
+            kept, oldest.representations = oldest.representations or {}, None
+            self._encoded_size -= len(oldest.body) + sum(map(len, kept.values()))
+
+    # Watching
+
+    @property
+    def watchers(self) -> int:
+        """How many watches are running."""
+        return len(self._watchers)
+
+    def watch(
+        self,
+        target: str,
+        *,
+        after_revision: int | None,
+        accept: Accept | None = None,
+        deliver: DeliverEvent,
+        closed: Closed | None = None,
+    ) -> Watcher:
+        """Delivers what happens to `target` (the cache's prefix, a directory under it, or one key) later than
+        `after_revision` (None: later than now), without gap or repetition, until cancelled.
+
+        `deliver` is called on the loop and must not block; if it raises, the watch ends. It is not called before
+        this returns. With `accept`, objects that come to be accepted are ADDED, those that cease to be are DELETED.
+        `closed` is called if the watch ends by itself: Compacted (what follows `after_revision` is no longer kept),
+        WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised.
+        """
+        if not self._ready.is_set():
+            self._not_ready()
+        if not target.startswith(self.prefix):
+            raise ValueError(f"{target!r} is not under {self.prefix!r}")
+        watcher = Watcher(self._watchers, target, accept, deliver, closed)
+        now = self.revision
+        if after_revision is None or after_revision == now:
+            self._watchers.add(watcher)
+            return watcher
+        if after_revision > now:
+            watcher.skip_until(after_revision)
+            self._watchers.add(watcher)
+            return watcher
+        if after_revision < self._window.start:
+            replay = self._replay_from_storage(watcher, after_revision, now)
+        else:
+            changes = [change for change in self._window.since(after_revision) if _concerns(target, change.key)]
+            if not changes:
+                self._watchers.add(watcher)
+                return watcher
+            replay = self._replay(watcher, changes)
+        watcher.hold()
+        self._watchers.add(watcher)
+        watcher.replay = asyncio.get_running_loop().create_task(replay)
+        return watcher
+
+    async def _replay(self, watcher: Watcher, changes: Sequence[Change]) -> None:
+        """Delivers changes, and what was held back meanwhile, in slices; then lets the watcher go live."""
+        for index in range(0, len(changes), _REPLAY_SLICE):
+            for change in changes[index : index + _REPLAY_SLICE]:
+                self._watchers.announce_to(watcher, change)
+            await asyncio.sleep(0)
+        await self._deliver_held(watcher)
+
+    async def _deliver_held(self, watcher: Watcher) -> None:
+        while watcher.held:
+            events, watcher.held = watcher.held, []
+            for index in range(0, len(events), _REPLAY_SLICE):
+                for event in events[index : index + _REPLAY_SLICE]:
+                    watcher.deliver_replayed(event)
+                await asyncio.sleep(0)
+        watcher.release()
+        watcher.replay = None
+
+    async def _replay_from_storage(self, watcher: Watcher, after_revision: int, last: int) -> None:
+        """As `_replay`, for a watch from before the event window: from the storage's history, up to `last`."""
+
+        def take(events: Sequence[Event]) -> None:
+            try:
+                for event in events:
+                    if event.revision <= last and watcher.active and _concerns(watcher.target, event.key):
+                        self._watchers.announce_to(watcher, self._change(event))
+            except Exception as error:
+                fail(watcher, error)
+
+        try:
+            subscription = await self._storage.subscribe(watcher.target, after_revision=after_revision, deliver=take)
+        except (Compacted, StorageUnavailable) as error:
+            watcher.replay = None
+            watcher.end(error)
+            return
+        subscription.cancel()
+        await self._deliver_held(watcher)
+
+    def _change(self, event: Event) -> Change:
+        """An old event of the storage as the window would have kept it."""
+        previous = self._entry(event.previous) if event.previous is not None else None
+        current = self._entry(event.current) if event.current is not None else None
+        value = event.previous.value if event.previous is not None else None
+        return Change(event.revision, event.key, previous, value, current, 0.0)
+
+
+def _concerns(target: str, key: str) -> bool:
+    """Whether a change of `key` is one of what is watched."""
+    return key.startswith(target) if target.endswith("/") else key == target

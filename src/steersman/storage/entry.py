@@ -1,0 +1,79 @@
+"""What the watch cache holds and hands out: objects as served, changes of them, and events for watchers."""
+
+from __future__ import annotations
+
+
+class Entry:
+    """An object at a revision, ready to be served.
+
+    `body` is the object in the representation that is served most, with its resourceVersion; `revision` is that of
+    its last write. `attributes` belongs to the cache's owner: what selectors look at, made when first needed.
+    `representations` are other encodings, kept within a bound by `Cacher.remember`.
+    """
+
+    __slots__ = ("attributes", "body", "key", "representations", "revision")
+
+    def __init__(self, key: str, body: bytes, revision: int, attributes: object | None = None) -> None:
+        self.key = key
+        self.body = body
+        self.revision = revision
+        self.attributes = attributes
+        self.representations: dict[object, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"Entry({self.key!r}, revision={self.revision})"
+
+
+class WatchEvent:
+    """One event as all watchers that get it share it.
+
+    `type` is ADDED, MODIFIED or DELETED. The `entry` of a DELETED event is the last state the watcher knew, presented
+    at the revision of the event. `representations` is for its encodings, so that each is made once for all watchers.
+    """
+
+    __slots__ = ("entry", "representations", "revision", "type")
+
+    def __init__(self, type: str, entry: Entry, revision: int) -> None:
+        self.type = type
+        self.entry = entry
+        self.revision = revision
+        self.representations: dict[object, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"WatchEvent({self.type}, {self.entry.key!r}, {self.revision})"
+
+
+class Change:
+    """One write as the event window keeps it: the object before (None: there was none) and after (None: deleted).
+
+    `previous_value` is what was stored before, to present it at the revision at which it left a selection or the
+    store. `time` is when the change was seen, in seconds of a monotonic clock.
+    """
+
+    __slots__ = ("current", "key", "previous", "previous_value", "revision", "time")
+
+    def __init__(
+        self,
+        revision: int,
+        key: str,
+        previous: Entry | None,
+        previous_value: bytes | None,
+        current: Entry | None,
+        time: float,
+    ) -> None:
+        self.revision = revision
+        self.key = key
+        self.previous = previous
+        self.previous_value = previous_value
+        self.current = current
+        self.time = time
+
+    @property
+    def size(self) -> int:
+        """Bytes that live as long as the change and no longer, roughly."""
+        size = 300
+        if self.previous is not None:
+            size += len(self.previous.body)
+        if self.previous_value is not None:
+            size += len(self.previous_value)
+        return size

@@ -1,0 +1,155 @@
+"""The storage contract: etcd's model of one revision for all keys, compare and swap, watch from a revision, leases.
+
+Every implementation is held to it by one suite of tests (tests/storage).
+Keys are text such as `/registry/pods/default/nginx`; ordering is by code point. Values are bytes and never empty.
+Revisions are positive and grow by one with every committed write; a fresh store is at revision 1.
+A write returns only once it is durable and every subscriber has been told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(slots=True)
+class KeyValue:
+    """A key's value at a revision. `create_revision` is when the key came to be, `mod_revision` its last write."""
+
+    key: str
+    value: bytes
+    create_revision: int
+    mod_revision: int
+
+
+@dataclass(slots=True)
+class Event:
+    """One committed write. `current` is None for a delete; `previous` is None for a create.
+
+    `revision` is that of the write; a deleted key's `previous` keeps the revision of its last write.
+    """
+
+    revision: int
+    key: str
+    current: KeyValue | None
+    previous: KeyValue | None
+
+
+@dataclass(slots=True)
+class Range:
+    """The answer to a range: `items` in key order, the `revision` they are of, whether `more` follow,
+    and how many keys the whole range holds (`count`, -1 where it was not asked for)."""
+
+    items: Sequence[KeyValue]
+    revision: int
+    more: bool
+    count: int
+
+
+class KeyExists(Exception):
+    """A create found its key taken."""
+
+    def __init__(self, current: KeyValue) -> None:
+        super().__init__(current.key)
+        self.current = current
+
+
+class Conflict(Exception):
+    """A compare and swap lost: `current` is what the key holds now, None if nothing."""
+
+    def __init__(self, key: str, current: KeyValue | None) -> None:
+        super().__init__(key)
+        self.current = current
+
+
+class Compacted(Exception):
+    """The revision asked for is no longer kept; `revision` is the oldest that is."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"compacted at {revision}")
+        self.revision = revision
+
+
+class FutureRevision(Exception):
+    """The revision asked for has not happened yet; `current` is the newest."""
+
+    def __init__(self, requested: int, current: int) -> None:
+        super().__init__(f"revision {requested} is in the future of {current}")
+        self.requested = requested
+        self.current = current
+
+
+class StorageUnavailable(Exception):
+    """The store cannot take a request now (closed, disk full, no connection); nothing was written."""
+
+
+class StorageLocked(Exception):
+    """Another process has the store open."""
+
+
+class StorageFormatError(Exception):
+    """What is stored is not ours, is damaged, or was written by a newer version; it was left as it is."""
+
+
+class Subscription(Protocol):
+    """A running watch on a prefix."""
+
+    def cancel(self) -> None:
+        """Ends it; `deliver` is not called again."""
+        ...
+
+
+Deliver = Callable[[Sequence[Event]], None]
+"""Takes events of a prefix in revision order, on the loop, before the write that made them is acknowledged."""
+
+
+class Storage(Protocol):
+    """A versioned key-value store."""
+
+    @property
+    def revision(self) -> int:
+        """The newest committed revision this process knows of."""
+        ...
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        """The key's value now, or at `revision`. Raises Compacted, FutureRevision."""
+        ...
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
+    ) -> Range:
+        """The keys under `prefix`, from `start` on (inclusive) if given, at most `limit` (0: all), at `revision`
+        (0: now). Raises Compacted, FutureRevision."""
+        ...
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        """Stores a new key, to vanish after `ttl` seconds unless that is 0. Raises KeyExists."""
+        ...
+
+    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        """Replaces the key's value if its mod_revision is the expected one. Raises Conflict. A `ttl` starts anew;
+        0 takes it away."""
+        ...
+
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        """Deletes the key if its mod_revision is the expected one. Raises Conflict."""
+        ...
+
+    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+        """Calls `deliver` with every event under `prefix` later than `after_revision`, without gap or repetition:
+        first those already kept, then each as it is committed. Raises Compacted, FutureRevision."""
+        ...
+
+    async def wait_until(self, revision: int) -> None:
+        """Returns once every subscriber has been told of all events up to `revision`; at once if that is the past.
+        Waits without bound for a revision that does not come: the caller sets the time. Raises StorageUnavailable."""
+        ...
+
+    async def compact(self, revision: int) -> None:
+        """Forgets what only revisions before `revision` show. Raises Compacted, FutureRevision."""
+        ...
+
+    async def close(self) -> None:
+        """Completes what was begun and releases everything."""
+        ...

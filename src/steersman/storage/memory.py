@@ -1,0 +1,233 @@
+"""The store in memory: the whole contract, nothing kept beyond the process."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from bisect import bisect_right
+from collections.abc import Callable
+from operator import attrgetter
+
+from sortedcontainers import SortedList
+
+from steersman.storage.dispatch import Dispatcher
+from steersman.storage.interface import (
+    Compacted,
+    Conflict,
+    Deliver,
+    Event,
+    FutureRevision,
+    KeyExists,
+    KeyValue,
+    Range,
+    StorageUnavailable,
+    Subscription,
+)
+from steersman.storage.keys import check_write
+from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
+from steersman.storage.progress import Progress
+from steersman.storage.rewind import bounds, past_range, present_range
+
+_REVISION = attrgetter("revision")
+_REPLAY_SLICE = 500
+
+
+class MemoryStorage:
+    """A `Storage` in memory. The past is what is left when events newer than it are undone.
+
+    `compaction_interval` and `lease_interval` are seconds between the rounds of the background tasks that `start`
+    runs (0: none); `clock` gives the time leases are measured by.
+    """
+
+    def __init__(
+        self,
+        *,
+        compaction_interval: float = COMPACTION_INTERVAL,
+        lease_interval: float = LEASE_INTERVAL,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._values: dict[str, KeyValue] = {}
+        self._keys: SortedList = SortedList()
+        self._log: list[Event] = []
+        self._histories: dict[str, list[Event]] = {}
+        """The events of the log by key."""
+        self._expiries: list[tuple[float, str, int]] = []
+        """A heap of (when, key, revision); one whose key has another revision by now means nothing."""
+        self._revision = 1
+        self._compacted = 0
+        self._closed = False
+        self._clock = clock
+        self._intervals = (compaction_interval, lease_interval)
+        self._dispatcher = Dispatcher()
+        self._progress = Progress()
+        self._background = Background()
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        compaction_interval: float = COMPACTION_INTERVAL,
+        lease_interval: float = LEASE_INTERVAL,
+        clock: Callable[[], float] = time.time,
+    ) -> MemoryStorage:
+        """A fresh store with its background tasks running; to be closed."""
+        storage = cls(compaction_interval=compaction_interval, lease_interval=lease_interval, clock=clock)
+        storage.start()
+        return storage
+
+    def start(self) -> None:
+        """Starts compaction and lease expiry on the running loop."""
+        compaction, lease = self._intervals
+        self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        self._check_read(revision)
+        if revision and (history := self._histories.get(key)):
+            position = bisect_right(history, revision, key=_REVISION)
+            if position < len(history):
+                return history[position].previous
+        return self._values.get(key)
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
+    ) -> Range:
+        self._check_read(revision)
+        if not revision or revision == self._revision:
+            items, more = present_range(self._keys, self._values, prefix, start, limit)
+            total = self._count(prefix, start) if count else -1
+            return Range(items, self._revision, more, total)
+        undone = {event.key: event.previous for event in reversed(self._log_after(revision))}
+        items, more = past_range(self._keys, self._values, undone, prefix, start, limit)
+        total = -1
+        if count:
+            total = len(past_range(self._keys, self._values, undone, prefix, start, 0)[0]) if more else len(items)
+        return Range(items, revision, more, total)
+
+    def _count(self, prefix: str, start: str) -> int:
+        low, high = bounds(prefix, start)
+        end: int = len(self._keys) if high is None else self._keys.bisect_left(high)
+        return end - int(self._keys.bisect_left(low))
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        self._check_open()
+        current = self._values.get(key)
+        if current is not None:
+            raise KeyExists(current)
+        revision = self._revision + 1
+        return self._put(KeyValue(key, value, revision, revision), None, ttl)
+
+    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        previous = self._expect(key, expected_revision)
+        return self._put(KeyValue(key, value, previous.create_revision, self._revision + 1), previous, ttl)
+
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        previous = self._expect(key, expected_revision)
+        del self._values[key]
+        self._keys.remove(key)
+        return self._commit(Event(self._revision + 1, key, None, previous))
+
+    def _expect(self, key: str, expected_revision: int) -> KeyValue:
+        self._check_open()
+        current = self._values.get(key)
+        if current is None or current.mod_revision != expected_revision:
+            raise Conflict(key, current)
+        return current
+
+    def _put(self, current: KeyValue, previous: KeyValue | None, ttl: int) -> KeyValue:
+        if previous is None:
+            self._keys.add(current.key)
+        self._values[current.key] = current
+        if ttl:
+            heapq.heappush(self._expiries, (self._clock() + ttl, current.key, current.mod_revision))
+        self._commit(Event(current.mod_revision, current.key, current, previous))
+        return current
+
+    def _commit(self, event: Event) -> Event:
+        self._log.append(event)
+        self._histories.setdefault(event.key, []).append(event)
+        self._dispatcher.dispatch((event,))
+        self._revision = event.revision
+        self._progress.reached(event.revision)
+        return event
+
+    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+        self._check_open()
+        if after_revision > self._revision:
+            raise FutureRevision(after_revision, self._revision)
+        if after_revision < self._compacted:
+            raise Compacted(self._compacted)
+        events = [event for event in self._log_after(after_revision) if event.key.startswith(prefix)]
+        registration = self._dispatcher.add(prefix, deliver)
+        if events:
+            registration.hold()
+            try:
+                for index in range(0, len(events), _REPLAY_SLICE):
+                    if index:
+                        await asyncio.sleep(0)
+                    registration.deliver_now(events[index : index + _REPLAY_SLICE])
+            except BaseException:
+                registration.cancel()
+                raise
+            registration.release()
+        return registration
+
+    async def wait_until(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            await self._progress.wait(revision)
+
+    async def compact(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            raise FutureRevision(revision, self._revision)
+        if revision < self._compacted:
+            raise Compacted(self._compacted)
+        self._compacted = revision
+        forgotten = bisect_right(self._log, revision, key=_REVISION)
+        for event in self._log[:forgotten]:
+            history = self._histories.get(event.key)
+            if history is None:
+                continue
+            if history[-1].revision <= revision:
+                del self._histories[event.key]
+            elif history[0].revision <= revision:
+                del history[: bisect_right(history, revision, key=_REVISION)]
+        del self._log[:forgotten]
+
+    async def expire_leases(self) -> None:
+        """Deletes the keys whose lease has run out."""
+        now = self._clock()
+        while self._expiries and self._expiries[0][0] <= now:
+            _, key, revision = heapq.heappop(self._expiries)
+            current = self._values.get(key)
+            if current is not None and current.mod_revision == revision:
+                await self.delete(key, expected_revision=revision)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await self._background.stop()
+        self._dispatcher.clear()
+        self._progress.fail(StorageUnavailable("the store is closed"))
+
+    def _log_after(self, revision: int) -> list[Event]:
+        return self._log[bisect_right(self._log, revision, key=_REVISION) :]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageUnavailable("the store is closed")
+
+    def _check_read(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            raise FutureRevision(revision, self._revision)
+        if revision and revision < self._compacted:
+            raise Compacted(self._compacted)

@@ -1,0 +1,5 @@
+"""The store in a SQLite file."""
+
+from steersman.storage.sqlite.store import SQLiteStorage
+
+__all__ = ["SQLiteStorage"]

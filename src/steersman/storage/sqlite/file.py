@@ -1,0 +1,195 @@
+"""The file: who may open it, what must be in it, how it comes to be.
+
+A file that is not ours, is damaged, or is of a newer schema is never written to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from steersman.storage.interface import StorageFormatError, StorageLocked
+
+APPLICATION_ID: Final = 0x53544D4E
+"""`STMN`, at byte 68 of the file's header."""
+SCHEMA_VERSION: Final = 1
+"""SQLite's user_version, at byte 60 of the header."""
+
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER_SIZE: Final = 100
+_PAGE_SIZE: Final = 4096
+_FULL_CHECK_LIMIT: Final = 4 << 20
+"""Files up to this size are checked whole at every opening (some 2 ms a MiB), larger ones at their seams."""
+
+_SCHEMA: Final = (
+    # One row for every write, its rowid the revision. A NULL value is a delete. `expires` is in Unix seconds, 0: never.
+    """CREATE TABLE log (
+        revision INTEGER PRIMARY KEY,
+        key TEXT NOT NULL,
+        value BLOB,
+        create_revision INTEGER NOT NULL,
+        prev_revision INTEGER NOT NULL,
+        expires INTEGER NOT NULL
+    )""",
+    "CREATE INDEX log_key ON log (key, revision)",
+    "CREATE INDEX log_expires ON log (expires) WHERE expires > 0",
+    # `compact_revision` is the oldest revision that can be read, `compacted_revision` how far its rows are gone.
+    """CREATE TABLE meta (
+        id INTEGER PRIMARY KEY CHECK (id = 0),
+        compact_revision INTEGER NOT NULL,
+        compacted_revision INTEGER NOT NULL
+    )""",
+    "INSERT INTO meta VALUES (0, 0, 0)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+_COLUMNS: Final = {
+    "log": ("revision", "key", "value", "create_revision", "prev_revision", "expires"),
+    "meta": ("id", "compact_revision", "compacted_revision"),
+}
+
+
+class FileLock:
+    """An exclusive lock on a sibling of the file, held by this process until it lets go or dies."""
+
+    def __init__(self, path: Path) -> None:
+        """Takes the lock. Raises StorageLocked if another has it."""
+        name = path.with_name(path.name + ".lock")
+        self._descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip()
+            os.close(self._descriptor)
+            raise StorageLocked(f"{path} is in use by another process ({holder or 'unknown'})") from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Lets go. The lock file stays: removing it would let two processes hold two files of one name."""
+        os.close(self._descriptor)
+
+
+def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
+    """A connection in autocommit mode that may pass between threads (one at a time)."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+    return connection
+
+
+def prepare(path: Path) -> None:
+    """Makes the file if there is none (or an empty one), or else checks that it is sound and ours.
+
+    To be called with the lock held. Raises StorageFormatError.
+    """
+    if is_new(path):
+        _create(path)
+    else:
+        _check(path)
+
+
+def is_new(path: Path) -> bool:
+    """Whether there is nothing in the file yet. Raises StorageFormatError if its header is not ours."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_SIZE)
+    except FileNotFoundError:
+        return True
+    if not header:
+        return True
+    if len(header) < _HEADER_SIZE or not header.startswith(_MAGIC):
+        raise StorageFormatError(f"{path} is not a SQLite file")
+    if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
+        raise StorageFormatError(f"{path} is a SQLite file of another application")
+    _check_version(path, int.from_bytes(header[60:64], "big"))
+    return False
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise StorageFormatError(
+            f"{path} was written by a newer version (schema {version}, this version reads {SCHEMA_VERSION})"
+        )
+    if version < SCHEMA_VERSION:
+        raise StorageFormatError(f"{path} has schema {version}, which no version ever wrote")
+
+
+def _create(path: Path) -> None:
+    """Builds the file under another name and moves it into place, so that a half-made one is never seen."""
+    draft = path.with_name(path.name + ".new")
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+        # What belonged to a file that has since been removed must not be played into the new one.
+        if suffix:
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {_PAGE_SIZE}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    draft.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _check(path: Path) -> None:
+    """Raises StorageFormatError unless the file is sound as far as can be told in milliseconds."""
+    size = path.stat().st_size
+    wal = path.with_name(path.name + "-wal")
+    with path.open("rb") as file:
+        header = file.read(_HEADER_SIZE)
+    page_size = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    # With a log of writes to play back, a checkpoint may have been cut off between the header and the pages.
+    if pages * page_size > size and not (wal.exists() and wal.stat().st_size):
+        raise StorageFormatError(f"{path} is damaged: {size} bytes of {pages * page_size}")
+    try:
+        # Read only: neither plays the WAL into the file nor repairs anything.
+        with contextlib.closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        ) as connection:
+            _check_contents(path, connection, whole=size <= _FULL_CHECK_LIMIT)
+    except sqlite3.Error as error:
+        raise StorageFormatError(f"{path} is damaged: {error}") from error
+
+
+def _check_contents(path: Path, connection: sqlite3.Connection, *, whole: bool) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise StorageFormatError(f"{path} is a SQLite file of another application")
+    _check_version(path, connection.execute("PRAGMA user_version").fetchone()[0])
+    for table, expected in _COLUMNS.items():
+        columns = tuple(row[1] for row in connection.execute(f"PRAGMA table_info({table})"))
+        if columns != expected:
+            raise StorageFormatError(f"{path} is damaged: table {table} has the columns {columns}")
+    if whole:
+        problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if problem != "ok":
+            raise StorageFormatError(f"{path} is damaged: {problem}")
+    meta = connection.execute("SELECT compact_revision, compacted_revision FROM meta WHERE id = 0").fetchone()
+    if meta is None or not 0 <= meta[1] <= meta[0]:
+        raise StorageFormatError(f"{path} is damaged: no account of what was compacted")
+    # The ends of the table and of its index, where the last writes were.
+    for edge in ("min", "max"):
+        row = connection.execute(f"SELECT key, revision FROM log WHERE revision = (SELECT {edge}(revision) FROM log)")
+        found = row.fetchone()
+        if (
+            found
+            and not connection.execute(
+                "SELECT 1 FROM log INDEXED BY log_key WHERE key = ? AND revision = ?", found
+            ).fetchone()
+        ):
+            raise StorageFormatError(f"{path} is damaged: revision {found[1]} is not in the index")

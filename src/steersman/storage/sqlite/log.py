@@ -1,0 +1,236 @@
+"""The statements on the log of revisions.
+
+sqlite3 lets go of the interpreter lock and takes it again for every row it returns or writes, and each taking may wait
+a whole switch interval (5 ms) while the loop is busy. So each statement here handles many rows and returns them as
+one: numbers as one text, values as one blob. That makes a batch many times faster beside a busy loop, and
+somewhat faster beside an idle one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from itertools import chain
+from typing import Final
+
+from steersman.storage.interface import Compacted, Event, KeyValue
+from steersman.storage.keys import after
+from steersman.storage.rewind import bounds
+
+ROWS_PER_STATEMENT: Final = 64
+"""Of the writing statements; each number of rows has a statement of its own, kept prepared."""
+FIRST_PAGE: Final = 64
+_LAST_PAGE: Final = 1024
+_PAGE_BYTES: Final = 1 << 20
+"""Reading statements take about this many bytes at once."""
+
+Row = tuple[int, str, bytes | None, int, int, int]
+"""revision, key, value, create_revision, prev_revision, expires"""
+
+_NO_END: Final = b""
+"""Greater than any text, as SQLite orders blobs after texts."""
+
+
+class Log:
+    """The statements, on one connection. All of it blocks; all of it raises sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._joined_is_exact = self._joins_exactly(connection)
+
+    @staticmethod
+    def _joins_exactly(connection: sqlite3.Connection) -> bool:
+        """Whether group_concat keeps NUL bytes; SQLite before 3.40 may cut its result at the first."""
+        found = connection.execute("SELECT CAST(group_concat(column1, '') AS BLOB) FROM (VALUES (x'4100'), (x'42'))")
+        return bool(found.fetchone()[0] == b"A\0B")
+
+    def _joined(self, column: str) -> str:
+        """The expression for all values of a column as one."""
+        if self._joined_is_exact:
+            return f"CAST(group_concat({column}, '') AS BLOB)"
+        return f"group_concat(hex({column}), '')"
+
+    def _bytes(self, joined: bytes | str | None) -> bytes:
+        if joined is None:
+            return b""
+        return bytes.fromhex(joined) if isinstance(joined, str) else joined
+
+    def revisions(self) -> tuple[int, int, int]:
+        """The newest revision, the oldest that can be read, and how far compaction has come."""
+        newest, compact, compacted = self.connection.execute(
+            "SELECT ifnull((SELECT max(revision) FROM log), 0), compact_revision, compacted_revision FROM meta"
+        ).fetchone()
+        return max(newest, compact, 1), compact, compacted
+
+    def current(self, keys: Sequence[str]) -> dict[str, KeyValue]:
+        """What the keys hold now; those that hold nothing are left out."""
+        found: dict[str, KeyValue] = {}
+        for index in range(0, len(keys), ROWS_PER_STATEMENT):
+            part = keys[index : index + ROWS_PER_STATEMENT]
+            wanted = ", ".join([f"({number}, ?)" for number in range(len(part))])
+            numbers, values = self.connection.execute(
+                f"""SELECT group_concat(w.column1 || ' ' || l.revision || ' ' || l.create_revision || ' '
+                        || length(l.value), ' '), {self._joined("l.value")}
+                    FROM (VALUES {wanted}) w CROSS JOIN log l
+                    ON l.revision = (SELECT max(revision) FROM log WHERE key = w.column2)
+                    WHERE l.value IS NOT NULL""",
+                part,
+            ).fetchone()
+            if numbers:
+                values, offset = self._bytes(values), 0
+                fields = map(int, numbers.split())
+                for number, revision, created, length in zip(fields, fields, fields, fields, strict=True):
+                    key = part[number]
+                    found[key] = KeyValue(key, values[offset : offset + length], created, revision)
+                    offset += length
+        return found
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Commits rows, all or none."""
+        if len(rows) <= ROWS_PER_STATEMENT:
+            self._insert(rows)
+            return
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            for index in range(0, len(rows), ROWS_PER_STATEMENT):
+                self._insert(rows[index : index + ROWS_PER_STATEMENT])
+            self.connection.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        places = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
+        self.connection.execute(f"INSERT INTO log VALUES {places}", tuple(chain.from_iterable(rows)))
+
+    def rollback(self) -> None:
+        """Ends a transaction that failed, if SQLite has not done so itself."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def get(self, key: str, revision: int) -> KeyValue | None:
+        """The key's value at `revision`. Raises Compacted."""
+        compact, found, created, value = self.connection.execute(
+            """SELECT m.compact_revision, l.revision, l.create_revision, l.value FROM meta m LEFT JOIN log l
+               ON l.revision = (SELECT max(revision) FROM log WHERE key = ? AND revision <= ?)""",
+            (key, revision),
+        ).fetchone()
+        if revision < compact:
+            raise Compacted(compact)
+        return None if value is None else KeyValue(key, value, created, found)
+
+    _LIVE: Final = """FROM log l WHERE key >= ? AND key < ? AND revision <= ? AND value IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM log n WHERE n.key = l.key AND n.revision > l.revision AND n.revision <= ?)"""
+
+    def range(self, prefix: str, start: str, limit: int, revision: int) -> tuple[list[KeyValue], bool]:
+        """Up to `limit` (0: all) values under `prefix` from `start` on, and whether more follow. Raises Compacted.
+
+        Read page by page: what a revision showed changes only by compaction, which every page looks for.
+        """
+        low, high = bounds(prefix, start)
+        found: list[KeyValue] = []
+        page = FIRST_PAGE
+        while True:
+            wanted = min(page, limit + 1 - len(found)) if limit else page
+            items, size = self._range_page(low, high, revision, wanted)
+            found += items
+            if limit and len(found) > limit:
+                return found[:limit], True
+            if len(items) < wanted:
+                return found, False
+            low = after(items[-1].key)
+            page = next_page(page, size)
+
+    def _range_page(self, low: str, high: str | None, revision: int, limit: int) -> tuple[list[KeyValue], int]:
+        compact, numbers, keys, values = self.connection.execute(
+            f"""SELECT (SELECT compact_revision FROM meta), group_concat(
+                    revision || ' ' || create_revision || ' ' || length(CAST(key AS BLOB))
+                    || ' ' || length(value), ' '), {self._joined("key")}, {self._joined("value")}
+                FROM (SELECT revision, create_revision, key, value {self._LIVE} ORDER BY key LIMIT ?)""",
+            (low, _NO_END if high is None else high, revision, revision, limit),
+        ).fetchone()
+        if revision < compact:
+            raise Compacted(compact)
+        if not numbers:
+            return [], 0
+        keys, values = self._bytes(keys), self._bytes(values)
+        items = []
+        key_offset = offset = 0
+        fields = map(int, numbers.split())
+        for found, created, key_length, length in zip(fields, fields, fields, fields, strict=True):
+            key = keys[key_offset : key_offset + key_length].decode()
+            items.append(KeyValue(key, values[offset : offset + length], created, found))
+            key_offset += key_length
+            offset += length
+        return items, len(values)
+
+    def count(self, prefix: str, start: str, revision: int) -> int:
+        """How many keys there are under `prefix` from `start` on. Raises Compacted."""
+        low, high = bounds(prefix, start)
+        compact, total = self.connection.execute(
+            f"SELECT (SELECT compact_revision FROM meta), (SELECT count(*) {self._LIVE})",
+            (low, _NO_END if high is None else high, revision, revision),
+        ).fetchone()
+        if revision < compact:
+            raise Compacted(compact)
+        return int(total)
+
+    def events(self, prefix: str, after_revision: int, last: int, limit: int) -> tuple[list[Event], int]:
+        """At most `limit` events under `prefix`, later than `after_revision`, up to `last`, and the bytes in them.
+        Raises Compacted."""
+        low, high = bounds(prefix, "")
+        # The plus keeps SQLite from walking the index of keys: the order wanted is that of revisions.
+        compact, numbers, keys, values, previous_values = self.connection.execute(
+            f"""SELECT (SELECT compact_revision FROM meta), group_concat(
+                    revision || ' ' || create_revision || ' ' || length(CAST(key AS BLOB)) || ' '
+                    || ifnull(length(value), -1) || ' ' || ifnull(p_revision, 0) || ' ' || ifnull(p_create, 0) || ' '
+                    || ifnull(length(p_value), -1), ' '),
+                {self._joined("key")}, {self._joined("value")}, {self._joined("p_value")}
+                FROM (SELECT l.revision, l.create_revision, l.key, l.value, p.revision AS p_revision,
+                             p.create_revision AS p_create, p.value AS p_value
+                      FROM log l LEFT JOIN log p ON p.revision = l.prev_revision
+                      WHERE l.revision > ? AND l.revision <= ? AND +l.key >= ? AND +l.key < ?
+                      ORDER BY l.revision LIMIT ?)""",
+            (after_revision, last, low, _NO_END if high is None else high, limit),
+        ).fetchone()
+        if after_revision < compact:
+            raise Compacted(compact)
+        if not numbers:
+            return [], 0
+        keys, values, previous_values = self._bytes(keys), self._bytes(values), self._bytes(previous_values)
+        return _events(numbers, keys, values, previous_values), len(values) + len(previous_values)
+
+    def expired(self, now: int, limit: int) -> list[tuple[str, int]]:
+        """Up to `limit` keys whose lease ran out by `now` (Unix seconds), and their revisions."""
+        return self.connection.execute(
+            """SELECT key, revision FROM log l WHERE expires > 0 AND expires <= ? AND value IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM log n WHERE n.key = l.key AND n.revision > l.revision) LIMIT ?""",
+            (now, limit),
+        ).fetchall()
+
+
+def next_page(page: int, size: int) -> int:
+    """How many rows the next statement should take, when `page` rows had `size` bytes."""
+    if size > 4 * _PAGE_BYTES:
+        return max(page // 4, 1)
+    return min(page * 2, _LAST_PAGE) if size < _PAGE_BYTES else page
+
+
+def _events(numbers: str, keys: bytes, values: bytes, previous_values: bytes) -> list[Event]:
+    """Events out of the joined columns of `Log.events`."""
+    events = []
+    key_offset = offset = previous_offset = 0
+    fields = map(int, numbers.split())
+    for revision, created, key_length, length, p_revision, p_created, p_length in zip(*[fields] * 7, strict=True):
+        key = keys[key_offset : key_offset + key_length].decode()
+        key_offset += key_length
+        current = previous = None
+        if length >= 0:
+            current = KeyValue(key, values[offset : offset + length], created, revision)
+            offset += length
+        if p_length >= 0:
+            value = previous_values[previous_offset : previous_offset + p_length]
+            previous = KeyValue(key, value, p_created, p_revision)
+            previous_offset += p_length
+        events.append(Event(revision, key, current, previous))
+    return events

@@ -1,0 +1,364 @@
+"""The SQLite implementation of the storage contract: the side that lives on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from steersman.storage.dispatch import Dispatcher, Registration
+from steersman.storage.interface import (
+    Compacted,
+    Conflict,
+    Deliver,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Range,
+    StorageUnavailable,
+    Subscription,
+)
+from steersman.storage.keys import check_write
+from steersman.storage.maintenance import COMPACTION_INTERVAL, LEASE_INTERVAL, Background
+from steersman.storage.progress import Progress
+from steersman.storage.sqlite import compaction
+from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
+from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
+from steersman.storage.sqlite.reader import Readers
+from steersman.storage.sqlite.writer import Write, Writer
+
+T = TypeVar("T")
+
+_BATCH_WRITES: Final = 256
+_BATCH_BYTES: Final = 16 << 20
+_WRITER_CACHE_KIB: Final = 4096
+_READER_CACHE_KIB: Final = 1024
+_READER_THREADS: Final = 2
+_WAL_PAGES: Final = 1000
+"""The write-ahead log is played into the file when it is this long..."""
+_WAL_BYTES_KEPT: Final = 16 << 20
+"""...and cut to this if readers made it longer."""
+_EXPIRED_AT_ONCE: Final = 500
+_FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
+"""After these nobody knows what is on the disk: the kernel may have dropped pages that it will not write again."""
+
+
+class SQLiteStorage:
+    """A `Storage` in a SQLite file, opened with `open`.
+
+    Writes of one turn of the loop, and those that arrive while a commit is under way, go into one transaction. A write
+    whose caller is cancelled may still be committed, and is then delivered to subscribers like any other.
+    """
+
+    def __init__(
+        self, path: Path, lock: FileLock, log: Log, clock: Callable[[], float], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._path = path
+        self._lock = lock
+        self._log = log
+        self._clock = clock
+        self._loop = loop
+        self._revision, self._compact_revision, _ = log.revisions()
+        self._writer = Writer(log, self._revision, clock)
+        self._readers = Readers(path, threads=_READER_THREADS, cache_kib=_READER_CACHE_KIB)
+        self._dispatcher = Dispatcher()
+        self._progress = Progress()
+        self._background = Background()
+        self._compacting = asyncio.Lock()
+        self._pending: list[Write] = []
+        self._committing = False
+        self._flush_scheduled = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._refusal = ""
+        self._closed: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        compaction_interval: float = COMPACTION_INTERVAL,
+        lease_interval: float = LEASE_INTERVAL,
+        quota_bytes: int = 0,
+        clock: Callable[[], float] = time.time,
+    ) -> SQLiteStorage:
+        """Opens the file at `path`, making it (not its directory) if it is not there.
+
+        Intervals are in seconds, 0 leaves the background task out. `quota_bytes` bounds the file (0: not); a write
+        that needs more raises StorageUnavailable. `clock` gives the Unix time that leases are measured by.
+        Raises StorageLocked, StorageFormatError, OSError.
+        """
+        opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes))
+        try:
+            lock, log, real = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_abandon)
+            raise
+        storage = cls(real, lock, log, clock, asyncio.get_running_loop())
+        storage._background.start(
+            storage,
+            storage.expire_leases,
+            compaction_interval=compaction_interval,
+            lease_interval=lease_interval,
+        )
+        return storage
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    # Writing
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        event = await self._write(key, value, 0, ttl)
+        assert event.current is not None
+        return event.current
+
+    async def update(self, key: str, value: bytes, *, expected_revision: int, ttl: int = 0) -> KeyValue:
+        check_write(key, value)
+        if expected_revision <= 0:
+            raise Conflict(key, await self.get(key))
+        event = await self._write(key, value, expected_revision, ttl)
+        assert event.current is not None
+        return event.current
+
+    async def delete(self, key: str, *, expected_revision: int) -> Event:
+        check_write(key, None)
+        if expected_revision <= 0:
+            raise Conflict(key, await self.get(key))
+        return await self._write(key, None, expected_revision, 0)
+
+    def _write(self, key: str, value: bytes | None, expected_revision: int, ttl: int) -> asyncio.Future[Event]:
+        if self._refusal:
+            raise StorageUnavailable(self._refusal)
+        future: asyncio.Future[Event] = self._loop.create_future()
+        self._pending.append(Write(key, value, expected_revision, ttl, future))
+        if not self._committing and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._idle.clear()
+            self._loop.call_soon(self._flush)
+        return future
+
+    def _flush(self) -> None:
+        """Hands what is pending to the writer, at most one batch at a time."""
+        self._flush_scheduled = False
+        pending = self._pending
+        taken = size = 0
+        while taken < len(pending) and taken < _BATCH_WRITES and size < _BATCH_BYTES:
+            size += len(pending[taken].value or b"")
+            taken += 1
+        if not taken:
+            self._committing = False
+            self._idle.set()
+            return
+        batch, self._pending = pending[:taken], pending[taken:]
+        self._committing = True
+        self._writer.post(lambda: self._commit(batch))
+
+    def _commit(self, batch: list[Write]) -> None:
+        """On the writer's thread."""
+        try:
+            events = self._writer.commit(batch)
+        except Exception as error:
+            self._loop.call_soon_threadsafe(self._failed, batch, error)
+        else:
+            self._loop.call_soon_threadsafe(self._committed, batch, events)
+
+    def _committed(self, batch: list[Write], events: list[Event]) -> None:
+        # The next batch goes first: the disk works on it while this one is delivered.
+        self._flush()
+        if events:
+            self._dispatcher.dispatch(events)
+            self._revision = events[-1].revision
+            self._progress.reached(self._revision)
+        for write in batch:
+            future = write.future
+            if not future.done():
+                if type(write.outcome) is Event:
+                    future.set_result(write.outcome)
+                else:
+                    assert isinstance(write.outcome, Exception)
+                    future.set_exception(write.outcome)
+
+    def _failed(self, batch: list[Write], error: Exception) -> None:
+        if getattr(error, "sqlite_errorname", "") in _FATAL:
+            self._refusal = f"the disk failed to keep a write ({error}); restart to read what it has"
+            batch, self._pending = batch + self._pending, []
+        self._flush()
+        for write in batch:
+            if not write.future.done():
+                failure = StorageUnavailable(f"nothing was written: {error}")
+                failure.__cause__ = error
+                write.future.set_exception(failure)
+
+    # Reading
+
+    async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
+        return await self._read(revision, lambda log, at: log.get(key, at))
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0, count: bool = False
+    ) -> Range:
+        def read(log: Log, at: int) -> Range:
+            items, more = log.range(prefix, start, limit, at)
+            total = -1
+            if count:
+                total = log.count(prefix, start, at) if more else len(items)
+            return Range(items, at, more, total)
+
+        return await self._read(revision, read)
+
+    async def _read(self, revision: int, read: Callable[[Log, int], T]) -> T:
+        """Calls `read` with the revision asked for, or the newest; again if that was compacted meanwhile."""
+        self._check_open()
+        if revision > self._revision:
+            raise FutureRevision(revision, self._revision)
+        while True:
+            at = revision or self._revision
+            try:
+                return await self._on_reader(lambda log: read(log, at))  # noqa: B023  # awaited in this round
+            except Compacted:
+                if revision or at == self._revision:
+                    raise
+
+    async def _on_reader(self, read: Callable[[Log], T]) -> T:
+        try:
+            return await self._readers.run(read)
+        except sqlite3.Error as error:
+            raise StorageUnavailable(f"the file cannot be read: {error}") from error
+
+    async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
+        self._check_open()
+        if after_revision > self._revision:
+            raise FutureRevision(after_revision, self._revision)
+        if after_revision < self._compact_revision:
+            raise Compacted(self._compact_revision)
+        registration = self._dispatcher.add(prefix, deliver)
+        if after_revision < self._revision:
+            try:
+                await self._replay(registration, after_revision, self._revision)
+            except BaseException:
+                registration.cancel()
+                raise
+        return registration
+
+    async def _replay(self, registration: Registration, after_revision: int, last: int) -> None:
+        """Delivers what is kept up to `last`, while newer events are held back."""
+        registration.hold()
+        page = FIRST_PAGE
+        while registration.active:
+            events, size = await self._on_reader(
+                lambda log: log.events(registration.prefix, after_revision, last, page)  # noqa: B023  # awaited here
+            )
+            if events:
+                registration.deliver_now(events)
+                after_revision = events[-1].revision
+            if len(events) < page:
+                break
+            page = next_page(page, size)
+        registration.release()
+
+    async def wait_until(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            await self._progress.wait(revision)
+
+    # Keeping house
+
+    async def compact(self, revision: int) -> None:
+        self._check_open()
+        if revision > self._revision:
+            raise FutureRevision(revision, self._revision)
+        if revision < self._compact_revision:
+            raise Compacted(self._compact_revision)
+        async with self._compacting:
+            try:
+                await self._writer.run(lambda log: compaction.begin(log, revision))
+                self._compact_revision = max(self._compact_revision, revision)
+                await self._run_slices(compaction.delete_slice)
+                await self._run_slices(compaction.vacuum_slice)
+            except sqlite3.Error as error:
+                raise StorageUnavailable(f"compaction failed: {error}") from error
+
+    async def _run_slices(self, work: Callable[[Log], bool]) -> None:
+        """Calls `work` on the writer's thread, batches in between, until there is no more of it."""
+        more: bool | None = True
+        while more and not self._refusal:
+            more = await self._writer.run(work)
+
+    async def expire_leases(self) -> None:
+        """Deletes the keys whose lease has run out."""
+        while True:
+            now = int(self._clock())
+            expired = await self._on_reader(lambda log: log.expired(now, _EXPIRED_AT_ONCE))  # noqa: B023  # awaited
+            results = await asyncio.gather(
+                *(self.delete(key, expected_revision=revision) for key, revision in expired), return_exceptions=True
+            )
+            for result in results:
+                # A conflict is a lease renewed, or a key deleted, in the meantime.
+                if isinstance(result, BaseException) and not isinstance(result, Conflict):
+                    raise result
+            if len(expired) < _EXPIRED_AT_ONCE:
+                return
+
+    async def close(self) -> None:
+        if self._closed is None:
+            self._closed = asyncio.create_task(self._shut_down())
+        await asyncio.shield(self._closed)
+
+    async def _shut_down(self) -> None:
+        await self._background.stop()
+        self._refusal = self._refusal or "the store is closed"
+        await self._idle.wait()
+        async with self._compacting:
+            await asyncio.to_thread(self._release)
+        self._dispatcher.clear()
+        self._progress.fail(StorageUnavailable("the store is closed"))
+
+    def _release(self) -> None:
+        """Blocks. The last connection to close plays the write-ahead log into the file."""
+        self._writer.stop()
+        self._readers.stop()
+        self._log.connection.close()
+        self._lock.release()
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise StorageUnavailable("the store is closed")
+
+
+def _abandon(opening: asyncio.Task[tuple[FileLock, Log, Path]]) -> None:
+    """Lets go of a file whose opening was cancelled."""
+    if not opening.cancelled() and opening.exception() is None:
+        lock, log, _ = opening.result()
+        log.connection.close()
+        lock.release()
+
+
+def _open_file(path: Path, quota_bytes: int) -> tuple[FileLock, Log, Path]:
+    """Locks, checks or makes the file, and opens the connection that writes. Blocks."""
+    path = path.resolve()
+    is_new(path)
+    lock = FileLock(path)
+    try:
+        prepare(path)
+        connection = connect(path, cache_kib=_WRITER_CACHE_KIB)
+        try:
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+            connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
+            if quota_bytes:
+                page_size = connection.execute("PRAGMA page_size").fetchone()[0]
+                connection.execute(f"PRAGMA max_page_count = {max(quota_bytes // page_size, 1)}")
+            return lock, Log(connection), path
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        lock.release()
+        raise

@@ -1,0 +1,119 @@
+"""The thread that writes: it decides and commits whole batches, in the order they were handed over."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from steersman.storage.interface import Conflict, Event, KeyExists, KeyValue
+from steersman.storage.sqlite.log import Log, Row
+
+
+@dataclass(slots=True)
+class Write:
+    """A create (`expected_revision` 0), update, or delete (`value` None) that somebody waits for.
+
+    `outcome` is the event it became, or KeyExists or Conflict.
+    """
+
+    key: str
+    value: bytes | None
+    expected_revision: int
+    ttl: int
+    future: asyncio.Future[Event]
+    outcome: Event | Exception | None = None
+
+
+def decide(batch: Sequence[Write], held: dict[str, KeyValue], revision: int, now: float) -> list[Row]:
+    """Sets every write's outcome and returns the rows to commit.
+
+    `held` is what the batch's keys hold, `revision` the newest; `held` is changed as the batch goes along, so that
+    writes of one key in one batch see each other.
+    """
+    rows: list[Row] = []
+    for write in batch:
+        key = write.key
+        previous = held.get(key)
+        if write.expected_revision != (previous.mod_revision if previous else 0):
+            if write.expected_revision == 0 and previous:
+                write.outcome = KeyExists(previous)
+            else:
+                write.outcome = Conflict(key, previous)
+            continue
+        revision += 1
+        replaced = previous.mod_revision if previous else 0
+        if write.value is None:
+            del held[key]
+            rows.append((revision, key, None, 0, replaced, 0))
+            write.outcome = Event(revision, key, None, previous)
+            continue
+        created = previous.create_revision if previous else revision
+        held[key] = current = KeyValue(key, write.value, created, revision)
+        expires = math.ceil(now + write.ttl) if write.ttl else 0
+        rows.append((revision, key, write.value, created, replaced, expires))
+        write.outcome = Event(revision, key, current, previous)
+    return rows
+
+
+class Writer:
+    """Owns the writing connection and the newest revision; runs one job after another on its thread."""
+
+    def __init__(self, log: Log, revision: int, clock: Callable[[], float]) -> None:
+        self._log = log
+        self._revision = revision
+        self._clock = clock
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    def post(self, job: Callable[[], object]) -> None:
+        """Runs `job` after those already posted. It must not raise."""
+        self._jobs.put(job)
+
+    def commit(self, batch: Sequence[Write]) -> list[Event]:
+        """Commits a batch: every write gets its outcome, all at once. On the thread.
+
+        Raises sqlite3.Error, and then nothing of it was written.
+        """
+        held = self._log.current(list({write.key: None for write in batch}))
+        rows = decide(batch, held, self._revision, self._clock())
+        if rows:
+            self._log.append(rows)
+            self._revision = rows[-1][0]
+        return [write.outcome for write in batch if type(write.outcome) is Event]
+
+    async def run(self, job: Callable[[Log], bool | None]) -> bool | None:
+        """Runs `job` on the thread, between batches; what it returns or raises."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool | None] = loop.create_future()
+
+        def settle(result: bool | None, error: Exception | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        def call() -> None:
+            try:
+                result, error = job(self._log), None
+            except Exception as caught:
+                result, error = None, caught
+            loop.call_soon_threadsafe(settle, result, error)
+
+        self.post(call)
+        return await future
+
+    def stop(self) -> None:
+        """Lets the thread finish its jobs and waits for it. Blocks."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()

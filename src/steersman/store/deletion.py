@@ -1,0 +1,126 @@
+"""Deleting: at once, gracefully, or when the finalizers have gone; one object or a collection."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery import errors
+from steersman.machinery.errors import StatusError
+from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
+from steersman.rest.context import Context
+from steersman.storage.cacher import Entry
+from steersman.storage.interface import Conflict, StorageUnavailable
+from steersman.store import metadata
+
+if TYPE_CHECKING:
+    from steersman.store.store import Store
+
+_ATTEMPTS: Final = 1000
+_AT_ONCE: Final = 16
+
+
+async def delete(
+    store: Store[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
+) -> tuple[Item, bool]:
+    """Deletes an object or marks it as going. The flag says that nothing of it is left (or would be, on a dry run).
+
+    Raises StatusError NotFound, Conflict, Invalid, and what `check` raises.
+    """
+    key = store.key(ctx.namespace, name)
+    asked = options.grace_period_seconds
+    for _ in range(_ATTEMPTS):
+        await store.wait_current()
+        entry = store.cacher.get(key)
+        if entry is None:
+            raise store.not_found(name)
+        options.grace_period_seconds = asked
+        done = await _delete_once(store, ctx, key, entry, options, check)
+        if done is not None:
+            return done
+    raise errors.server_timeout(store.resource.group_resource, "delete", 1)
+
+
+async def _delete_once(
+    store: Store[Any], ctx: Context, key: str, entry: Entry, options: DeleteOptions, check: CheckDelete | None
+) -> tuple[Item, bool] | None:
+    """One attempt; None if another write came first."""
+    strategy = store.strategy
+    obj = store.decode(entry)
+    if check is not None:
+        await check(store.decode(entry))
+    graceful, pending = metadata.before_delete(strategy, ctx, obj, options, store.resource.group_kind)
+    if pending:
+        return entry, False
+    finalizers = metadata.collector_finalizers(strategy, obj, options)
+    if finalizers is not None:
+        obj.metadata.finalizers = finalizers
+    kept_by_itself = strategy.begin_delete(ctx, obj)
+    has_finalizers = bool(obj.metadata.finalizers)
+    if has_finalizers and not graceful and not kept_by_itself:
+        metadata.mark_as_deleting(obj.metadata)
+    stays = kept_by_itself or has_finalizers or (graceful and bool(options.grace_period_seconds))
+    if not stays:
+        return await _remove(store, ctx, key, entry)
+    value = store.encoding.value(obj)
+    present = store.encoding.present
+    if present(value, entry.revision) == entry.body:
+        return entry, False
+    if ctx.dry_run:
+        return Encoded(present(value, entry.revision), entry.revision), False
+    try:
+        written = await store.storage.update(key, value, expected_revision=entry.revision, ttl=store.ttl)
+    except Conflict:
+        return None
+    except StorageUnavailable as error:
+        raise errors.internal(error) from error
+    return store._item(key, written.mod_revision, value), False
+
+
+async def _remove(store: Store[Any], ctx: Context, key: str, entry: Entry) -> tuple[Item, bool] | None:
+    if ctx.dry_run:
+        return Encoded(entry.body, entry.revision), True
+    try:
+        event = await store.storage.delete(key, expected_revision=entry.revision)
+    except Conflict:
+        return None
+    except StorageUnavailable as error:
+        raise errors.internal(error) from error
+    assert event.previous is not None
+    await store.strategy.after_delete(ctx, store.decode(entry))
+    return Encoded(store.encoding.present(event.previous.value, event.revision), event.revision), True
+
+
+async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
+    """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
+    if not ctx.dry_run and await _remove(store, ctx, key, entry) is None:
+        return None
+    value = store.encoding.value(new)
+    return Encoded(store.encoding.present(value, entry.revision), entry.revision)
+
+
+async def delete_collection(
+    store: Store[Any], ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None
+) -> Listing:
+    """Deletes what the options select, a few at a time; objects that are gone already do not matter."""
+    found = await store.list(ctx, options)
+    for at in range(0, len(found.items), _AT_ONCE):
+        batch = found.items[at : at + _AT_ONCE]
+        await asyncio.gather(*(_delete_listed(store, ctx, item, delete_options, check) for item in batch))
+    return found
+
+
+async def _delete_listed(
+    store: Store[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
+) -> None:
+    meta = store.decode(item).metadata
+    own = Context(**{name: getattr(ctx, name) for name in Context.__dataclass_fields__})
+    own.namespace, own.name = meta.namespace, meta.name
+    try:
+        await delete(store, own, meta.name, msgspec.structs.replace(options), check)
+    except StatusError as error:
+        if error.code != 404:
+            raise

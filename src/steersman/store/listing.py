@@ -1,0 +1,196 @@
+"""Lists: which revision they show, which objects they select, and how they go on page by page.
+
+Follows k8s.io/apiserver `storage/cacher` and `storage/etcd3/store.go` for the meaning of resourceVersion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from steersman.machinery import errors, fields, labels
+from steersman.machinery.field import quote
+from steersman.rest.capabilities import EXACT, Listing, ListOptions
+from steersman.rest.context import Context
+from steersman.storage.cacher import Entry
+from steersman.storage.interface import Compacted, FutureRevision
+from steersman.store import continue_token
+from steersman.store.encoding import labels_of
+
+if TYPE_CHECKING:
+    from steersman.store.store import Store
+
+_SLICE: Final = 256
+"""Objects looked at between two turns of the loop; decoding one takes up to 30 us."""
+
+Accept = Callable[[Entry], bool]
+
+
+def parse_version(text: str, *, plain: bool = False) -> int:
+    """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    message = f'strconv.ParseUint: parsing {quote(text)}: invalid syntax'
+    if plain:
+        raise errors.plain_internal(f'invalid resource version "{text}": {message}')
+    raise errors.bad_request(f'invalid resource version "{text}": {message}')
+
+
+class Selection:
+    """Selects entries by labels and fields; what it reads of an entry is kept with it."""
+
+    def __init__(self, store: Store[Any]) -> None:
+        self._decode = store.encoding.decode
+        self._fields = tuple(store.resource.selectable_fields.items())
+        self._namespaced = store.resource.namespaced
+
+    def accept(self, options: ListOptions) -> Accept | None:
+        """A test of entries for these options; None if they select everything."""
+        by_label, by_field = options.label_selector, options.field_selector
+        if by_label.empty and by_field.empty:
+            return None
+        matches_labels, matches_fields = by_label.matches, by_field.matches
+        if by_field.empty:
+            return lambda entry: matches_labels(self.labels(entry))
+        if by_label.empty:
+            return lambda entry: matches_fields(self.fields(entry))
+        return lambda entry: matches_labels(self.labels(entry)) and matches_fields(self.fields(entry))
+
+    def labels(self, entry: Entry) -> Mapping[str, str]:
+        """The labels of an entry."""
+        known = entry.attributes
+        if known is None:
+            found, name, namespace = labels_of(entry.body)
+            entry.attributes = known = (found, None, name, namespace)
+        return known[0]  # type: ignore[index, no-any-return]
+
+    def fields(self, entry: Entry) -> Mapping[str, str]:
+        """The selectable fields of an entry."""
+        known: Any = entry.attributes
+        if known is None or known[1] is None:
+            if self._fields:
+                obj: Any = self._decode(entry.body)
+                meta = obj.metadata
+                values = {name: read(obj) for name, read in self._fields}
+                found, name, namespace = meta.labels, meta.name, meta.namespace
+            else:
+                values = {}
+                found, name, namespace = labels_of(entry.body)
+            values["metadata.name"] = name
+            if self._namespaced:
+                values["metadata.namespace"] = namespace
+            entry.attributes = known = (found, values, name, namespace)
+        return known[1]  # type: ignore[no-any-return]
+
+
+async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> Listing:
+    """The list that `options` ask for; see rest.capabilities.Lister."""
+    prefix = f"{store.prefix}{ctx.namespace}/" if ctx.namespace else store.prefix
+    version = options.resource_version
+    if options.continue_token and version != "0":
+        if version:
+            raise errors.bad_request("specifying resource version is not allowed when using continue")
+        return await _continue(store, prefix, options)
+    if not version:
+        await store.wait_current()
+        return await _list_now(store, prefix, options, limit=options.limit)
+    revision = parse_version(version)
+    if revision and (options.resource_version_match == EXACT or (options.limit and not options.resource_version_match)):
+        return await _list_at(store, prefix, options, revision, "", token="")
+    if revision:
+        await store.wait_fresh(revision)
+    return await _list_now(store, prefix, options, limit=0)
+
+
+async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
+    accept = store.select.accept(options)
+    name = options.field_selector.requires_exact_match("metadata.name")
+    cacher = store.cacher
+    revision = cacher.revision
+    if name is not None and prefix != store.prefix:
+        entry = cacher.get(prefix + name)
+        items = [entry] if entry is not None and (accept is None or accept(entry)) else []
+        return Listing(items, revision)
+    if accept is None:
+        found, more = cacher.list(prefix, limit=limit)
+        if not more:
+            return Listing(found, revision)
+        token = continue_token.encode(found[-1].key, prefix, revision)
+        return Listing(found, revision, token, cacher.count(prefix) - len(found))
+    found, _ = cacher.list(prefix)
+    items, last = await _select(found, accept, limit)
+    token = continue_token.encode(last, prefix, revision) if last else ""
+    return Listing(items, revision, token)
+
+
+async def _select(found: Sequence[Entry], accept: Accept, limit: int) -> tuple[list[Entry], str]:
+    """The accepted entries, at most `limit`, and the key of the last of them if others follow."""
+    items: list[Entry] = []
+    for at in range(0, len(found), _SLICE):
+        if at:
+            await asyncio.sleep(0)
+        for entry in found[at : at + _SLICE]:
+            if accept(entry):
+                if limit and len(items) == limit:
+                    return items, items[-1].key
+                items.append(entry)
+    return items, ""
+
+
+async def _continue(store: Store[Any], prefix: str, options: ListOptions) -> Listing:
+    start, revision = continue_token.decode(options.continue_token, prefix)
+    if revision < 0:
+        await store.wait_current()
+        revision = store.cacher.revision
+    token = continue_token.encode(start.rstrip("\0"), prefix, -1)
+    return await _list_at(store, prefix, options, revision, start, token=token)
+
+
+async def _list_at(
+    store: Store[Any], prefix: str, options: ListOptions, revision: int, start: str, *, token: str
+) -> Listing:
+    """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
+    accept = store.select.accept(options)
+    limit = options.limit
+    cacher = store.cacher
+    await store.wait_fresh(revision)
+    try:
+        found, more = await _entries_at(store, prefix, revision, start, limit if accept is None else 0)
+    except Compacted:
+        raise (continue_token.expired_page(token) if token else continue_token.expired_list()) from None
+    except FutureRevision as error:
+        raise errors.too_large_resource_version(error.requested, error.current) from None
+    if accept is not None:
+        items, last = await _select(found, accept, limit)
+        return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
+    if not more:
+        return Listing(found, revision)
+    last = found[-1].key
+    remaining = None
+    if revision == cacher.revision:
+        after, _ = cacher.list(prefix, start=last + "\0")
+        remaining = len(after)
+    else:
+        after, _ = await _entries_at(store, prefix, revision, last + "\0", 0)
+        remaining = len(after)
+    return Listing(found, revision, continue_token.encode(last, prefix, revision), remaining)
+
+
+async def _entries_at(
+    store: Store[Any], prefix: str, revision: int, start: str, limit: int
+) -> tuple[Sequence[Entry], bool]:
+    """From the cache while it remembers that revision, from storage after that. Raises Compacted."""
+    if revision == store.cacher.revision:
+        return store.cacher.list(prefix, start=start, limit=limit)
+    try:
+        return store.cacher.list_at(revision, prefix, start=start, limit=limit)
+    except Compacted:
+        pass
+    found = await store.storage.range(prefix, start=start, limit=limit, revision=revision)
+    present = store.encoding.present
+    entries = [Entry(each.key, present(each.value, each.mod_revision), each.mod_revision) for each in found.items]
+    return entries, found.more
+
+
+EVERYTHING: Final = (labels.Selector(), fields.Selector())

@@ -1,0 +1,179 @@
+"""What happens to `metadata` on every create, update and delete, whatever the kind.
+
+Follows k8s.io/apiserver `registry/rest/{meta,create,update,delete}.go`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
+from steersman.machinery import times
+from steersman.machinery.errors import GroupKind, GroupResource, bad_request, conflict, internal, invalid
+from steersman.machinery.names import new_uid
+from steersman.machinery.validation.options import validate_delete_options
+from steersman.rest.context import Context
+from steersman.rest.strategy import Strategy
+
+ORPHAN_FINALIZER: Final = "orphan"
+FOREGROUND_FINALIZER: Final = "foregroundDeletion"
+_COLLECTOR_FINALIZERS: Final = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
+
+
+def _after(moment: str, seconds: int) -> str:
+    return times.format_time(times.parse(moment) + timedelta(seconds=seconds))
+
+
+def fill_system_fields(metadata: ObjectMeta) -> None:
+    """Gives a new object its uid and creation time."""
+    metadata.creation_timestamp = times.now()
+    metadata.uid = new_uid()
+
+
+def match_namespace(metadata: ObjectMeta, namespace: str) -> None:
+    """Sets the namespace of the URL, which the object may leave out but not contradict."""
+    if not metadata.namespace:
+        metadata.namespace = namespace
+    elif metadata.namespace != namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def keep_system_fields(new: ObjectMeta, old: ObjectMeta) -> None:
+    """What no update can change."""
+    if not new.uid:
+        new.uid = old.uid
+    if old.creation_timestamp:
+        new.creation_timestamp = old.creation_timestamp
+    if old.deletion_timestamp:
+        new.deletion_timestamp = old.deletion_timestamp
+    if old.deletion_grace_period_seconds is not None and new.deletion_grace_period_seconds is None:
+        new.deletion_grace_period_seconds = old.deletion_grace_period_seconds
+
+
+def check_preconditions(options: DeleteOptions, metadata: ObjectMeta, kind: GroupKind) -> None:
+    """409 if the object is not the one, or not in the state, that the client means to delete."""
+    preconditions = options.preconditions
+    if preconditions is None:
+        return
+    resource = GroupResource(kind.group, kind.kind)
+    if preconditions.uid is not None and preconditions.uid != metadata.uid:
+        raise conflict(
+            resource, metadata.name,
+            f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({metadata.uid}). "
+            "The object might have been deleted and then recreated",
+        )  # fmt: skip
+    wanted = preconditions.resource_version
+    if wanted is not None and wanted != metadata.resource_version:
+        raise conflict(
+            resource, metadata.name,
+            f"the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record "
+            f"({metadata.resource_version}). The object might have been modified",
+        )  # fmt: skip
+
+
+def before_delete(
+    strategy: Strategy[Any], ctx: Context, obj: Any, options: DeleteOptions, kind: GroupKind
+) -> tuple[bool, bool]:
+    """Whether the deletion is graceful, and whether it is already pending so that nothing is to be done.
+
+    Marks `obj` where it is graceful, and may set the grace period in `options`. Raises StatusError.
+    """
+    metadata: ObjectMeta = obj.metadata
+    if errors := list(validate_delete_options(options)):
+        raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
+    check_preconditions(options, metadata, kind)
+    if options.grace_period_seconds is not None and options.grace_period_seconds < 0:
+        options.grace_period_seconds = 1
+    if metadata.deletion_grace_period_seconds is not None and metadata.deletion_grace_period_seconds < 0:
+        metadata.deletion_grace_period_seconds = 1
+    if not is_graceful(strategy):
+        return False, False
+    if metadata.deletion_timestamp is not None:
+        return _shorten_grace(metadata, options)
+    if not strategy.check_graceful_delete(ctx, obj, options):
+        return False, False
+    if options.grace_period_seconds is None:
+        raise internal("options.GracePeriodSeconds should not be nil")
+    metadata.deletion_timestamp = _after(times.now(), options.grace_period_seconds)
+    metadata.deletion_grace_period_seconds = options.grace_period_seconds
+    if metadata.generation > 0:
+        metadata.generation += 1
+    return True, False
+
+
+def is_graceful(strategy: Strategy[Any]) -> bool:
+    """Whether objects of this kind may be kept for a grace period at all."""
+    return type(strategy).check_graceful_delete is not Strategy.check_graceful_delete
+
+
+def _shorten_grace(metadata: ObjectMeta, options: DeleteOptions) -> tuple[bool, bool]:
+    """An object that is already being deleted can only be given less time."""
+    remaining = metadata.deletion_grace_period_seconds
+    if not remaining:
+        return False, False
+    asked = options.grace_period_seconds
+    if asked is None:
+        options.grace_period_seconds = remaining
+        return False, True
+    if asked >= remaining:
+        return False, True
+    assert metadata.deletion_timestamp is not None
+    moved = _after(metadata.deletion_timestamp, asked - remaining)
+    now = times.now()
+    if moved < now:
+        moved = now
+        asked = 1 if asked else 0
+    metadata.deletion_timestamp = moved
+    metadata.deletion_grace_period_seconds = asked
+    return True, False
+
+
+def mark_as_deleting(metadata: ObjectMeta) -> None:
+    """For what cannot go yet because of its finalizers: deleted as of now, with no grace."""
+    now = times.now()
+    if metadata.deletion_timestamp is None and metadata.generation > 0:
+        metadata.generation += 1
+    if metadata.deletion_timestamp is None or metadata.deletion_timestamp > now:
+        metadata.deletion_timestamp = now
+    metadata.deletion_grace_period_seconds = 0
+
+
+def collector_finalizers(strategy: Strategy[Any], obj: Any, options: DeleteOptions) -> list[str] | None:
+    """The finalizers by which the garbage collector learns what becomes of dependents; None if nothing changes."""
+    if strategy.garbage_collection == "unsupported":
+        return None
+    present: list[str] = obj.metadata.finalizers
+    wanted = [name for name in present if name not in _COLLECTOR_FINALIZERS]
+    if _orphans(strategy, obj, options):
+        wanted.append(ORPHAN_FINALIZER)
+    if _foreground(present, options):
+        wanted.append(FOREGROUND_FINALIZER)
+    return None if set(wanted) == set(present) else wanted
+
+
+def _orphans(strategy: Strategy[Any], obj: Any, options: DeleteOptions) -> bool:
+    if options.orphan_dependents is not None:
+        return options.orphan_dependents
+    if options.propagation_policy is not None:
+        return options.propagation_policy == "Orphan"
+    for name in obj.metadata.finalizers:
+        if name in _COLLECTOR_FINALIZERS:
+            return bool(name == ORPHAN_FINALIZER)
+    return strategy.garbage_collection == "orphan"
+
+
+def _foreground(present: list[str], options: DeleteOptions) -> bool:
+    if options.orphan_dependents is not None:
+        return False
+    if options.propagation_policy is not None:
+        return options.propagation_policy == "Foreground"
+    for name in present:
+        if name in _COLLECTOR_FINALIZERS:
+            return name == FOREGROUND_FINALIZER
+    return False
+
+
+def should_delete_during_update(new: ObjectMeta, old: ObjectMeta) -> bool:
+    """Whether an update took away the last finalizer of an object whose grace has passed."""
+    return not new.finalizers and old.deletion_timestamp is not None and not old.deletion_grace_period_seconds

@@ -1,0 +1,367 @@
+"""The generic store: create, get and update on storage, with a strategy's hooks around them.
+
+Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing and watching are in their own modules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, TypeVar
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery import errors, field
+from steersman.machinery.errors import GroupKind, StatusError
+from steersman.machinery.names import generate_name
+from steersman.machinery.validation.object_meta import (
+    name_is_path_segment,
+    validate_object_meta,
+    validate_object_meta_update,
+)
+from steersman.rest.capabilities import (
+    CheckCreate,
+    CheckDelete,
+    CheckUpdate,
+    Encoded,
+    Item,
+    Listing,
+    ListOptions,
+    Make,
+    Sink,
+    WatchStart,
+)
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+from steersman.rest.strategy import Strategy
+from steersman.storage.cacher import Cacher, Entry
+from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Storage, StorageUnavailable
+from steersman.store import deletion, listing, metadata, watching
+from steersman.store.encoding import Encoding
+
+T = TypeVar("T")
+
+_NAME_ATTEMPTS: Final = 8
+_UPDATE_ATTEMPTS: Final = 1000
+_META: Final = field.Path("metadata")
+
+
+class Store(Generic[T]):
+    """Everything a stored resource can do (rest.capabilities), for one `Resource`."""
+
+    def __init__(self, resource: Resource[T], storage: Storage, services: Any) -> None:
+        self.resource = resource
+        self.storage = storage
+        self.strategy: Strategy[T] = resource.strategy.bind(services)
+        self.substrategies: dict[str, Strategy[T]] = {
+            each.name: each.strategy.bind(services) for each in resource.subresources if each.strategy is not None
+        }
+        self.encoding: Encoding[T] = Encoding(resource.kind, resource.group, resource.version)
+        self.prefix = resource.key_prefix
+        self.ttl = services.event_ttl if resource.ttl < 0 else resource.ttl
+        self.cacher = Cacher(storage, self.prefix, present=self.encoding.present)
+        self.select = listing.Selection(self)
+
+    async def start(self) -> None:
+        """Fills the cache."""
+        await self.cacher.start()
+
+    async def stop(self) -> None:
+        """Ends the cache and its watches."""
+        await self.cacher.stop()
+
+    def key(self, namespace: str, name: str) -> str:
+        """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
+        if not self.resource.namespaced:
+            return self.prefix + name
+        if not namespace:
+            raise errors.bad_request("Namespace parameter required.")
+        return f"{self.prefix}{namespace}/{name}"
+
+    def decode(self, item: Item) -> T:
+        """The object of an item, the caller's own copy."""
+        return self.encoding.decode(item.body)
+
+    def not_found(self, name: str) -> StatusError:
+        return errors.not_found(self.resource.group_resource, name)
+
+    def entry(self, namespace: str, name: str) -> Entry | None:
+        """The cached object, None if there is none."""
+        return self.cacher.get(self.key(namespace, name))
+
+    async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
+        """See rest.capabilities.Getter. The cache is as fresh as storage within this process."""
+        if resource_version and resource_version != "0":
+            await self.wait_fresh(listing.parse_version(resource_version, plain=True))
+        elif not resource_version:
+            await self.wait_current()
+        entry = self.cacher.get(self.key(ctx.namespace, name))
+        if entry is None:
+            raise self.not_found(name)
+        return entry
+
+    async def wait_current(self) -> None:
+        """Waits until the cache has everything that is committed."""
+        revision = self.storage.revision
+        if self.cacher.revision < revision:
+            await self.wait_fresh(revision)
+
+    async def wait_fresh(self, revision: int) -> None:
+        """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about."""
+        if self.cacher.revision >= revision:
+            return
+        try:
+            await self.cacher.wait_fresh(revision)
+        except FutureRevision as error:
+            raise errors.too_large_resource_version(error.requested, error.current) from None
+
+    async def list(self, ctx: Context, options: ListOptions) -> Listing:
+        """See rest.capabilities.Lister."""
+        return await listing.list_items(self, ctx, options)
+
+    async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+        """See rest.capabilities.Watcher."""
+        return await watching.watch(self, ctx, options, sink)
+
+    async def delete(
+        self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
+    ) -> tuple[Item, bool]:
+        """See rest.capabilities.GracefulDeleter."""
+        return await deletion.delete(self, ctx, name, options, check)
+
+    async def delete_collection(
+        self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
+    ) -> Listing:
+        """See rest.capabilities.CollectionDeleter."""
+        return await deletion.delete_collection(self, ctx, delete_options, options, check)
+
+    # Creating
+
+    async def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Item:
+        """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        base = meta.generate_name if not meta.name else ""
+        if not base:
+            return await self._create_once(ctx, obj, check)
+        pristine = self.encoding.value(obj)
+        for attempt in range(_NAME_ATTEMPTS):
+            meta.name = generate_name(base)
+            try:
+                return await self._create_once(ctx, obj, check)
+            except StatusError as error:
+                if error.reason != "AlreadyExists" or error.name != meta.name:
+                    raise
+                if attempt == _NAME_ATTEMPTS - 1:
+                    raise errors.generate_name_conflict(self.resource.group_resource, meta.name) from None
+                obj = self.encoding.decode(pristine[len(self.encoding.prefix) :])
+                meta = obj.metadata  # type: ignore[attr-defined]
+        raise AssertionError("unreachable")
+
+    async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        metadata.fill_system_fields(meta)
+        release = await self.strategy.before_create(ctx, obj)
+        stored = False
+        try:
+            self.before_create(ctx, obj)
+            if check is not None:
+                await check(obj)
+            item = await self._commit_create(ctx, obj)
+            stored = not ctx.dry_run
+            return item
+        finally:
+            if release is not None:
+                await _settled(release(stored))
+
+    def before_create(self, ctx: Context, obj: T) -> None:
+        """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
+        strategy = self.strategy
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        metadata.match_namespace(meta, ctx.namespace)
+        strategy.prepare_for_create(ctx, obj)
+        found = list(self._validate_names(meta))
+        found += strategy.validate(ctx, obj)
+        if found:
+            raise errors.invalid(self.resource.group_kind, meta.name, found)
+        for text in strategy.warnings_on_create(ctx, obj):
+            ctx.warn(text)
+        strategy.canonicalize(obj)
+
+    def _validate_names(self, meta: Any) -> Iterator[field.FieldError]:
+        resource = self.resource
+        return validate_object_meta(
+            meta, namespaced=resource.namespaced, name_validator=resource.name_validator, path=_META
+        )
+
+    async def _commit_create(self, ctx: Context, obj: T) -> Item:
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        if meta.resource_version:
+            raise errors.plain_internal("resourceVersion should not be set on objects to be created")
+        key = self.key(meta.namespace, meta.name)
+        value = self.encoding.value(obj)
+        if ctx.dry_run:
+            if self.cacher.get(key) is not None:
+                raise self._taken(key, meta.name)
+            return Encoded(value[len(self.encoding.prefix) :])
+        try:
+            stored = await self.storage.create(key, value, ttl=self.ttl)
+        except KeyExists:
+            raise self._taken(key, meta.name) from None
+        except StorageUnavailable as error:
+            raise errors.internal(error) from error
+        return self._item(key, stored.mod_revision, value)
+
+    def _taken(self, key: str, name: str) -> StatusError:
+        error = errors.already_exists(self.resource.group_resource, name)
+        entry = self.cacher.get(key)
+        if entry is not None and b'"deletionTimestamp":"' in entry.body:
+            existing: Any = self.decode(entry)
+            if existing.metadata.deletion_timestamp is not None:
+                error.message = f"object is being deleted: {error.message}"
+        return error
+
+    def _item(self, key: str, revision: int, value: bytes) -> Item:
+        """What was just written: the cached entry unless it has changed again already."""
+        entry = self.cacher.get(key)
+        if entry is not None and entry.revision == revision:
+            return entry
+        return Encoded(self.encoding.present(value, revision), revision)
+
+    # Updating
+
+    async def update(
+        self,
+        ctx: Context,
+        name: str,
+        make: Make,
+        *,
+        uid: str = "",
+        check_create: CheckCreate | None = None,
+        check_update: CheckUpdate | None = None,
+        force_allow_create: bool = False,
+        subresource: str = "",
+        strategy: Strategy[T] | None = None,
+    ) -> tuple[Item, bool]:
+        """See rest.capabilities.Updater. `strategy` replaces that of the (sub)resource, for the server's own writes."""
+        strategy = strategy or self.substrategies.get(subresource, self.strategy)
+        key = self.key(ctx.namespace, name)
+        may_create = strategy.allow_create_on_update or force_allow_create
+        for _ in range(_UPDATE_ATTEMPTS):
+            await self.wait_current()
+            entry = self.cacher.get(key)
+            if entry is None:
+                if not may_create:
+                    raise self.not_found(name)
+                created = await self._create_on_update(ctx, make, check_create)
+                if created is not None:
+                    return created, True
+                continue
+            item = await self._update_once(ctx, key, name, entry, make, uid, check_update, strategy)
+            if item is not None:
+                return item, False
+        raise errors.server_timeout(self.resource.group_resource, "update", 1)
+
+    async def _create_on_update(self, ctx: Context, make: Make, check: CheckCreate | None) -> Item | None:
+        """The created object; None if another was quicker, so that it is to be updated."""
+        obj = await make(None)
+        meta = obj.metadata
+        if meta.resource_version and meta.resource_version != "0":
+            raise errors.conflict(self.resource.group_resource, meta.name, errors.OPTIMISTIC_LOCK)
+        meta.resource_version = ""
+        try:
+            return await self._create_once(ctx, obj, check)
+        except StatusError as error:
+            if error.reason == "AlreadyExists":
+                return None
+            raise
+
+    async def _update_once(
+        self, ctx: Context, key: str, name: str, entry: Entry, make: Make, uid: str,
+        check: CheckUpdate | None, strategy: Strategy[T],
+    ) -> Item | None:  # fmt: skip
+        """One attempt; None if another write came first and the object is to be read again."""
+        old: Any = self.decode(entry)
+        if uid and uid != old.metadata.uid:
+            raise self._wrong_uid(key, name, uid, old.metadata.uid)
+        new: Any = await make(self.decode(entry))
+        unconditional = self._check_version(new.metadata, entry.revision, name, strategy)
+        release = await strategy.before_update(ctx, new, old)
+        stored = False
+        try:
+            self.before_update(ctx, new, old, strategy)
+            if check is not None:
+                await check(new, old)
+            if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(
+                ctx, new, old
+            ):
+                return await deletion.delete_after_update(self, ctx, key, entry, new)
+            value = self.encoding.value(new)
+            if self.encoding.present(value, entry.revision) == entry.body and not self.ttl:
+                return entry
+            if ctx.dry_run:
+                return Encoded(self.encoding.present(value, entry.revision), entry.revision)
+            try:
+                written = await self.storage.update(key, value, expected_revision=entry.revision, ttl=self.ttl)
+            except Conflict:
+                if unconditional:
+                    return None
+                raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK) from None
+            except StorageUnavailable as error:
+                raise errors.internal(error) from error
+            stored = True
+            return self._item(key, written.mod_revision, value)
+        finally:
+            if release is not None:
+                await _settled(release(stored))
+
+    def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
+        """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
+        metadata.match_namespace(new.metadata, ctx.namespace)
+        new.metadata.generation = old.metadata.generation
+        strategy.prepare_for_update(ctx, new, old)
+        metadata.keep_system_fields(new.metadata, old.metadata)
+        found = list(validate_object_meta(
+            new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=_META
+        ))  # fmt: skip
+        # upstream looks at the metadata twice, once for all kinds and once for each, and clients see both causes
+        found += 2 * list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        found += strategy.validate_update(ctx, new, old)
+        if found:
+            raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
+        for text in strategy.warnings_on_update(ctx, new, old):
+            ctx.warn(text)
+        strategy.canonicalize(new)
+
+    def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> bool:
+        """Whether the update goes on whatever the object's version; raises StatusError where it may not go on."""
+        version = meta.resource_version
+        if version in ("", "0"):
+            if not strategy.allow_unconditional_update:
+                resource = self.resource.group_resource
+                path = _META / "resourceVersion"
+                detail = "must be specified for an update"
+                raise errors.invalid(
+                    GroupKind(resource.group, resource.resource), name, [field.invalid(path, 0, detail)]
+                )
+            meta.resource_version = str(revision)
+            return True
+        if not version.isdigit():
+            raise errors.plain_internal(f'strconv.ParseUint: parsing {field.quote(version)}: invalid syntax')
+        if int(version) != revision:
+            raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
+        return False
+
+    def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
+        reason = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        )
+        return errors.conflict(self.resource.group_resource, name, reason)
+
+
+async def _settled(result: Any) -> None:
+    """Waits for what a release hook still does, if it does anything."""
+    if asyncio.iscoroutine(result):
+        await result
+
+
+ObjectsOf = Callable[[str, str], Store[Any]]

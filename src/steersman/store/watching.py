@@ -1,0 +1,48 @@
+"""Watches: where they begin, and what they are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steersman.machinery import errors
+from steersman.rest.capabilities import ListOptions, Sink, WatchStart
+from steersman.rest.context import Context
+from steersman.storage.interface import Compacted
+from steersman.store import listing
+
+if TYPE_CHECKING:
+    from steersman.store.store import Store
+
+
+async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+    """Starts a watch; see rest.capabilities.Watcher.
+
+    Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
+    subscription are made in one turn of the loop, so nothing is missed or told twice.
+    """
+    prefix = f"{store.prefix}{ctx.namespace}/" if ctx.namespace else store.prefix
+    name = options.field_selector.requires_exact_match("metadata.name")
+    target = prefix + name if name and (ctx.namespace or not store.resource.namespaced) else prefix
+    accept = store.select.accept(options)
+    version = options.resource_version
+    revision = listing.parse_version(version, plain=True) if version else 0
+    cacher = store.cacher
+    if version and revision:
+        await store.wait_fresh(revision)
+    elif not version:
+        await store.wait_current()
+    if options.send_initial_events or (options.send_initial_events is None and not revision):
+        now = cacher.revision
+        found, _ = cacher.list(prefix)
+        if target != prefix:
+            found = [entry for entry in found if entry.key == target]
+        if accept is not None:
+            found = [entry for entry in found if accept(entry)]
+        handle = cacher.watch(target, after_revision=now, accept=accept, deliver=sink.deliver, closed=sink.failed)
+        return WatchStart(found, now, handle, lambda: cacher.revision)
+    after = cacher.revision if not revision else revision
+    try:
+        handle = cacher.watch(target, after_revision=after, accept=accept, deliver=sink.deliver, closed=sink.failed)
+    except Compacted as error:
+        raise errors.expired(f"too old resource version: {after} ({error.revision})") from None
+    return WatchStart(None, after, handle, lambda: cacher.revision)

@@ -1,0 +1,149 @@
+"""Client certificates: who they stand for, and which are not accepted."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from steersman.authentication.client_certificate import UID_OID, ClientCertificateAuthenticator
+from steersman.authentication.interface import AuthenticationError, Credentials
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+KEY = ec.generate_private_key(ec.SECP256R1())
+CA_KEY = ec.generate_private_key(ec.SECP256R1())
+UID = x509.ObjectIdentifier(UID_OID)
+
+
+def name(*attributes):
+    return x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
+
+
+def certificate(subject, *, usage=ExtendedKeyUsageOID.CLIENT_AUTH, issuer="ca", signer=CA_KEY, encoding=Encoding.DER):
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(name((NameOID.COMMON_NAME, issuer)))
+        .public_key(CA_KEY.public_key() if issuer == subject else KEY.public_key())
+        .serial_number(77)
+        .not_valid_before(NOW - timedelta(days=1))
+        .not_valid_after(NOW + timedelta(days=1))
+    )
+    if usage is not None:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    return builder.sign(signer, SHA256()).public_bytes(encoding)
+
+
+def root(common_name="ca", key=CA_KEY):
+    subject = name((NameOID.COMMON_NAME, common_name))
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW - timedelta(days=9))
+        .not_valid_after(NOW + timedelta(days=9))
+    )
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOW
+
+    def __call__(self):
+        return self.now.timestamp()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def authenticator(clock):
+    return ClientCertificateAuthenticator(clock=clock)
+
+
+def shown(der, *, verified=True):
+    return Credentials(client_certificate=der, certificate_verified=verified)
+
+
+ALICE = name((NameOID.ORGANIZATION_NAME, "dev"), (NameOID.COMMON_NAME, "alice"), (NameOID.ORGANIZATION_NAME, "ops"))
+
+
+def test_subject_gives_name_groups_uid_and_credential_id(authenticator):
+    der = certificate(name((NameOID.ORGANIZATION_NAME, "dev"), (NameOID.COMMON_NAME, "alice"), (UID, "u-1")))
+    user = authenticator.authenticate(shown(der))
+    assert (user.name, user.uid, user.groups) == ("alice", "u-1", ("dev", "system:authenticated"))
+    fingerprint = x509.load_der_x509_certificate(der).fingerprint(SHA256()).hex()
+    assert user.extra == {"authentication.kubernetes.io/credential-id": (f"X509SHA256={fingerprint}",)}
+
+
+def test_every_organization_is_a_group_in_order(authenticator):
+    assert authenticator.authenticate(shown(certificate(ALICE))).groups == ("dev", "ops", "system:authenticated")
+
+
+def test_no_certificate_and_no_common_name_are_no_opinion(authenticator):
+    assert authenticator.authenticate(Credentials()) is None
+    assert authenticator.authenticate(shown(certificate(name((NameOID.ORGANIZATION_NAME, "dev"))))) is None
+
+
+@pytest.mark.parametrize(
+    ("uids", "message"),
+    [(["a", "b"], "expected 1 UID, but found multiple: [a b]"), ([""], "UID cannot be an empty string")],
+)
+def test_odd_uids_are_refused(authenticator, uids, message):
+    subject = name((NameOID.COMMON_NAME, "alice"), *[(UID, each) for each in uids if each])
+    if uids == [""]:  # a builder does not make one
+        attribute = x509.NameAttribute(UID, "", _validate=False)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "alice"), attribute])
+    with pytest.raises(AuthenticationError) as refused:
+        authenticator.authenticate(shown(certificate(subject)))
+    assert str(refused.value) == message
+
+
+def test_a_remembered_certificate_is_still_refused_once_it_has_ended(authenticator, clock):
+    der = certificate(ALICE)
+    first = authenticator.authenticate(shown(der))
+    assert authenticator.authenticate(shown(der)) is first
+    clock.now = NOW + timedelta(days=2)
+    with pytest.raises(AuthenticationError, match=r"SN=77.*expired or is not yet valid"):
+        authenticator.authenticate(shown(der))
+    clock.now = NOW - timedelta(days=2)
+    with pytest.raises(AuthenticationError, match="not yet valid"):
+        authenticator.authenticate(shown(der))
+
+
+@pytest.mark.parametrize("usage", [None, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE])
+def test_unlimited_certificates_are_accepted(authenticator, usage):
+    assert authenticator.authenticate(shown(certificate(ALICE, usage=usage))).name == "alice"
+
+
+def test_serving_certificates_are_not_accepted(authenticator):
+    with pytest.raises(AuthenticationError, match="incompatible key usage"):
+        authenticator.authenticate(shown(certificate(ALICE, usage=ExtendedKeyUsageOID.SERVER_AUTH)))
+
+
+def test_what_tls_has_not_verified_is_refused(authenticator):
+    with pytest.raises(AuthenticationError, match="unknown authority"):
+        authenticator.authenticate(shown(certificate(ALICE), verified=False))
+
+
+@pytest.mark.parametrize("der", [b"", b"nonsense", certificate(ALICE)[:-40]])
+def test_what_is_no_certificate_is_refused(authenticator, der):
+    with pytest.raises(AuthenticationError, match="cannot be parsed"):
+        authenticator.authenticate(shown(der))
+
+
+def test_with_roots_only_their_certificates_count(clock):
+    other = ec.generate_private_key(ec.SECP256R1())
+    authenticator = ClientCertificateAuthenticator(root("x", other) + root(), clock=clock)
+    assert authenticator.authenticate(shown(certificate(ALICE))).name == "alice"
+    for forged in (certificate(ALICE, signer=other), certificate(ALICE, issuer="y")):
+        with pytest.raises(AuthenticationError, match="unknown authority"):
+            authenticator.authenticate(shown(forged))

@@ -1,0 +1,143 @@
+"""Service account keys: kept on disk, read in every form, told to the public as JSON Web Keys."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import stat
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from joserfc import jwt
+from joserfc.jwk import ECKey, KeySet, RSAKey
+
+from steersman.authentication.service_account_keys import (
+    KeyFileError,
+    ServiceAccountKeys,
+    default_jwks_uri,
+    make_signing_key,
+)
+
+RSA = rsa.generate_private_key(65537, 2048)
+P256, P384, P521 = (ec.generate_private_key(curve) for curve in (ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()))
+
+
+def private(key, form=PrivateFormat.PKCS8, encryption=None):
+    return key.private_bytes(Encoding.PEM, form, encryption or NoEncryption())
+
+
+def public(key):
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
+    path = tmp_path / "keys" / "sa.key"
+    first = ServiceAccountKeys.load_or_make(path)
+    again = ServiceAccountKeys.load_or_make(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert first.signing.key_id == again.signing.key_id
+    assert first.signing.algorithm == "ES256"
+    assert os.listdir(path.parent) == ["sa.key"]
+
+
+@pytest.mark.parametrize("key", [RSA, P256, P384, P521])
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+def test_tokens_signed_with_the_key_verify_with_the_published_set(key, form):
+    keys = ServiceAccountKeys(private(key, form))
+    published = json.loads(keys.jwks)
+    [web_key] = published["keys"]
+    der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    assert web_key["kid"] == base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
+    algorithm = keys.signing.algorithm
+    header = {"alg": algorithm, "kid": keys.signing.key_id}
+    signing = (RSAKey if key is RSA else ECKey).import_key(private(key))
+    token = jwt.encode(header, {"sub": "x"}, signing, algorithms=[algorithm])
+    decoded = jwt.decode(token, KeySet.import_key_set(published), algorithms=[algorithm])
+    assert decoded.claims == {"sub": "x"}
+
+
+def test_key_sets_have_the_members_and_order_of_the_reference():
+    keys = ServiceAccountKeys(private(P256), [public(RSA), private(P256)])
+    rsa_key, ec_key = json.loads(keys.jwks)["keys"]
+    assert list(rsa_key) == ["use", "kty", "kid", "alg", "n", "e"]
+    assert (rsa_key["use"], rsa_key["kty"], rsa_key["alg"], rsa_key["e"]) == ("sig", "RSA", "RS256", "AQAB")
+    assert list(ec_key) == ["use", "kty", "kid", "crv", "alg", "x", "y"]
+    assert (ec_key["crv"], ec_key["alg"]) == ("P-256", "ES256")
+
+
+def test_coordinates_keep_their_leading_zeros():
+    for _ in range(2000):
+        key = ec.generate_private_key(ec.SECP256R1())
+        if key.public_key().public_numbers().x >> 248 == 0:
+            break
+    else:
+        pytest.fail("no key with a leading zero found")
+    [web_key] = json.loads(ServiceAccountKeys(private(key)).jwks)["keys"]
+    assert len(web_key["x"]) == 43
+
+
+def test_only_the_given_verification_keys_verify():
+    keys = ServiceAccountKeys(private(P256), [public(RSA) + b"between\n" + public(P384)])
+    assert [each.algorithm for each in keys.verification_keys] == ["RS256", "ES384"]
+    assert [each.algorithm for each in keys.by_key_id(keys.verification_keys[1].key_id)] == ["ES384"]
+    assert keys.by_key_id("unknown") == ()
+    assert keys.by_key_id("") == keys.verification_keys
+
+
+def test_the_discovery_document_is_the_reference_s():
+    keys = ServiceAccountKeys(private(P256), [private(P256), public(RSA)])
+    issuer = "https://kubernetes.default.svc.cluster.local"
+    assert keys.openid_configuration(issuer, default_jwks_uri("10.0.0.1:6443")) == (
+        b'{"issuer":"https://kubernetes.default.svc.cluster.local","jwks_uri":"https://10.0.0.1:6443/openid/v1/jwks",'
+        b'"response_types_supported":["id_token"],"subject_types_supported":["public"],'
+        b'"id_token_signing_alg_values_supported":["ES256","RS256"]}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("issuer", "message"),
+    [
+        ("", "empty issuer URL"),
+        ("http://a", "issuer URL must use https scheme, got: http://a"),
+        ("https://a?b=c", "issuer URL may not include a query, got: https://a?b=c"),
+        ("https://a#b", "issuer URL may not include a fragment, got: https://a#b"),
+    ],
+)
+def test_issuers_openid_does_not_allow_have_no_document(issuer, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        ServiceAccountKeys(make_signing_key()).openid_configuration(issuer, "https://a/openid/v1/jwks")
+
+
+@pytest.mark.parametrize(
+    "pem",
+    [
+        b"",
+        b"nonsense",
+        public(P256),
+        private(P256, encryption=BestAvailableEncryption(b"locked")),
+        private(ed25519.Ed25519PrivateKey.generate()),
+        private(ec.generate_private_key(ec.SECP256K1())),
+    ],
+)
+def test_files_without_a_usable_key_are_refused_by_name(tmp_path, pem):
+    path = tmp_path / "sa.key"
+    path.write_bytes(pem)
+    with pytest.raises(KeyFileError, match=r"sa\.key"):
+        ServiceAccountKeys.load(path)
+
+
+def test_files_with_an_ec_parameters_block_are_read(tmp_path):
+    path = tmp_path / "sa.key"
+    path.write_bytes(b"-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n" + private(P256))
+    other = tmp_path / "other.pub"
+    other.write_bytes(public(RSA))
+    keys = ServiceAccountKeys.load(path, [path, other])
+    assert [each.algorithm for each in keys.verification_keys] == ["ES256", "RS256"]

@@ -1,0 +1,63 @@
+"""Static tokens: the file's format, and whom its tokens stand for."""
+
+import logging
+
+import pytest
+
+from steersman.authentication.token_file import StaticTokens, TokenFileError, parse_token_file
+from steersman.authentication.user import UserInfo
+
+AUDIENCES = ("https://kubernetes.default.svc.cluster.local",)
+
+
+def test_columns_are_token_user_uid_and_groups():
+    users = parse_token_file('t1,alice,1,"dev,ops"\nt2,bob,2\nt3,carol,3,\n\nt4,"d,e",4,one,ignored\n', "f")
+    assert users == {
+        "t1": UserInfo("alice", "1", ("dev", "ops")),
+        "t2": UserInfo("bob", "2"),
+        "t3": UserInfo("carol", "3", ("",)),
+        "t4": UserInfo("d,e", "4", ("one",)),
+    }
+
+
+def test_a_line_of_two_columns_is_refused():
+    with pytest.raises(TokenFileError) as refused:
+        parse_token_file("t1,alice,1\nsecret,bob\n", "tokens.csv")
+    assert str(refused.value) == (
+        "token file 'tokens.csv' must have at least 3 columns (token, user name, user uid), found 2"
+    )
+
+
+def test_an_open_quote_is_refused():
+    with pytest.raises(TokenFileError):
+        parse_token_file('t1,"alice,1\n', "f")
+
+
+def test_empty_and_repeated_tokens_are_told_without_the_token(caplog):
+    with caplog.at_level(logging.WARNING):
+        users = parse_token_file(",nobody,0\nhush,alice,1\nhush,bob,2\n", "f")
+    assert users == {"hush": UserInfo("bob", "2")}
+    assert "record number '1'" in caplog.text
+    assert "record number '3'" in caplog.text
+    assert "hush" not in caplog.text
+
+
+def test_users_of_a_file_are_authenticated(tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text('t1,alice,1,"dev,ops"\n')
+    tokens = StaticTokens.load(path, AUDIENCES)
+    identity = tokens.authenticate_token("t1", AUDIENCES)
+    assert identity is not None
+    assert identity.user == UserInfo("alice", "1", ("dev", "ops", "system:authenticated"))
+    assert identity.audiences == AUDIENCES
+    assert tokens.authenticate_token("t", AUDIENCES) is None
+    assert tokens.authenticate_token("", AUDIENCES) is None
+
+
+def test_a_token_is_good_for_the_audiences_in_common():
+    tokens = StaticTokens({"t": UserInfo("alice")}, ("a", "b"))
+    identity = tokens.authenticate_token("t", ("b", "c"))
+    assert identity is not None
+    assert identity.audiences == ("b",)
+    assert tokens.authenticate_token("t", ("c",)) is None
+    assert tokens.authenticate_token("t", ()) is not None

@@ -1,0 +1,290 @@
+"""RBAC decisions: against an evaluator written straight from the documentation, and in the reference's words."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.rbac.v1 import (
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+    RoleRef,
+    Subject,
+)
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Decision
+from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
+
+API = "rbac.authorization.k8s.io"
+
+
+# An evaluator without index or memory, from https://kubernetes.io/docs/reference/access-authn-authz/rbac/.
+
+
+def documented_rule_allows(rule, a):
+    if "*" not in rule.verbs and a.verb not in rule.verbs:
+        return False
+    if not a.resource_request:
+        return any(
+            a.path == url or (url.endswith("*") and a.path.startswith(url.rstrip("*")))
+            for url in rule.non_resource_urls
+        )
+    if "*" not in rule.api_groups and a.api_group not in rule.api_groups:
+        return False
+    wanted = {"*", f"{a.resource}/{a.subresource}", f"*/{a.subresource}"} if a.subresource else {"*", a.resource}
+    if not wanted & set(rule.resources):
+        return False
+    return not rule.resource_names or a.name in rule.resource_names
+
+
+def documented_subject_is(subject, namespace, user):
+    if subject.kind == "User":
+        return user.name == subject.name
+    if subject.kind == "Group":
+        return subject.name in user.groups
+    account_namespace = subject.namespace or namespace
+    return bool(account_namespace) and user.name == f"system:serviceaccount:{account_namespace}:{subject.name}"
+
+
+def documented_allowed(objects, a):
+    roles, bindings = objects
+    for (namespace, _), (role_ref, subjects) in bindings.items():
+        if namespace not in ("", a.namespace):
+            continue
+        if not any(documented_subject_is(subject, namespace, a.user) for subject in subjects):
+            continue
+        role_namespace = "" if role_ref.kind == "ClusterRole" else namespace
+        if role_ref.kind == "Role" and not namespace:
+            continue
+        rules = roles.get((role_namespace, role_ref.name), [])
+        if any(documented_rule_allows(rule, a) for rule in rules):
+            return True
+    return False
+
+
+NAMESPACES = ("one", "two")
+NAMES = st.sampled_from(["a", "b", "c"])
+
+
+def some(*values):
+    return st.lists(st.sampled_from(values), max_size=2)
+
+
+RULES = st.builds(
+    PolicyRule,
+    verbs=some("get", "list", "create", "*"),
+    api_groups=some("", "apps", "*"),
+    resources=some("pods", "pods/log", "*/log", "things", "*"),
+    resource_names=st.one_of(st.just([]), some("a", "b")),
+    non_resource_urls=some("/healthz", "/api/*", "*", "/api*"),
+)
+USER_NAMES = ["alice", "bob", "system:serviceaccount:one:robot", "system:serviceaccount:two:robot"]
+SUBJECTS = st.one_of(
+    st.builds(Subject, kind=st.just("User"), name=st.sampled_from(USER_NAMES)),
+    st.builds(Subject, kind=st.just("Group"), name=st.sampled_from(["dev", "ops"])),
+    st.builds(
+        Subject, kind=st.just("ServiceAccount"), name=st.just("robot"), namespace=st.sampled_from(["", *NAMESPACES])
+    ),
+)
+CHANGES = st.one_of(
+    st.tuples(
+        st.just("role"),
+        st.sampled_from(["", *NAMESPACES]),
+        NAMES,
+        st.one_of(st.none(), st.lists(RULES, max_size=3)),
+    ),
+    st.tuples(
+        st.just("binding"),
+        st.sampled_from(["", *NAMESPACES]),
+        NAMES,
+        st.one_of(
+            st.none(),
+            st.tuples(
+                st.builds(RoleRef, api_group=st.just(API), kind=st.sampled_from(["Role", "ClusterRole"]), name=NAMES),
+                st.lists(SUBJECTS, max_size=3),
+            ),
+        ),
+    ),
+)
+USERS = st.builds(
+    UserInfo,
+    name=st.sampled_from(USER_NAMES),
+    groups=st.lists(st.sampled_from(["dev", "ops", "other"]), max_size=2, unique=True).map(tuple),
+)
+RESOURCE_QUESTIONS = st.builds(
+    Attributes,
+    user=USERS,
+    verb=st.sampled_from(["get", "list", "delete"]),
+    namespace=st.sampled_from(["", *NAMESPACES, "three"]),
+    api_group=st.sampled_from(["", "apps"]),
+    resource=st.sampled_from(["pods", "things"]),
+    subresource=st.sampled_from(["", "log"]),
+    name=st.sampled_from(["", "a", "c"]),
+    resource_request=st.just(True),
+)
+PATH_QUESTIONS = st.builds(
+    Attributes, user=USERS, verb=st.sampled_from(["get", "post"]), path=st.sampled_from(["/healthz", "/api", "/api/v1"])
+)
+
+
+def apply(authorizer, change):
+    kind, namespace, name, value = change
+    metadata = ObjectMeta(name=name, namespace=namespace)
+    if kind == "role" and namespace:
+        role = None if value is None else Role(metadata=metadata, rules=value)
+        authorizer.set_role(namespace, name, role)
+    elif kind == "role":
+        authorizer.set_cluster_role(name, None if value is None else ClusterRole(metadata=metadata, rules=value))
+    elif namespace:
+        binding = None if value is None else RoleBinding(metadata=metadata, role_ref=value[0], subjects=value[1])
+        authorizer.set_role_binding(namespace, name, binding)
+    else:
+        bound = None if value is None else ClusterRoleBinding(metadata=metadata, role_ref=value[0], subjects=value[1])
+        authorizer.set_cluster_role_binding(name, bound)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(CHANGES, st.lists(st.one_of(RESOURCE_QUESTIONS, PATH_QUESTIONS), max_size=4)),
+        min_size=1,
+        max_size=15,
+    )
+)
+def test_decisions_are_those_of_the_documentation_after_every_change(history):
+    authorizer = RbacAuthorizer()
+    roles, bindings = {}, {}
+    for change, questions in history:
+        kind, namespace, name, value = change
+        objects = roles if kind == "role" else bindings
+        objects.pop((namespace, name), None)
+        if value is not None:
+            objects[namespace, name] = value
+        apply(authorizer, change)
+        for question in questions * 2:  # once found, once remembered
+            assert authorizer.authorize(question).allowed == documented_allowed((roles, bindings), question)
+
+
+def everything_allowed(authorizer, user, namespace, name=""):
+    return authorizer.authorize(
+        Attributes(user, "get", namespace=namespace, resource="pods", name=name, resource_request=True)
+    )
+
+
+READ_PODS = [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])]
+
+
+@pytest.fixture
+def cluster():
+    """An authorizer and short ways to fill it."""
+    authorizer = RbacAuthorizer()
+
+    def bind(name, role, *subjects, namespace="", kind="ClusterRole"):
+        ref = RoleRef(api_group=API, kind=kind, name=role)
+        apply(authorizer, ("binding", namespace, name, (ref, list(subjects))))
+
+    def role(name, rules, namespace=""):
+        apply(authorizer, ("role", namespace, name, rules))
+
+    return SimpleNamespace(authorizer=authorizer, bind=bind, role=role)
+
+
+ALICE = UserInfo("alice", groups=("dev", "system:authenticated"))
+
+
+class TestReasons:
+    def test_a_cluster_role_binding_to_a_group(self, cluster):
+        cluster.role("view", READ_PODS)
+        cluster.bind("viewers", "view", Subject(kind="User", name="zoe"), Subject(kind="Group", name="dev"))
+        verdict = everything_allowed(cluster.authorizer, ALICE, "n")
+        assert verdict.reason == ('RBAC: allowed by ClusterRoleBinding "viewers" of ClusterRole "view" to Group "dev"')
+
+    def test_a_role_binding_names_its_namespace_last(self, cluster):
+        cluster.role("r", READ_PODS, namespace="n")
+        cluster.bind("b", "r", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+        verdict = everything_allowed(cluster.authorizer, ALICE, "n")
+        assert verdict.reason == 'RBAC: allowed by RoleBinding "b/n" of Role "r" to User "alice"'
+
+    def test_a_service_account_without_namespace_is_of_the_binding_s(self, cluster):
+        cluster.role("r", READ_PODS)
+        cluster.bind("b", "r", Subject(kind="ServiceAccount", name="robot"), namespace="n")
+        robot = UserInfo("system:serviceaccount:n:robot")
+        verdict = everything_allowed(cluster.authorizer, robot, "n")
+        assert verdict.reason == 'RBAC: allowed by RoleBinding "b/n" of ClusterRole "r" to ServiceAccount "robot/n"'
+        assert not everything_allowed(cluster.authorizer, robot, "other").allowed
+
+    def test_the_first_subject_that_applies_is_named(self, cluster):
+        cluster.role("r", READ_PODS)
+        subjects = [Subject(kind="Group", name="dev"), Subject(kind="User", name="alice")]
+        cluster.bind("b", "r", *subjects)
+        assert everything_allowed(cluster.authorizer, ALICE, "").reason.endswith('to Group "dev"')
+        cluster.bind("b", "r", *reversed(subjects))
+        assert everything_allowed(cluster.authorizer, ALICE, "").reason.endswith('to User "alice"')
+
+    def test_missing_roles_are_told_with_a_refusal_only(self, cluster):
+        cluster.bind("a", "gone", Subject(kind="User", name="alice"))
+        verdict = everything_allowed(cluster.authorizer, ALICE, "n")
+        assert verdict.decision is Decision.NO_OPINION
+        assert verdict.reason == 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found'
+        cluster.bind("b", "lost", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+        cluster.bind("c", "lost", Subject(kind="Group", name="dev"), namespace="n", kind="Role")
+        assert everything_allowed(cluster.authorizer, ALICE, "n").reason == (
+            'RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, '
+            'role.rbac.authorization.k8s.io "lost" not found]'
+        )
+        cluster.role("lost", READ_PODS, namespace="n")
+        assert everything_allowed(cluster.authorizer, ALICE, "n").allowed
+
+    def test_a_refusal_without_missing_roles_has_no_reason(self, cluster):
+        assert everything_allowed(cluster.authorizer, ALICE, "n").reason == ""
+
+
+def test_names_limit_a_rule_to_these_objects(cluster):
+    cluster.role("r", [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=["p"])])
+    cluster.bind("b", "r", Subject(kind="User", name="alice"))
+    assert everything_allowed(cluster.authorizer, ALICE, "n", name="p").allowed
+    assert not everything_allowed(cluster.authorizer, ALICE, "n", name="q").allowed
+    assert not everything_allowed(cluster.authorizer, ALICE, "n").allowed
+
+
+def test_what_clients_ask_does_not_fill_the_memory(cluster):
+    authorizer = cluster.authorizer
+    cluster.role("r", READ_PODS)
+    cluster.bind("b", "r", Subject(kind="User", name="alice"))
+    for number in range(40_000):
+        authorizer.authorize(Attributes(ALICE, "get", path=f"/{number}"))
+    authorizer.authorize(Attributes(ALICE, "get", path="/" + "x" * 10_000))
+    assert len(authorizer._judgements) <= 32_768
+    assert not any(len(part) > 512 for key in authorizer._judgements for part in key)
+    assert everything_allowed(authorizer, ALICE, "n").allowed
+
+
+def test_rules_are_listed_with_what_could_not_be_found(cluster):
+    cluster.role("a", READ_PODS)
+    urls = PolicyRule(verbs=["get"], non_resource_urls=["/x"])
+    cluster.role("r", [urls], namespace="n")
+    cluster.bind("a", "a", Subject(kind="Group", name="dev"))
+    cluster.bind("r", "r", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+    cluster.bind("s", "none", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+    resolved = cluster.authorizer.rules_for(ALICE, "n")
+    assert resolved.resource_rules == tuple(READ_PODS)
+    assert resolved.non_resource_rules == (urls,)
+    assert not resolved.incomplete
+    assert resolved.error == 'role.rbac.authorization.k8s.io "none" not found'
+
+
+def test_role_references_lead_to_rules(cluster):
+    cluster.role("a", READ_PODS)
+    rules_of = cluster.authorizer.rules_of
+    assert rules_of(RoleRef(kind="ClusterRole", name="a"), "n") == tuple(READ_PODS)
+    with pytest.raises(RoleNotFound) as missing:
+        rules_of(RoleRef(kind="Role", name="a"), "")
+    assert (missing.value.resource, missing.value.name) == ("roles", "a")
+    with pytest.raises(ValueError, match='unsupported role reference kind: "Thing"'):
+        rules_of(RoleRef(kind="Thing", name="a"), "n")

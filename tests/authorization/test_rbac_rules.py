@@ -1,0 +1,156 @@
+"""Covering: who may grant what; and how a refusal to let someone grant reads."""
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.api.rbac.v1 import PolicyRule
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.rbac_rules import (
+    FULL_AUTHORITY,
+    CompiledRule,
+    break_down,
+    compact,
+    compact_text,
+    covers,
+    escalation,
+    uncovered,
+)
+
+
+def some(*values):
+    return st.lists(st.sampled_from(values), max_size=3)
+
+
+RESOURCE_RULES = st.builds(
+    PolicyRule,
+    verbs=some("get", "list", "*"),
+    api_groups=some("", "apps", "*"),
+    resources=some("pods", "pods/log", "*/log", "*"),
+    resource_names=some("a", "b"),
+)
+URL_RULES = st.builds(PolicyRule, verbs=some("get", "post", "*"), non_resource_urls=some("/a", "/a/*", "/a/b", "*"))
+RULES = st.lists(st.one_of(RESOURCE_RULES, URL_RULES), max_size=4)
+
+REQUESTS = [
+    (verb, group, resource, subresource, name)
+    for verb, group, (resource, subresource), name in product(
+        ["get", "list", "delete"],
+        ["", "apps", "batch"],
+        [("pods", ""), ("pods", "log"), ("nodes", ""), ("nodes", "log"), ("nodes", "status")],
+        ["", "a", "b", "c"],
+    )
+]
+PATHS = [(verb, path) for verb in ("get", "post", "put") for path in ("/a", "/a/", "/a/b", "/a/c", "/b")]
+
+
+def allowed(rules):
+    """Every request of a small world that the rules allow."""
+    compiled = [CompiledRule(rule) for rule in rules]
+    resources = {
+        request
+        for request in REQUESTS
+        for rule in compiled
+        if rule.matches_resource(*request[:4]) and (rule.names is None or request[4] in rule.names)
+    }
+    return resources | {path for path in PATHS for rule in compiled if rule.matches_path(*path)}
+
+
+@settings(max_examples=400, deadline=None)
+@given(RULES, RULES)
+def test_what_is_covered_allows_nothing_more(owner, servant):
+    if covers(owner, servant):
+        assert allowed(servant) <= allowed(owner)
+    assert allowed([*owner, *uncovered(owner, servant)]) >= allowed(servant)
+
+
+def plain_covers(owner, part):
+    """Whether one rule covers one combination, compared field by field."""
+    if "*" not in owner.verbs and not set(part.verbs) <= set(owner.verbs):
+        return False
+    if part.non_resource_urls:
+        return not owner.resource_names and any(
+            each == part.non_resource_urls[0]
+            or (each.endswith("*") and part.non_resource_urls[0].startswith(each.rstrip("*")))
+            for each in owner.non_resource_urls
+        )
+    [resource] = part.resources
+    accepted = {"*", resource} | ({"*/" + resource.split("/", 1)[1]} if "/" in resource else set())
+    return bool(
+        set(part.api_groups) & set(owner.api_groups) | {"*"} & set(owner.api_groups)
+        and accepted & set(owner.resources)
+        and (not owner.resource_names or (part.resource_names and part.resource_names[0] in owner.resource_names))
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(RULES, RULES)
+def test_what_is_missing_is_found_as_by_comparing_every_combination(owner, servant):
+    parts = [part for rule in servant for part in break_down(rule)]
+    assert uncovered(owner, servant) == [part for part in parts if not any(plain_covers(rule, part) for rule in owner)]
+
+
+@given(RULES)
+def test_everyone_covers_themselves_and_full_authority_covers_all(rules):
+    assert covers(rules, rules)
+    assert covers(FULL_AUTHORITY, rules)
+
+
+@given(RULES)
+def test_compacting_changes_no_right(rules):
+    parts = [part for rule in rules for part in break_down(rule)]
+    assert allowed(compact(parts)) == allowed(parts) == allowed(rules)
+
+
+def test_a_rule_too_big_to_take_apart_is_missing_as_a_whole():
+    many = [str(number) for number in range(200)]
+    monster = PolicyRule(verbs=many, api_groups=many, resources=many)
+    assert uncovered([PolicyRule(verbs=["*"], api_groups=["*"], resources=many[:-1])], [monster]) == [monster]
+    assert covers(FULL_AUTHORITY, [monster])
+
+
+ALICE = UserInfo("alice", groups=("dev", "system:authenticated"))
+HELD = [PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["configmaps"])]
+
+
+def test_what_is_held_may_be_granted():
+    assert escalation(ALICE, HELD, [PolicyRule(verbs=["get"], api_groups=[""], resources=["configmaps"])]) == ""
+
+
+def test_a_refusal_lists_what_is_not_held():
+    wanted = [
+        PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["secrets", "pods/log"], resource_names=["a"]),
+        PolicyRule(verbs=["create"], api_groups=["apps"], resources=["deployments"]),
+        *HELD,
+    ]
+    assert escalation(ALICE, HELD, wanted) == (
+        'user "alice" (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions not currently '
+        "held:\n"
+        '{APIGroups:[""], Resources:["pods/log"], ResourceNames:["a"], Verbs:["get" "list"]}\n'
+        '{APIGroups:[""], Resources:["secrets"], ResourceNames:["a"], Verbs:["get" "list"]}\n'
+        '{APIGroups:["apps"], Resources:["deployments"], Verbs:["create"]}'
+    )
+
+
+def test_a_refusal_to_grant_everything():
+    assert escalation(ALICE, HELD, FULL_AUTHORITY).split("held:\n")[1] == (
+        '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n{NonResourceURLs:["*"], Verbs:["*"]}'
+    )
+
+
+def test_a_refusal_tells_which_roles_could_not_be_found():
+    text = escalation(ALICE, [], HELD, 'role.rbac.authorization.k8s.io "x" not found')
+    assert text.endswith('; resolution errors: [role.rbac.authorization.k8s.io "x" not found]')
+
+
+def test_a_rule_in_one_line():
+    rule = PolicyRule(verbs=["get"], api_groups=["a"], resources=["r"], resource_names=["n"], non_resource_urls=["/u"])
+    assert compact_text(rule) == (
+        '{APIGroups:["a"], Resources:["r"], NonResourceURLs:["/u"], ResourceNames:["n"], Verbs:["get"]}'
+    )
+
+
+def test_attributes_that_only_read():
+    assert [Attributes(ALICE, verb).read_only for verb in ("get", "list", "watch", "update")] == [True] * 3 + [False]

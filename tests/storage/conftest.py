@@ -1,0 +1,40 @@
+"""Stores to hold to the contract: every test that takes `store` runs on each implementation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from storage_model import Clock
+
+from steersman.storage.interface import Storage
+from steersman.storage.memory import MemoryStorage
+from steersman.storage.sqlite import SQLiteStorage
+
+OpenStore = Callable[[], Awaitable[Storage]]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> OpenStore:
+    """Opens a fresh store without background tasks; a SQLite store opened again is the same one."""
+
+    async def memory() -> Storage:
+        return await MemoryStorage.open(compaction_interval=0, lease_interval=0, clock=clock)
+
+    async def sqlite() -> Storage:
+        return await SQLiteStorage.open(tmp_path / "store.db", compaction_interval=0, lease_interval=0, clock=clock)
+
+    return {"memory": memory, "sqlite": sqlite}[request.param]
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> AsyncIterator[Storage]:
+    store = await open_store()
+    yield store
+    await store.close()

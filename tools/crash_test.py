@@ -1,0 +1,208 @@
+"""Kills a writing process at a random moment, again and again, and checks that no acknowledged write is lost.
+
+    python tools/crash_test.py --rounds 100
+
+Each round starts a child that opens the SQLite store and writes concurrently (creates, updates, deletes, compactions),
+printing each write once it is acknowledged. The parent sends SIGKILL, opens the file and checks it against all that
+was ever acknowledged (`Ledger`). The machine's own power is not cut: that is what fsync and synchronous=FULL are for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steersman.storage.interface import Storage
+from steersman.storage.sqlite import SQLiteStorage
+
+WRITERS = 16
+KEYS_PER_WRITER = 20
+
+
+class CrashTestFailed(Exception):
+    """The store broke a promise."""
+
+
+@dataclass
+class Ledger:
+    """What was acknowledged. Feed it the lines the writers printed, then hold a reopened store against it.
+
+    Each key is written by one writer, one write at a time; so it holds either its last acknowledged write or, if the
+    writer was killed in the middle of the next, that one.
+    """
+
+    latest: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By key: the revision and digest of the last write acknowledged; an empty digest is a delete."""
+    revisions: dict[int, str] = field(default_factory=dict)
+    """By revision: whose it was."""
+    newest: int = 0
+
+    def acknowledge(self, line: str) -> None:
+        """Takes a line `[key, revision, digest]`. Raises CrashTestFailed if its revision was given out before."""
+        key, revision, digest = json.loads(line)
+        if revision in self.revisions:
+            raise CrashTestFailed(f"revision {revision} given to {key} and to {self.revisions[revision]}")
+        if revision <= self.latest.get(key, (0, ""))[0]:
+            raise CrashTestFailed(f"{key} went back to revision {revision} from {self.latest[key][0]}")
+        self.revisions[revision] = key
+        self.latest[key] = (revision, digest)
+        self.newest = max(self.newest, revision)
+
+    async def check(self, store: Storage) -> None:
+        """Raises CrashTestFailed unless the store holds everything that was acknowledged."""
+        if store.revision < self.newest:
+            raise CrashTestFailed(f"the store is at {store.revision}, {self.newest} was acknowledged")
+        found = {item.key: item for item in (await store.range("/")).items}
+        for key, item in found.items():
+            if item.mod_revision > store.revision:
+                raise CrashTestFailed(f"{key} is at {item.mod_revision}, the store at {store.revision}")
+            owner = self.revisions.get(item.mod_revision, key)
+            if owner != key:
+                raise CrashTestFailed(f"revision {item.mod_revision} of {key} was acknowledged for {owner}")
+        for key, (revision, expected) in self.latest.items():
+            item = found.get(key)
+            if item is None:
+                # Deleted, and that acknowledged; or being deleted when the process was killed.
+                if expected and not await self._deleted_later(store, key, revision):
+                    raise CrashTestFailed(f"{key}, acknowledged at {revision}, is lost")
+            elif item.mod_revision < revision:
+                raise CrashTestFailed(f"{key} is at {item.mod_revision}, {revision} was acknowledged")
+            elif item.mod_revision == revision and digest(item.value) != expected:
+                raise CrashTestFailed(f"{key} at {revision} is not what was acknowledged")
+        # What was not acknowledged but is there counts from now on.
+        self.latest = {key: (item.mod_revision, digest(item.value)) for key, item in found.items()}
+        self.revisions |= {item.mod_revision: key for key, item in found.items()}
+        self.newest = store.revision
+
+    async def _deleted_later(self, store: Storage, key: str, revision: int) -> bool:
+        """Whether the store knows of a delete of `key` after `revision`."""
+        deleted: list[int] = []
+        subscription = await store.subscribe(
+            key,
+            after_revision=revision,
+            deliver=lambda events: deleted.extend(
+                event.revision for event in events if event.key == key and event.current is None
+            ),
+        )
+        subscription.cancel()
+        return len(deleted) == 1
+
+
+def digest(value: bytes) -> str:
+    return hashlib.blake2b(value, digest_size=8).hexdigest()
+
+
+async def write_forever(path: str) -> None:
+    """The child: writers side by side, each with keys of its own, until killed."""
+    store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
+    os.write(1, b"ready\n")
+
+    async def write(writer: int) -> None:
+        chance = random.Random()
+        while True:
+            key = f"/{writer}/{chance.randrange(KEYS_PER_WRITER)}"
+            current = await store.get(key)
+            value = chance.randbytes(chance.choice([20, 1000, 1000, 1000, 20_000]))
+            if current is None:
+                written = await store.create(key, value)
+                line = [key, written.mod_revision, digest(value)]
+            elif chance.random() < 0.2:
+                event = await store.delete(key, expected_revision=current.mod_revision)
+                line = [key, event.revision, ""]
+            else:
+                written = await store.update(key, value, expected_revision=current.mod_revision)
+                line = [key, written.mod_revision, digest(value)]
+            # One write of less than PIPE_BUF bytes: a line is there whole or not at all.
+            os.write(1, json.dumps(line).encode() + b"\n")
+
+    async def compact() -> None:
+        while True:
+            await asyncio.sleep(0.05)
+            await store.compact(max(store.revision - 500, 1))
+
+    await asyncio.gather(compact(), *(write(writer) for writer in range(WRITERS)))
+
+
+def run_child(path: Path, chance: random.Random) -> list[str]:
+    """Lets a child write until it is killed at a random moment; the lines it printed."""
+    child = subprocess.Popen(
+        [sys.executable, os.path.abspath(__file__), "--child", str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    with child.stdout as output:
+        if output.readline() != "ready\n":
+            child.wait()
+            raise CrashTestFailed(f"the writer did not start (exit code {child.returncode})")
+        deadline = time.monotonic() + chance.uniform(0.0, 0.5)
+        os.set_blocking(output.fileno(), False)
+        received = b""
+        while time.monotonic() < deadline:
+            try:
+                received += os.read(output.fileno(), 1 << 16)
+            except BlockingIOError:
+                time.sleep(0.001)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        os.set_blocking(output.fileno(), True)
+        while data := os.read(output.fileno(), 1 << 16):
+            received += data
+    return received.decode().splitlines()
+
+
+async def run_rounds(path: Path, rounds: int, seed: int, *, verbose: bool = False) -> Ledger:
+    """Kills `rounds` writers of one file, checking after each. Raises CrashTestFailed."""
+    chance = random.Random(seed)
+    ledger = Ledger()
+    for number in range(1, rounds + 1):
+        lines = await asyncio.to_thread(run_child, path, chance)
+        # Writers print in the order their tasks wake, which is that of revisions for each key.
+        for line in lines:
+            ledger.acknowledge(line)
+        started = time.perf_counter()
+        store = await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0)
+        opened = time.perf_counter() - started
+        try:
+            await ledger.check(store)
+        finally:
+            await store.close()
+        if verbose:
+            print(
+                f"round {number}: {len(lines)} writes acknowledged, reopened at revision {ledger.newest} "
+                f"in {opened * 1000:.1f} ms, {path.stat().st_size >> 10} KiB",
+                flush=True,
+            )
+    return ledger
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=None, help="of the moments of death (default: another each time)")
+    parser.add_argument("--child", metavar="PATH", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        asyncio.run(write_forever(options.child))
+        return
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            ledger = asyncio.run(run_rounds(Path(directory) / "store.db", options.rounds, seed, verbose=True))
+        except CrashTestFailed as failure:
+            sys.exit(f"FAILED: {failure}")
+    print(f"{options.rounds} rounds, {len(ledger.revisions)} writes: nothing was lost")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The parts of the type generator: reading facts, naming, Python modules, tables."""
