@@ -1,7 +1,7 @@
 """Serves fixed answers over TLS, so that an HTTP load generator can measure what the transport alone costs.
 
 Prints one JSON line (url, ca, token, pids) when it serves, and ends on SIGTERM. A GET of one object is answered with
-3.7 KB; a list with `?limit=`'s number of them, or 1000; a watch sends an event to all watchers as fast as they take it.
+3.7 KB; a list of namespace `NAME-1000` with 1000 of them; an object that is PUT goes to all watchers as an event.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import uvloop
 from cryptography import x509
@@ -25,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from steersman.net.message import BodyWriter, Request, Response
+from steersman.net.message import BodyWriter, Handler, Request, Response
 from steersman.net.server import HttpServer
 from steersman.net.tls import Certificate, ServerTLS
 
@@ -33,7 +32,6 @@ OBJECT = (
     b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"pod","namespace":"default","uid":"1","resourceVersion":"1",'
     b'"annotations":{"padding":"' + b"x" * 3500 + b'"}}}'
 )
-EVENT = b'{"type":"MODIFIED","object":' + OBJECT[:1400] + b"}\n"
 JSON = [
     ("content-type", "application/json"),
     ("cache-control", "no-cache, private"),
@@ -48,11 +46,11 @@ class Watchers:
     def __init__(self) -> None:
         self.writers: set[BodyWriter] = set()
 
-    def send(self) -> int:
-        """One event to all; tells to how many."""
+    def send(self, body: bytes) -> None:
+        """One event to all."""
+        event = b'{"type":"MODIFIED","object":' + body + b"}\n"
         for writer in self.writers:
-            writer.write(EVENT)
-        return len(self.writers)
+            writer.write(event)
 
 
 class Watch:
@@ -73,24 +71,25 @@ class Watch:
             self.watchers.writers.discard(self.writer)
 
 
-def make_handler(watchers: Watchers):  # noqa: ANN201
+def make_handler(watchers: Watchers) -> Handler:
     """Answers by the shape of the path."""
     lists: dict[int, list[bytes]] = {}
 
     async def handler(request: Request) -> Response:
-        if request.path.endswith("/send"):
-            return Response(200, JSON, b'{"sent":%d}' % watchers.send())
         if "watch" in request.query:
             return Response(200, JSON, Watch(watchers))
         if request.path.endswith(("/pods", "/configmaps")) and request.method == "GET":
-            count = int(parse_qs(request.query).get("limit", ["1000"])[0])
+            size = request.path.rpartition("/")[0].rpartition("-")[2]
+            count = int(size) if size in ("1000", "10000") else 1000
             if count not in lists:
                 item = OBJECT + b","
                 lists[count] = [b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[', *[item] * (count - 1),
                                 OBJECT, b"]}"]  # fmt: skip
             return Response(200, JSON, lists[count])
         if request.method != "GET":
-            await request.body.read(3 << 20)
+            body = await request.body.read(3 << 20)
+            if request.method == "PUT":
+                watchers.send(body)
         return Response(200, JSON, OBJECT)
 
     return handler
@@ -100,7 +99,7 @@ def make_certificate(folder: Path) -> tuple[str, str]:
     """A self-signed certificate for 127.0.0.1; paths of certificate and key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bench")])
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
@@ -111,9 +110,7 @@ def make_certificate(folder: Path) -> tuple[str, str]:
     certificate_file, key_file = folder / "tls.crt", folder / "tls.key"
     certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     key_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return str(certificate_file), str(key_file)
 

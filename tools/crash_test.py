@@ -71,14 +71,14 @@ class Ledger:
             if owner != key:
                 raise CrashTestFailed(f"revision {item.mod_revision} of {key} was acknowledged for {owner}")
         for key, (revision, expected) in self.latest.items():
-            item = found.get(key)
-            if item is None:
+            held = found.get(key)
+            if held is None:
                 # Deleted, and that acknowledged; or being deleted when the process was killed.
                 if expected and not await self._deleted_later(store, key, revision):
                     raise CrashTestFailed(f"{key}, acknowledged at {revision}, is lost")
-            elif item.mod_revision < revision:
-                raise CrashTestFailed(f"{key} is at {item.mod_revision}, {revision} was acknowledged")
-            elif item.mod_revision == revision and digest(item.value) != expected:
+            elif held.mod_revision < revision:
+                raise CrashTestFailed(f"{key} is at {held.mod_revision}, {revision} was acknowledged")
+            elif held.mod_revision == revision and digest(held.value) != expected:
                 raise CrashTestFailed(f"{key} at {revision} is not what was acknowledged")
         # What was not acknowledged but is there counts from now on.
         self.latest = {key: (item.mod_revision, digest(item.value)) for key, item in found.items()}
@@ -86,11 +86,11 @@ class Ledger:
         self.newest = store.revision
 
     async def _deleted_later(self, store: Storage, key: str, revision: int) -> bool:
-        """Whether the store knows of a delete of `key` after `revision`."""
+        """Whether the store knows of a delete of `key` after `revision`, among the writes that the kill cut off."""
         deleted: list[int] = []
         subscription = await store.subscribe(
             key,
-            after_revision=revision,
+            after_revision=max(revision, store.revision - 4 * WRITERS),
             deliver=lambda events: deleted.extend(
                 event.revision for event in events if event.key == key and event.current is None
             ),
@@ -179,7 +179,7 @@ async def run_rounds(path: Path, rounds: int, seed: int, *, verbose: bool = Fals
         if verbose:
             print(
                 f"round {number}: {len(lines)} writes acknowledged, reopened at revision {ledger.newest} "
-                f"in {opened * 1000:.1f} ms, {path.stat().st_size >> 10} KiB",
+                f"in {opened * 1000:.1f} ms",
                 flush=True,
             )
     return ledger

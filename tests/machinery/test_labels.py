@@ -106,10 +106,9 @@ def test_selector_prints_in_canonical_form(text, canonical):
     assert str(parse(text)) == canonical
 
 
-KEYS = st.from_regex(r"\A([a-z]{1,8}\.[a-z]{1,3}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,5}[A-Za-z0-9])?\Z").filter(
-    lambda key: key not in ("in", "notin")
-)
-VALUES = st.from_regex(r"\A([A-Za-z0-9]([-A-Za-z0-9_.]{0,5}[A-Za-z0-9])?)?\Z")
+NAMES = st.sampled_from(["a", "B", "a-b", "c.d", "0", "_".join("xy")])
+KEYS = NAMES | st.builds("{}/{}".format, st.sampled_from(["example.com", "x"]), NAMES)
+VALUES = NAMES | st.sampled_from(["", "in", "notin", "x" * 63])
 NUMBERS = st.integers(0, 10**6).map(str)
 REQUIREMENTS = st.one_of(
     st.builds(Requirement, KEYS, st.sampled_from(["=", "==", "!="]), st.tuples(VALUES)),
@@ -161,10 +160,9 @@ def test_compiled_selector_means_what_its_requirements_say(selector, data):
 def test_any_text_is_read_or_refused(text):
     try:
         selector = parse(text)
-    except SelectorError as error:
-        assert str(error)
-    else:
-        assert parse(str(selector)) == selector
+    except SelectorError:
+        return
+    assert parse(str(selector)) == selector
 
 
 @pytest.mark.parametrize("value", ["x", "", "9223372036854775808", "1.5", "٣", "1_0"])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 from storage_model import Clock, Recorder, write_at_random
 
 from steersman.storage.cacher import Cacher
-from steersman.storage.entry import Entry, WatchEvent
+from steersman.storage.entry import Change, Entry, WatchEvent
 from steersman.storage.interface import Compacted, Event, FutureRevision, Storage, StorageUnavailable
+from steersman.storage.memory import MemoryStorage
 from steersman.storage.watcher import HELD_LIMIT, WatchTooSlow
 from steersman.storage.window import EventWindow
 
@@ -117,6 +119,36 @@ async def test_waiting_for_freshness_is_bounded(store: Storage, cacher: Cacher) 
     with pytest.raises(FutureRevision) as refused:
         await cacher.wait_fresh(3, timeout=0.01)
     assert (refused.value.requested, refused.value.current) == (3, 2)
+
+
+async def test_a_compaction_while_loading_only_delays_it(store: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steersman.storage.cacher._LOAD_PAGE", 5)
+    await write_at_random(store, random.Random(2), 200)
+    cacher = Cacher(store, "/k/", present=present)
+    loading = asyncio.create_task(cacher.start())
+    for number in range(10):
+        await store.create(f"/k/during/{number}", b"1")
+        await store.compact(store.revision)
+    await asyncio.wait_for(loading, 10)
+    stored = [(item.key, present(item.value, item.mod_revision)) for item in (await store.range("/k/")).items]
+    assert [(entry.key, entry.body) for entry in cacher.list("/k/")[0]] == stored
+    await cacher.stop()
+
+
+async def test_an_object_costs_little_more_than_its_body() -> None:
+    store = MemoryStorage()
+    values = [random.Random(number).randbytes(1024) for number in range(3000)]
+    for number, value in enumerate(values):
+        await store.create(f"{PODS}default/object-{number:07}", value)
+    cacher = Cacher(store, PODS, present=present)
+    tracemalloc.start()
+    try:
+        await cacher.start()
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used / len(values) < 1024 + 350
+    await cacher.stop()
 
 
 # The property: everything is the log replayed
@@ -462,8 +494,6 @@ async def test_other_encodings_are_kept_within_a_bound(store: Storage) -> None:
 
 
 async def test_window_is_bounded_by_count_age_and_bytes() -> None:
-    from steersman.storage.entry import Change
-
     clock = Clock()
 
     def add(window: EventWindow, revision: int, size: int = 10) -> None:

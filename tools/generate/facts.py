@@ -21,11 +21,12 @@ EXTRA_PACKAGES = (
     "apiserver.pkg.apis.audit.v1",
 )
 
-EXTRA_META = (
-    "APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "WatchEvent", "LabelSelector",
+META_KINDS = (
+    "APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "WatchEvent",
     "CreateOptions", "DeleteOptions", "GetOptions", "ListOptions", "PatchOptions", "UpdateOptions",
-    "Condition", "GroupVersionKind", "GroupVersionResource", "GroupResource",
+    "PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions",
 )  # fmt: skip
+OTHER_META = ("LabelSelector", "Condition", "GroupVersionKind", "GroupVersionResource", "GroupResource")
 
 _TYPE_META: Field = {"name": "TypeMeta", "go": "TypeMeta", "type": _META + "TypeMeta", "inline": True}
 
@@ -127,7 +128,7 @@ def read(folder: Path) -> Facts:
     }
     served = _served(json.loads((folder / "discovery.json").read_text()))
     kinds: dict[tuple[str, str], dict[str, str]] = {}
-    roots = [_META + name for name in (*EXTRA_META, *SERVED_BY_NEGOTIATION)]
+    roots = [_META + name for name in (*META_KINDS, *OTHER_META)]
     packages = {(group, version): _package(types["kinds"], group, version) for group, version in served}
     for kind in types["kinds"]:
         package = kind["type"].rsplit(".", 1)[0]
@@ -135,8 +136,7 @@ def read(folder: Path) -> Facts:
         if packages.get(group_version, package if package in EXTRA_PACKAGES else "") == package:
             kinds.setdefault(group_version, {})[kind["kind"]] = kind["type"]
             roots.append(kind["type"])
-    meta = ("PartialObjectMetadata", "PartialObjectMetadataList", "Table", "TableOptions", *EXTRA_META[:12])
-    kinds["meta.k8s.io", "v1"] = {name: _META + name for name in meta if name != "LabelSelector"}
+    kinds["meta.k8s.io", "v1"] = {name: _META + name for name in META_KINDS}
     wanted = _closure(roots, structs, scalars)
     definitions = json.loads((folder / "openapi-v2.json").read_text())["definitions"]
     return Facts({name: structs[name] for name in sorted(wanted)}, scalars, kinds, served, _list_types(definitions))

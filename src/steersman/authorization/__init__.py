@@ -1,0 +1,1 @@
+"""What a user may do: the contract, and one judge in each file."""

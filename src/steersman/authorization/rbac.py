@@ -68,7 +68,7 @@ class _Binding:
     role_ref: RoleRef
     subjects: Sequence[Subject]
 
-    def keys(self) -> dict[_SubjectKey, int]:
+    def subject_keys(self) -> dict[_SubjectKey, int]:
         """For whom it is, each with the place of the first subject that says so."""
         keys: dict[_SubjectKey, int] = {}
         for place, subject in enumerate(self.subjects):
@@ -189,14 +189,14 @@ class RbacAuthorizer:
         previous = self._bindings.pop((namespace, name), None)
         subjects = self._subjects.setdefault(namespace, {})
         if previous is not None:
-            for key in previous.keys():  # noqa: SIM118  (a method, not a dict's)
+            for key in previous.subject_keys():
                 found = subjects[key]
-                pass
+                del found[name]
                 if not found:
                     del subjects[key]
         if binding is not None:
             self._bindings[namespace, name] = binding
-            for key, place in binding.keys().items():
+            for key, place in binding.subject_keys().items():
                 subjects.setdefault(key, {})[name] = place
         if not subjects:
             del self._subjects[namespace]

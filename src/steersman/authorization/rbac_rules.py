@@ -8,14 +8,18 @@ its verbs with its non-resource URLs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
 from typing import Final
 
 from steersman.api.rbac.v1 import PolicyRule
 from steersman.authentication.user import UserInfo
 from steersman.machinery.field import quote
 
-_MAX_COMBINATIONS: Final = 100_000
-"""Combinations of one comparison that are looked at one by one; a rule of more must be covered as a whole."""
+_MAX_COMBINATIONS: Final = 500_000
+"""Combinations of one comparison that are looked at; a rule of more must be covered by one rule as a whole."""
+
+_MAX_MISSING: Final = 10_000
+"""Missing combinations after which no more are looked for; what they are wanted for is refused anyway."""
 
 FULL_AUTHORITY: Final = (
     PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),
@@ -68,7 +72,8 @@ def _alternatives(values: Iterable[str]) -> frozenset[str] | None:
 def uncovered(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What `servant` allows and `owner` does not: rules of one combination each, nothing if all is covered.
 
-    A rule of more combinations than may be looked at is returned whole unless one owner rule covers it whole.
+    Rules with more combinations than may be looked at, or after many were found missing, are returned whole unless
+    one owner rule covers them whole.
     """
     holdings = _Holdings(owner)
     left = _MAX_COMBINATIONS
@@ -77,31 +82,16 @@ def uncovered(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> lis
         if holdings.covers_whole(rule):
             continue
         left -= _combinations(rule)
-        if left < 0:
+        if left < 0 or len(missing) >= _MAX_MISSING:
             missing.append(rule)
         else:
-            missing.extend(part for part in break_down(rule) if not holdings.covers(part))
+            missing.extend(islice(holdings.lacking(rule), _MAX_MISSING))
     return missing
 
 
 def covers(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> bool:
     """Whether all that `servant` allows is allowed by `owner`."""
     return not uncovered(owner, servant)
-
-
-def break_down(rule: PolicyRule) -> Iterator[PolicyRule]:
-    """A rule as rules of one verb and one resource (and name, if it has names) or one non-resource URL each."""
-    verbs = rule.verbs or ()
-    for group in rule.api_groups:
-        for resource in rule.resources:
-            for verb in verbs:
-                if not rule.resource_names:
-                    yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource])
-                for name in rule.resource_names:
-                    yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource], resource_names=[name])
-    for url in rule.non_resource_urls:
-        for verb in verbs:
-            yield PolicyRule(verbs=[verb], non_resource_urls=[url])
 
 
 def _combinations(rule: PolicyRule) -> int:
@@ -122,22 +112,38 @@ class _Holdings:
             if rule.non_resource_urls and holding.names is None:
                 self._by_url.append((holding, rule.non_resource_urls))
 
-    def covers(self, part: PolicyRule) -> bool:
-        """Whether one rule covers a combination."""
-        verb = (part.verbs or ("",))[0]
-        if part.non_resource_urls:
-            url = part.non_resource_urls[0]
-            return any(
-                holding.has_verb(verb) and any(_url_covers(each, url) for each in urls)
-                for holding, urls in self._by_url
-            )
-        group, resource = part.api_groups[0], part.resources[0]
-        name = part.resource_names[0] if part.resource_names else None
-        keys = ("*", resource, "*/" + resource.partition("/")[2]) if "/" in resource else ("*", resource)
+    def lacking(self, rule: PolicyRule) -> Iterator[PolicyRule]:
+        """The combinations of `rule` that no single rule held covers, each as a rule of its own."""
+        verbs, names = rule.verbs or (), rule.resource_names
+        for group, resource in product(rule.api_groups, rule.resources):
+            holders = [each for each in self._about(resource) if each.has_group(group)]
+            if any(each.verbs is None and each.names is None for each in holders):
+                continue
+            for verb in verbs:
+                able = [each for each in holders if each.has_verb(verb)]
+                if any(each.names is None for each in able):
+                    continue
+                if not names:
+                    yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource])
+                for name in names:
+                    if not any(each.has_name(name) for each in able):
+                        yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource], resource_names=[name])
+        for url, verb in product(rule.non_resource_urls, verbs):
+            if not self._covers_url(url, verb):
+                yield PolicyRule(verbs=[verb], non_resource_urls=[url])
+
+    def _about(self, resource: str) -> Iterator[_Holding]:
+        """The rules whose resources hold `resource`, by name or by pattern."""
+        yield from self._by_resource.get("*", ())
+        if resource != "*":
+            yield from self._by_resource.get(resource, ())
+        _, slash, subresource = resource.partition("/")
+        if slash:
+            yield from self._by_resource.get(f"*/{subresource}", ())
+
+    def _covers_url(self, url: str, verb: str) -> bool:
         return any(
-            holding.has_verb(verb) and holding.has_group(group) and holding.has_name(name)
-            for key in keys
-            for holding in self._by_resource.get(key, ())
+            holding.has_verb(verb) and any(_url_covers(each, url) for each in urls) for holding, urls in self._by_url
         )
 
     def covers_whole(self, rule: PolicyRule) -> bool:

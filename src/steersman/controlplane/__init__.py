@@ -1,0 +1,1 @@
+"""The composition root: the three servers chained, options to configuration, bootstrap objects."""

@@ -11,12 +11,15 @@ from steersman.endpoints.negotiation import YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import StatusError, bad_request, request_entity_too_large
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
-from steersman.machinery.strict import DecodeError, TypeMetaError, decode_object, peek_type_meta
+from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error
 from steersman.net.message import BodyAborted, BodyTooLarge
 
 _SUMMARY: Final = 30
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+_RETIRED_GROUPS: Final = frozenset({"extensions"})
+"""Groups that upstream still reads but does not serve."""
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -40,12 +43,9 @@ def decode_body(scope: Scope, request: Request, data: bytes, media: str, validat
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400.
     """
     wanted = kind_of(kind)
-    language = "yaml" if media == YAML else "json"
-    found = _type_meta(data, language, wanted.kind)
-    actual = GroupVersionKind.parse(found[0] or wanted.api_version, found[1] or wanted.kind)
-    if actual is None:
-        raise _unrecognized(wanted.kind, f"unexpected GroupVersion string: {found[0]}", data)
-    if actual != wanted:
+    language: Media = "yaml" if media == YAML else "json"
+    actual = _actual_kind(data, language, wanted)
+    if actual != wanted and not _same_options(actual, wanted):
         raise _other_kind(scope, actual, wanted)
     try:
         decoded = decode_object(kind, data, language, want_strict=validation != "Ignore")
@@ -53,19 +53,29 @@ def decode_body(scope: Scope, request: Request, data: bytes, media: str, validat
         raise cannot_be_handled(wanted, wanted, str(error)) from None
     if decoded.warnings:
         if validation == "Strict":
-            texts = ", ".join(decoded.warnings)
-            raise cannot_be_handled(wanted, wanted, f"strict decoding error: {texts}")
+            raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
         request.warnings.extend(decoded.warnings)
     obj = decoded.obj
     obj.kind = obj.api_version = ""
     return obj
 
 
-def _type_meta(data: bytes, language: str, expected: str) -> tuple[str, str]:
+def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> GroupVersionKind:
+    """The kind that the body says it is; what it leaves out is as wanted."""
     try:
-        return peek_type_meta(data, language)
-    except TypeMetaError as error:
-        raise _unrecognized(expected, str(error), data) from None
+        api_version, kind = peek_type_meta(data, language)
+    except DecodeError as error:
+        raise _unrecognized(wanted.kind, str(error), data) from None
+    try:
+        group_version = parse_group_version(api_version) if api_version else wanted.group_version
+    except GroupVersionError as error:
+        raise _unrecognized(wanted.kind, str(error), data) from None
+    return group_version.with_kind(kind or wanted.kind)
+
+
+def _same_options(actual: GroupVersionKind, wanted: GroupVersionKind) -> bool:
+    """Options are the same in every group version."""
+    return actual.kind == wanted.kind and wanted.kind.endswith("Options")
 
 
 def _unrecognized(expected: str, why: str, data: bytes) -> StatusError:
@@ -82,20 +92,16 @@ def summary(data: bytes) -> str:
 
 
 def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> StatusError:
-    if not scope.shared.scheme.recognizes(actual):
-        if actual.kind == wanted.kind and actual.group != wanted.group and scope.shared.scheme.knows_group_kind(actual):
-            return bad_request(
-                f"the API version in the data ({actual.api_version}) does not match the expected API version "
-                f"({wanted.api_version})"
-            )
-        where = 'no kind "{}" is registered for version "{}" in scheme "pkg/runtime/scheme.go:111"'
-        return cannot_be_handled(actual, wanted, where.format(actual.kind, actual.api_version))
-    if actual.kind == wanted.kind:
+    scheme = scope.shared.scheme
+    version = actual.group_version
+    if actual.kind == wanted.kind and (scheme.recognizes(actual) or actual.group in _RETIRED_GROUPS):
         return bad_request(
-            f"the API version in the data ({actual.api_version}) does not match the expected API version "
-            f"({wanted.api_version})"
+            f"the API version in the data ({version}) does not match the expected API version ({wanted.group_version})"
         )
-    package = scope.shared.scheme.go_package(wanted)
+    if not scheme.recognizes(actual):
+        where = f'no kind "{actual.kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
+        return cannot_be_handled(actual, wanted, where)
+    package = wanted.group.partition(".")[0] or "core"
     text = f"converting ({actual.version}.{actual.kind}) to ({package}.{wanted.kind}): unknown conversion"
     return cannot_be_handled(actual, wanted, text)
 

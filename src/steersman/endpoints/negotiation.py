@@ -160,3 +160,19 @@ def wants_pretty(query_value: str | None, user_agent: str) -> bool:
     if query_value is not None:
         return query_value.lower() not in ("false", "0", "f", "")
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+
+
+@lru_cache(256)
+def discovery_form(accept: str) -> str:
+    """Which form of /api and /apis an Accept header asks for first: "aggregated" or "plain"."""
+    for clause in _clauses(accept) if accept else ():
+        if clause.media not in ("*/*", *_ENCODED):
+            continue
+        parameters = dict(clause.parameters)
+        if parameters.get("as") == "APIGroupDiscoveryList" and parameters.get("g") == "apidiscovery.k8s.io":
+            if parameters.get("v") == "v2" and clause.media == JSON:
+                return "aggregated"
+            continue
+        if not parameters.get("as"):
+            return "plain"
+    return "plain"

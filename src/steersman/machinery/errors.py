@@ -218,20 +218,20 @@ def plain_internal(message: str) -> StatusError:
 
 
 def timeout(message: str, retry_after: int = 0) -> StatusError:
-    """504: the request did not finish in its time; "Timeout: " goes before `message`."""
-    return StatusError(504, "Timeout", f"Timeout: {message}", retry_after=retry_after)
+    """504: the request did not finish in its time. Upstream's messages start with "Timeout: "."""
+    return StatusError(504, "Timeout", message, retry_after=retry_after)
 
 
 def too_large_resource_version(requested: int, current: int) -> StatusError:
     """504: a version was asked for that the server has not seen yet."""
-    error = timeout(f"Too large resource version: {requested}, current: {current}", retry_after=1)
+    error = timeout(f"Timeout: Too large resource version: {requested}, current: {current}", retry_after=1)
     error.causes = (Cause(CAUSE_RESOURCE_VERSION_TOO_LARGE, "Too large resource version"),)
     return error
 
 
 def request_entity_too_large(message: str) -> StatusError:
-    """413: the body or a patch is over the limit; "Request entity too large: " goes before `message`."""
-    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}", details_present=False)
+    """413: the body or a patch is over the limit. Upstream's messages start with "Request entity too large: "."""
+    return StatusError(413, "RequestEntityTooLarge", message, details_present=False)
 
 
 def not_acceptable(message: str) -> StatusError:

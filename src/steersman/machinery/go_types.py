@@ -79,9 +79,10 @@ def struct(type_name: str) -> GoType:
 
 def members_of(type_: GoType) -> dict[str, GoMember]:
     """The members of a struct by their JSON names, those of embedded structs among them."""
-    if not type_.members:
-        type_.members = dict(_members(type_.name, ()))
-    return type_.members
+    base = struct(type_.name)
+    if not base.members:
+        base.members = dict(_members(type_.name, ()))
+    return base.members
 
 
 def _members(type_name: str, embedded: tuple[str, ...]) -> list[tuple[str, GoMember]]:
@@ -95,7 +96,5 @@ def _members(type_name: str, embedded: tuple[str, ...]) -> list[tuple[str, GoMem
             base = go_type(module, each.type)
             pointer = each.pointer or base.kind in ("list", "map", "bytes", "any")
             type_ = GoType(base.kind, base.shown, base.name, base.element, pointer)
-            if base.kind == "struct":
-                type_.members = members_of(base) if each.type != type_name else {}
             found.append((each.name, GoMember(type_, embedded)))
     return found

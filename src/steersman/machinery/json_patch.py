@@ -54,7 +54,7 @@ def decode(patch: object, *, strict: bool) -> tuple[Sequence[Operation], list[st
             unknown += _unknown_members(operation, index)
     if len(patch) > MAX_OPERATIONS:
         text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
-        raise errors.request_entity_too_large(text)
+        raise errors.request_entity_too_large(f"Request entity too large: {text}")
     return [operation or {} for operation in patch], unknown
 
 

@@ -21,7 +21,7 @@ class Number(str):
     __slots__ = ()
 
 
-class Members(list[tuple[str, "Tree"]]):
+class Members(tuple[tuple[str, "Tree"], ...]):
     """The members of an object, in order."""
 
     __slots__ = ()
@@ -113,7 +113,8 @@ def kind_of(tree: Tree) -> str:
 
 
 _HEX = re.compile(r"[0-9a-fA-F]{0,4}")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]*)?")
+_NUMBER_BEFORE = re.compile(r"[0-9](\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
+_NUMBER_TAIL = re.compile(r"(?:\.[0-9]+)?([eE][+-]?)|\.")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 _WHERE = {
     "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
@@ -132,8 +133,10 @@ def _explain(data: bytes) -> str:
     except json.JSONDecodeError as error:
         return _explain_at(text, error.msg, error.pos)
     except _Refused as error:
-        return _invalid(str(error)[:1], "looking for beginning of value") if str(error)[0] != "-" else _invalid(
-            "I", "in numeric literal"
+        return (
+            _invalid(str(error)[:1], "looking for beginning of value")
+            if str(error)[0] != "-"
+            else _invalid("I", "in numeric literal")
         )
     return END_TEXT
 
@@ -141,13 +144,13 @@ def _explain(data: bytes) -> str:
 def _explain_at(text: str, message: str, position: int) -> str:
     rest = text[position:]
     at = rest[:1]
-    if message.startswith(("Invalid \\", "Invalid \\u")) or message.startswith("Unterminated"):
+    if message.startswith(("Invalid \\", "Unterminated")):
         return _in_string(text, position)
     if not rest.strip(_SPACE):
-        return _unfinished_number(text, position) or END_TEXT
+        return END_TEXT
     if message == "Expecting value":
         return _value_expected(rest)
-    if position and text[position - 1].isdigit() and at in ".eE":
+    if _goes_on(text, position):
         return _in_number(text, position)
     if message == "Expecting ',' delimiter":
         return _invalid(at, f"after {_container(text, position)}")
@@ -177,21 +180,25 @@ def _value_expected(rest: str) -> str:
     return END_TEXT
 
 
+def _goes_on(text: str, position: int) -> bool:
+    """Whether a number that ends before `position` could take what is there, a dot or an exponent."""
+    match = _NUMBER_BEFORE.search(text, max(position - 400, 0), position)
+    if match is None:
+        return False
+    at = text[position]
+    return (at == "." and not match[1]) or (at in "eE" and not match[2])
+
+
 def _in_number(text: str, position: int) -> str:
-    """What is wrong with a number whose integer part ends before `position`."""
-    match = _NUMBER.match(text, position)
-    tail = re.compile(r"(\.[0-9]*)?([eE][+-]?)?").match(text, position)
-    end = tail.end() if tail else (match.end() if match else position)
+    """What is wrong with the dot or the exponent at `position`."""
+    match = _NUMBER_TAIL.match(text, position)
+    end = match.end() if match else position
     if end >= len(text):
         return END_TEXT
-    if tail and tail[2]:
-        return _invalid(text[end], "in exponent of numeric literal")
-    return _invalid(text[end], "after decimal point in numeric literal")
-
-
-def _unfinished_number(text: str, position: int) -> str:
-    """White space behind a number that goes on, e.g. `1. `; nothing if there is no such number."""
-    return ""
+    in_exponent = match is not None and match[1]
+    return _invalid(
+        text[end], "in exponent of numeric literal" if in_exponent else "after decimal point in numeric literal"
+    )
 
 
 def _in_string(text: str, position: int) -> str:

@@ -135,7 +135,8 @@ class Histogram(_Labelled):
             for bound, count in zip((*self._buckets, float("inf")), series[:-1], strict=True):
                 total += count
                 edge = "+Inf" if bound == float("inf") else _number(bound)
-                yield f"{self.name}_bucket{self._series(labels, f'le="{edge}"')} {_number(total)}"
+                where = self._series(labels, f'le="{edge}"')
+                yield f"{self.name}_bucket{where} {_number(total)}"
             yield f"{self.name}_sum{self._series(labels)} {series[-1]!r}"
             yield f"{self.name}_count{self._series(labels)} {_number(total)}"
 

@@ -84,10 +84,9 @@ class Scheme:
 
     def lookup(self, gvk: GroupVersionKind) -> type[msgspec.Struct]:
         """The class of a kind. Raises NotRegisteredError."""
-        try:
-            return kinds_of(gvk.group, gvk.version)[gvk.kind]
-        except KeyError:
-            raise NotRegisteredError(gvk) from None
+        if not self.recognizes(gvk):
+            raise NotRegisteredError(gvk)
+        return kinds_of(gvk.group, gvk.version)[gvk.kind]
 
     def recognizes(self, gvk: GroupVersionKind) -> bool:
         """Whether there is such a kind."""

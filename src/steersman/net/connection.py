@@ -15,8 +15,11 @@ from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Res
 
 log = logging.getLogger("steersman.net")
 
-BATCH = 256 << 10
-"""Bytes joined into one write to the transport; between two batches the loop gets its turn."""
+BATCH = 128 << 10
+"""Bytes joined into one write to the transport; between two batches the loop gets its turn.
+
+More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
+"""
 
 
 @dataclass(slots=True)

@@ -181,8 +181,7 @@ class Http1Exchange:
             return
         connection = self.connection
         if self.pending or connection.blocked:
-            self.pending.append(b"%x\r\n%b\r\n" % (size, data) if self._chunked else data)
-            self.buffered += size
+            self._hold(b"%x\r\n%b\r\n" % (size, data) if self._chunked else data)
             return
         out = connection.out
         if self._chunked:
@@ -200,16 +199,19 @@ class Http1Exchange:
             return
         self.ended = True
         last = b"0\r\n\r\n" if self._chunked else b""
-        if self.pending or self.connection.blocked:
-            if last:
-                self.pending.append(last)
-                self.connection.schedule()
-            if self.pending:
-                return
-        elif last:
+        if last and (self.pending or self.connection.blocked):
+            self._hold(last)
+        if self.pending:
+            return  # flush() finishes
+        if last:
             self.connection.out.append(last)
             self.connection.schedule()
         self.connection.finish(self)
+
+    def _hold(self, data: bytes) -> None:
+        self.pending.append(data)
+        self.buffered += len(data)
+        self.connection.schedule()
 
     def abort(self) -> None:
         """Closes the connection without a proper end, so that the client sees the response was cut off."""
@@ -244,7 +246,7 @@ class Http1Exchange:
                 offset += left
                 left = 0
         self._offset = offset
-        self.buffered = max(0, self.buffered - (room - left)) if pending else 0
+        self.buffered -= room - left
         self._wake_writers()
 
     def close(self, reason: str | None) -> None:

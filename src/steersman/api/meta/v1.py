@@ -316,5 +316,6 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "Status": Status,
     "Table": Table,
     "TableOptions": TableOptions,
+    "UpdateOptions": UpdateOptions,
     "WatchEvent": WatchEvent,
 }

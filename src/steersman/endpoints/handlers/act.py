@@ -39,5 +39,5 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     ctx = scope.context(request, dry_run=dry_run)
     answer = await subresource.create(scope.shared.services, ctx, request.info.name, body)
     gvk = kind_of(type(answer))
-    answer.kind, answer.api_version = gvk.kind, gvk.api_version
+    answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
     return encoded_response(encode(answer), wanted, 201)

@@ -29,7 +29,7 @@ from steersman.machinery.errors import (
 )
 from steersman.machinery.field import INVALID, quote
 from steersman.machinery.serializer import decode_plain, encode_in_order, to_plain
-from steersman.machinery.strict import DecodeError, decode_object
+from steersman.machinery.strict import DecodeError, decode_object, strict_error
 from steersman.net.message import Response
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -128,7 +128,7 @@ def decode_patched(scope: Scope, request: Request, kind: type[Any], document: An
         raise _undecodable(patched, str(error)) from None
     if decoded.warnings:
         if validation == "Strict":
-            raise _undecodable(patched, f"strict decoding error: {', '.join(decoded.warnings)}")
+            raise _undecodable(patched, strict_error(decoded.warnings))
         request.warnings.extend(decoded.warnings)
     obj = decoded.obj
     obj.kind = obj.api_version = ""

@@ -51,7 +51,7 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     gvk = kind_of(kind)
 
     def changed(old: Any) -> Any:
-        document = {"kind": gvk.kind, "apiVersion": gvk.api_version, **to_plain(_view(subresource, old))}
+        document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(_view(subresource, old))}
         return decode_patched(scope, request, kind, apply(document), options.field_validation)
 
     item = await _write(scope, subresource, request, options, changed)
@@ -93,5 +93,5 @@ def _view(subresource: Subresource, obj: Any) -> Any:
 def _answer(scope: Scope, subresource: Subresource, item: Any, wanted: Any) -> Response:
     view = _view(subresource, scope.storage.decode(item))
     gvk = kind_of(type(view))
-    view.kind, view.api_version = gvk.kind, gvk.api_version
+    view.kind, view.api_version = gvk.kind, str(gvk.group_version)
     return encoded_response(encode(view), wanted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 DNS1123_LABEL_MAX_LENGTH: Final = 63
@@ -182,6 +183,26 @@ def is_dns1035_label(value: str) -> list[str]:
 
 def is_qualified_name(value: str) -> list[str]:
     """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
+    if len(value) <= _LONGEST_KEY and _is_known_key(value):
+        return []
+    return _qualified_name_errors(value)
+
+
+# Every write asks about every label and annotation, and most have been seen before. Bounded in number and length.
+_LONGEST_KEY: Final = DNS1123_SUBDOMAIN_MAX_LENGTH + 1 + LABEL_VALUE_MAX_LENGTH
+
+
+@lru_cache(maxsize=4096)
+def _is_known_key(value: str) -> bool:
+    return not _qualified_name_errors(value)
+
+
+@lru_cache(maxsize=4096)
+def _is_known_label_value(value: str) -> bool:
+    return _is_label_value(value) is not None
+
+
+def _qualified_name_errors(value: str) -> list[str]:
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         example = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -210,6 +231,8 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 def is_valid_label_value(value: str) -> list[str]:
     """The value of a label."""
+    if len(value) <= LABEL_VALUE_MAX_LENGTH and _is_known_label_value(value):
+        return []
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
     errors = [max_bytes_error(LABEL_VALUE_MAX_LENGTH)] if too_long else []
     if not _is_label_value(value):

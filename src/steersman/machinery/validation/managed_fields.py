@@ -23,14 +23,19 @@ _OPERATIONS: Final = ("Apply", "Update")
 def validate_managed_fields(entries: Sequence[ManagedFieldsEntry], path: Path) -> Iterator[FieldError]:
     """The entries of `metadata.managedFields`, but for the fields in them."""
     for index, entry in enumerate(entries):
-        where = path[index]
         if entry.operation not in _OPERATIONS:
-            yield field.invalid(where / "operation", entry.operation, "must be `Apply` or `Update`")
+            yield field.invalid(path[index] / "operation", entry.operation, "must be `Apply` or `Update`")
         if entry.fields_type and entry.fields_type != "FieldsV1":
-            yield field.invalid(where / "fieldsType", entry.fields_type, "must be `FieldsV1`")
-        yield from validate_field_manager(entry.manager, where / "manager")
-        if byte_length(entry.subresource) > MAX_SUBRESOURCE_NAME_LENGTH:
-            yield field.too_long(where / "subresource", MAX_SUBRESOURCE_NAME_LENGTH)
+            yield field.invalid(path[index] / "fieldsType", entry.fields_type, "must be `FieldsV1`")
+        if not _is_plain(entry.manager):
+            yield from validate_field_manager(entry.manager, path[index] / "manager")
+        if entry.subresource and byte_length(entry.subresource) > MAX_SUBRESOURCE_NAME_LENGTH:
+            yield field.too_long(path[index] / "subresource", MAX_SUBRESOURCE_NAME_LENGTH)
+
+
+def _is_plain(manager: str) -> bool:
+    """Whether a field manager's name is fine beyond doubt, as nearly all are."""
+    return len(manager) <= FIELD_MANAGER_MAX_LENGTH and manager.isascii() and manager.isprintable()
 
 
 def validate_field_manager(manager: str, path: Path) -> Iterator[FieldError]:

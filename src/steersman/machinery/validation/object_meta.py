@@ -34,6 +34,14 @@ FINALIZER_ORPHAN: Final = "orphan"
 FINALIZER_FOREGROUND: Final = "foregroundDeletion"
 
 _NAME_REQUIRED: Final = "name or generateName is required"
+_IMMUTABLE: Final = {
+    "name": "name",
+    "namespace": "namespace",
+    "uid": "uid",
+    "creation_timestamp": "creationTimestamp",
+    "deletion_timestamp": "deletionTimestamp",
+    "deletion_grace_period_seconds": "deletionGracePeriodSeconds",
+}
 _BANNED_OWNERS: Final = frozenset({("v1", "Event")})
 
 NameValidator = Callable[[str, bool], list[str]]
@@ -80,12 +88,22 @@ def validate_object_meta(
         yield from _validate_namespace(meta.namespace, path / "namespace")
     elif meta.namespace:
         yield field.forbidden(path / "namespace", "not allowed on this type")
-    yield from validate_nonnegative(meta.generation, path / "generation")
-    yield from validate_labels(meta.labels, path / "labels")
-    yield from validate_annotations(meta.annotations, path / "annotations")
-    yield from validate_owner_references(meta.owner_references, path / "ownerReferences")
-    yield from validate_finalizers(meta.finalizers, path / "finalizers")
-    yield from validate_managed_fields(meta.managed_fields, path / "managedFields")
+    if meta.generation < 0:
+        yield from validate_nonnegative(meta.generation, path / "generation")
+    yield from _validate_labels_and_annotations(meta, path)
+    if meta.owner_references:
+        yield from validate_owner_references(meta.owner_references, path / "ownerReferences")
+    if meta.finalizers:
+        yield from validate_finalizers(meta.finalizers, path / "finalizers")
+    if meta.managed_fields:
+        yield from validate_managed_fields(meta.managed_fields, path / "managedFields")
+
+
+def _validate_labels_and_annotations(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
+    if meta.labels:
+        yield from validate_labels(meta.labels, path / "labels")
+    if meta.annotations:
+        yield from validate_annotations(meta.annotations, path / "annotations")
 
 
 def _validate_namespace(namespace: str, path: Path) -> Iterator[FieldError]:
@@ -104,18 +122,15 @@ def validate_object_meta_update(new: ObjectMeta, old: ObjectMeta, path: Path) ->
         yield field.invalid(path / "resourceVersion", new.resource_version, "must be specified for an update")
     if new.generation < old.generation:
         yield field.invalid(path / "generation", new.generation, "must not be decremented")
-    yield from validate_immutable(new.name, old.name, path / "name")
-    yield from validate_immutable(new.namespace, old.namespace, path / "namespace")
-    yield from validate_immutable(new.uid, old.uid, path / "uid")
-    yield from validate_immutable(new.creation_timestamp, old.creation_timestamp, path / "creationTimestamp")
-    yield from validate_immutable(new.deletion_timestamp, old.deletion_timestamp, path / "deletionTimestamp")
-    yield from validate_immutable(
-        new.deletion_grace_period_seconds, old.deletion_grace_period_seconds, path / "deletionGracePeriodSeconds"
-    )
-    yield from validate_labels(new.labels, path / "labels")
-    yield from validate_annotations(new.annotations, path / "annotations")
-    yield from validate_owner_references(new.owner_references, path / "ownerReferences")
-    yield from validate_managed_fields(new.managed_fields, path / "managedFields")
+    for attribute, name in _IMMUTABLE.items():
+        value = getattr(new, attribute)
+        if value != getattr(old, attribute):
+            yield field.invalid(path / name, value, FIELD_IMMUTABLE)
+    yield from _validate_labels_and_annotations(new, path)
+    if new.owner_references:
+        yield from validate_owner_references(new.owner_references, path / "ownerReferences")
+    if new.managed_fields:
+        yield from validate_managed_fields(new.managed_fields, path / "managedFields")
 
 
 def validate_immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:

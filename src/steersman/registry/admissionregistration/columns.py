@@ -8,6 +8,7 @@ from steersman.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 )
+from steersman.api.meta.v1 import LabelSelector
 from steersman.rest.resource import Column
 
 
@@ -22,7 +23,20 @@ def _param_ref(binding: MutatingAdmissionPolicyBinding | ValidatingAdmissionPoli
         return "<unset>"
     if reference.name:
         return f"{reference.namespace or '*'}/{reference.name}"
-    return "<unset>" if reference.selector is None else go_text(reference.selector)
+    return "<unset>" if reference.selector is None else _printed(reference.selector)
+
+
+def _printed(selector: LabelSelector) -> str:
+    """A selector as Go prints its protobuf form."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
+        for each in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 
 
 PARAM_KIND = Column(

@@ -29,9 +29,9 @@ def _validate(revision: ControllerRevision) -> Iterator[FieldError]:
 class ControllerRevisionStrategy(Strategy[ControllerRevision]):
     def validate(self, ctx: Context, revision: ControllerRevision) -> Iterator[FieldError]:
         yield from _validate(revision)
-        if revision.data is None:
+        if revision.data is None or bytes(revision.data) == b"null":
             yield required(Path("data"), "data is mandatory")
-        elif not isinstance(revision.data, dict):
+        elif not bytes(revision.data).lstrip().startswith(b"{"):
             yield required(Path("data"), "data must be a valid JSON object")
 
     def validate_update(self, ctx: Context, new: ControllerRevision, old: ControllerRevision) -> Iterator[FieldError]:

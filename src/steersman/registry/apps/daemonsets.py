@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, RollingUpdateDaemonSet
+from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 from steersman.machinery.errors import bad_request
-from steersman.machinery.field import quote
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, quote, required
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
+from steersman.machinery.validation.selectors import (
+    STRICT,
+    LabelSelectorOptions,
+    label_selector_has_invalid_label_value,
+    validate_label_selector,
+)
 from steersman.registry.apps.columns import container_columns, label_selector_text, labels_text
+from steersman.registry.apps.validation import (
+    int_or_percent_value,
+    parse_selector,
+    shown_strategy,
+    validate_always_running,
+    validate_at_most_all,
+    validate_collision_count,
+    validate_counters,
+    validate_int_or_percent,
+)
+from steersman.registry.apps.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
+from steersman.registry.core.pod_options import PodValidationOptions
+from steersman.registry.core.pod_validation import validate_pod_template_spec
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 """The annotation that counts the templates, what is left of a field of v1beta1."""
+
+
+COUNTERS: Final = (
+    ("current_number_scheduled", "currentNumberScheduled"),
+    ("number_misscheduled", "numberMisscheduled"),
+    ("desired_number_scheduled", "desiredNumberScheduled"),
+    ("number_ready", "numberReady"),
+    ("observed_generation", "observedGeneration"),
+    ("updated_number_scheduled", "updatedNumberScheduled"),
+    ("number_available", "numberAvailable"),
+    ("number_unavailable", "numberUnavailable"),
+    ("collision_count", "collisionCount"),
+)
 
 
 def set_defaults(daemon_set: DaemonSet) -> None:
@@ -42,22 +75,86 @@ def template_generation(daemon_set: DaemonSet) -> int:
         raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax") from None
 
 
-class DaemonSetStrategy(Strategy[DaemonSet]):
+def _validate_rolling_update(rolling: RollingUpdateDaemonSet, path: Path) -> Iterator[FieldError]:
+    unavailable, surge = rolling.max_unavailable, rolling.max_surge
+    yield from validate_int_or_percent(unavailable, path / "maxUnavailable")
+    yield from validate_int_or_percent(surge, path / "maxSurge")
+    yield from validate_at_most_all(unavailable, path / "maxUnavailable")
+    yield from validate_at_most_all(surge, path / "maxSurge")
+    has_unavailable, has_surge = int_or_percent_value(unavailable) != 0, int_or_percent_value(surge) != 0
+    if has_unavailable and has_surge:
+        yield invalid(path / "maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+    elif not has_unavailable and not has_surge:
+        yield required(path / "maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def _validate_update_strategy(strategy: DaemonSetUpdateStrategy, path: Path) -> Iterator[FieldError]:
+    if strategy.type == "RollingUpdate":
+        if strategy.rolling_update is None:
+            yield required(path / "rollingUpdate")
+        else:
+            yield from _validate_rolling_update(strategy.rolling_update, path / "rollingUpdate")
+    elif strategy.type != "OnDelete":
+        yield not_supported(path, shown_strategy(strategy), ("RollingUpdate", "OnDelete"))
+
+
+def _validate(
+    daemon_set: DaemonSet, options: PodValidationOptions, selector_options: LabelSelectorOptions = STRICT
+) -> Iterator[FieldError]:
+    spec, path = daemon_set.spec, Path("spec")
+    yield from validate_label_selector(spec.selector, path / "selector", selector_options)
+    selector = parse_selector(spec.selector)
+    labels = spec.template.metadata.labels
+    if selector is not None and not selector.matches(labels):
+        detail = "`selector` does not match template `labels`"
+        yield invalid(path.child("template", "metadata", "labels"), labels or None, detail)
+    if spec.selector is not None and not spec.selector.match_labels and not spec.selector.match_expressions:
+        yield invalid(path / "selector", spec.selector, "empty selector is invalid for daemonset")
+    yield from validate_pod_template_spec(spec.template, path / "template", options)
+    yield from validate_always_running(spec.template, path / "template", "DaemonSet")
+    yield from validate_nonnegative(spec.min_ready_seconds, path / "minReadySeconds")
+    yield from validate_nonnegative(template_generation(daemon_set), path / "templateGeneration")
+    yield from _validate_update_strategy(spec.update_strategy, path / "updateStrategy")
+    if spec.revision_history_limit is not None:
+        yield from validate_nonnegative(spec.revision_history_limit, path / "revisionHistoryLimit")
+
+
+class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
     def prepare_for_create(self, ctx: Context, daemon_set: DaemonSet) -> None:
         daemon_set.status = DaemonSetStatus()
         daemon_set.metadata.generation = 1
         daemon_set.metadata.annotations[TEMPLATE_GENERATION] = str(max(1, template_generation(daemon_set)))
+        drop_disabled_template_fields(daemon_set.spec.template, None)
+
+    def validate(self, ctx: Context, daemon_set: DaemonSet) -> Iterator[FieldError]:
+        return _validate(daemon_set, self.template_options(None))
+
+    def warnings_on_create(self, ctx: Context, daemon_set: DaemonSet) -> Iterator[str]:
+        yield from template_warnings(daemon_set.spec.template, None)
 
     def prepare_for_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> None:
+        drop_disabled_template_fields(new.spec.template, old.spec.template)
         new.status = old.status
         template_changed = new.spec.template != old.spec.template
         new.metadata.annotations[TEMPLATE_GENERATION] = str(template_generation(old) + template_changed)
         if template_changed or new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[FieldError]:
+        yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))
+        tolerant = label_selector_has_invalid_label_value(old.spec.selector)
+        selector_options = LabelSelectorOptions(allow_invalid_label_value=tolerant)
+        yield from _validate(new, self.template_options(old.spec.template), selector_options)
+
+    def warnings_on_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[str]:
+        if new.spec.template != old.spec.template:
+            yield from template_warnings(new.spec.template, old.spec.template)
+
 
 class DaemonSetStatusStrategy(StatusStrategy[DaemonSet]):
-    pass
+    def validate_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[FieldError]:
+        yield from validate_counters(new.status, COUNTERS, Path("status"))
+        yield from validate_collision_count(new.status, old.status, Path("status"))
 
 
 DAEMON_SETS = Resource(

@@ -3,16 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from steersman.api.apps import v1
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, RollingUpdateDeployment
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.labels import SelectorError, from_label_selector
+from steersman.machinery.validation.object_meta import (
+    NOT_NEGATIVE,
+    name_is_dns_subdomain,
+    validate_immutable,
+    validate_nonnegative,
+)
 from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.warnings import name_warnings
+from steersman.registry.apps.validation import (
+    int_or_percent_value,
+    parse_selector,
+    shown_strategy,
+    validate_at_most_all,
+    validate_at_most_replicas,
+    validate_available,
+    validate_collision_count,
+    validate_counters,
+    validate_int_or_percent,
+    validate_replica_set_template,
+    validate_selector,
+)
+from steersman.registry.apps.workload import (
+    WorkloadStrategy,
+    drop_disabled_template_fields,
+    name_warnings,
+    template_warnings,
+)
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
+from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.scale import SCALE
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy
+
+ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
+"""The annotation that asks for an earlier revision, what is left of a field of v1beta1."""
+
+COUNTERS: Final = (
+    ("observed_generation", "observedGeneration"),
+    ("replicas", "replicas"),
+    ("updated_replicas", "updatedReplicas"),
+    ("ready_replicas", "readyReplicas"),
+    ("available_replicas", "availableReplicas"),
+    ("unavailable_replicas", "unavailableReplicas"),
+    ("terminating_replicas", "terminatingReplicas"),
+    ("collision_count", "collisionCount"),
+)
+SOME_OF_REPLICAS: Final = (
+    ("updated_replicas", "updatedReplicas"),
+    ("ready_replicas", "readyReplicas"),
+    ("available_replicas", "availableReplicas"),
+)
 
 
 def set_defaults(deployment: Deployment) -> None:
@@ -35,25 +82,96 @@ def set_defaults(deployment: Deployment) -> None:
     set_pod_template_defaults(spec.template)
 
 
-class DeploymentStrategy(Strategy[Deployment]):
+def _validate_rolling_update(rolling: RollingUpdateDeployment, path: Path) -> Iterator[FieldError]:
+    unavailable, surge = rolling.max_unavailable, rolling.max_surge
+    yield from validate_int_or_percent(unavailable, path / "maxUnavailable")
+    yield from validate_int_or_percent(surge, path / "maxSurge")
+    if int_or_percent_value(unavailable) == 0 and int_or_percent_value(surge) == 0:
+        yield invalid(path / "maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    yield from validate_at_most_all(unavailable, path / "maxUnavailable")
+
+
+def _validate_strategy(strategy: v1.DeploymentStrategy, path: Path) -> Iterator[FieldError]:
+    rolling = strategy.rolling_update
+    if strategy.type == "Recreate":
+        if rolling is not None:
+            yield forbidden(path / "rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
+    elif strategy.type == "RollingUpdate":
+        if rolling is None:
+            yield required(path / "rollingUpdate", "this should be defaulted and never be nil")
+        else:
+            yield from _validate_rolling_update(rolling, path / "rollingUpdate")
+    else:
+        yield not_supported(path, shown_strategy(strategy), ("Recreate", "RollingUpdate"))
+
+
+def _validate_rollback(deployment: Deployment) -> Iterator[FieldError]:
+    text = deployment.metadata.annotations.get(ROLLBACK_TO)
+    if text and (revision := int(text)) < 0:
+        yield invalid(Path("spec", "rollback", "version"), revision, NOT_NEGATIVE)
+
+
+def _validate_spec(deployment: Deployment, options: PodValidationOptions) -> Iterator[FieldError]:
+    spec, path = deployment.spec, Path("spec")
+    yield from validate_nonnegative(spec.replicas or 0, path / "replicas")
+    yield from validate_selector(spec.selector, path / "selector", "deployment")
+    selector = parse_selector(spec.selector)
+    if selector is None:
+        yield invalid(path / "selector", spec.selector, "invalid label selector")
+    else:
+        yield from validate_replica_set_template(spec.template, selector, path / "template", options)
+    yield from _validate_strategy(spec.strategy, path / "strategy")
+    yield from validate_nonnegative(spec.min_ready_seconds, path / "minReadySeconds")
+    if spec.revision_history_limit is not None:
+        yield from validate_nonnegative(spec.revision_history_limit, path / "revisionHistoryLimit")
+    yield from _validate_rollback(deployment)
+    deadline = spec.progress_deadline_seconds
+    if deadline is not None:
+        yield from validate_nonnegative(deadline, path / "progressDeadlineSeconds")
+        if deadline <= spec.min_ready_seconds:
+            yield invalid(path / "progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+class DeploymentStrategy(WorkloadStrategy[Deployment]):
     def prepare_for_create(self, ctx: Context, deployment: Deployment) -> None:
         deployment.status = DeploymentStatus()
         deployment.metadata.generation = 1
+        drop_disabled_template_fields(deployment.spec.template, None)
+
+    def validate(self, ctx: Context, deployment: Deployment) -> Iterator[FieldError]:
+        return _validate_spec(deployment, self.template_options(None))
 
     def warnings_on_create(self, ctx: Context, deployment: Deployment) -> Iterator[str]:
         yield from name_warnings(deployment.metadata.name)
+        yield from template_warnings(deployment.spec.template, None)
 
     def prepare_for_update(self, ctx: Context, new: Deployment, old: Deployment) -> None:
         new.status = old.status
+        drop_disabled_template_fields(new.spec.template, old.spec.template)
         # Annotations count too: they are copied to the replica sets.
         if new.spec != old.spec or new.metadata.annotations != old.metadata.annotations:
             new.metadata.generation = old.metadata.generation + 1
+
+    def validate_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[FieldError]:
+        yield from _validate_spec(new, self.template_options(old.spec.template))
+        yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))
+
+    def warnings_on_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[str]:
+        if new.metadata.generation != old.metadata.generation:
+            yield from template_warnings(new.spec.template, old.spec.template)
 
 
 class DeploymentStatusStrategy(StatusStrategy[Deployment]):
     def prepare_for_update(self, ctx: Context, new: Deployment, old: Deployment) -> None:
         new.spec = old.spec
         new.metadata.labels = old.metadata.labels
+
+    def validate_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[FieldError]:
+        status, path = new.status, Path("status")
+        yield from validate_counters(status, COUNTERS, path)
+        yield from validate_at_most_replicas(status, SOME_OF_REPLICAS, path)
+        yield from validate_available(status, path)
+        yield from validate_collision_count(status, old.status, path)
 
 
 def selector(deployment: Deployment) -> str:

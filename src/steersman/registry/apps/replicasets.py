@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from steersman.api.apps.v1 import ReplicaSet, ReplicaSetStatus
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
+from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
 from steersman.registry.apps.columns import container_columns, label_selector_text
-from steersman.registry.apps.warnings import name_warnings
+from steersman.registry.apps.validation import (
+    parse_selector,
+    validate_at_most_replicas,
+    validate_available,
+    validate_counters,
+    validate_replica_set_template,
+    validate_selector,
+)
+from steersman.registry.apps.workload import (
+    WorkloadStrategy,
+    drop_disabled_template_fields,
+    name_warnings,
+    template_warnings,
+)
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
+from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.scale import SCALE
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy
+
+COUNTERS: Final = (
+    ("replicas", "replicas"),
+    ("fully_labeled_replicas", "fullyLabeledReplicas"),
+    ("ready_replicas", "readyReplicas"),
+    ("available_replicas", "availableReplicas"),
+    ("observed_generation", "observedGeneration"),
+    ("terminating_replicas", "terminatingReplicas"),
+)
+SOME_OF_REPLICAS: Final = (
+    ("fully_labeled_replicas", "fullyLabeledReplicas"),
+    ("ready_replicas", "readyReplicas"),
+    ("available_replicas", "availableReplicas"),
+)
 
 
 def set_defaults(replica_set: ReplicaSet) -> None:
@@ -22,22 +52,53 @@ def set_defaults(replica_set: ReplicaSet) -> None:
     set_pod_template_defaults(replica_set.spec.template)
 
 
-class ReplicaSetStrategy(Strategy[ReplicaSet]):
+def _validate_spec(spec: ReplicaSetSpec, options: PodValidationOptions) -> Iterator[FieldError]:
+    path = Path("spec")
+    yield from validate_nonnegative(spec.replicas or 0, path / "replicas")
+    yield from validate_nonnegative(spec.min_ready_seconds, path / "minReadySeconds")
+    # The reference speaks of deployments here too.
+    yield from validate_selector(spec.selector, path / "selector", "deployment")
+    selector = parse_selector(spec.selector)
+    if selector is None:
+        yield invalid(path / "selector", spec.selector, "invalid label selector")
+    else:
+        yield from validate_replica_set_template(spec.template, selector, path / "template", options)
+
+
+class ReplicaSetStrategy(WorkloadStrategy[ReplicaSet]):
     def prepare_for_create(self, ctx: Context, replica_set: ReplicaSet) -> None:
         replica_set.status = ReplicaSetStatus()
         replica_set.metadata.generation = 1
+        drop_disabled_template_fields(replica_set.spec.template, None)
+
+    def validate(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[FieldError]:
+        return _validate_spec(replica_set.spec, self.template_options(None))
 
     def warnings_on_create(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[str]:
         yield from name_warnings(replica_set.metadata.name)
+        yield from template_warnings(replica_set.spec.template, None)
 
     def prepare_for_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> None:
         new.status = old.status
+        drop_disabled_template_fields(new.spec.template, old.spec.template)
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[FieldError]:
+        yield from _validate_spec(new.spec, self.template_options(old.spec.template))
+        yield from validate_immutable(new.spec.selector, old.spec.selector, Path("spec", "selector"))
+
+    def warnings_on_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[str]:
+        if new.metadata.generation != old.metadata.generation:
+            yield from template_warnings(new.spec.template, old.spec.template)
+
 
 class ReplicaSetStatusStrategy(StatusStrategy[ReplicaSet]):
-    pass
+    def validate_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[FieldError]:
+        path = Path("status")
+        yield from validate_counters(new.status, COUNTERS, path)
+        yield from validate_at_most_replicas(new.status, SOME_OF_REPLICAS, path)
+        yield from validate_available(new.status, path)
 
 
 REPLICA_SETS = Resource(

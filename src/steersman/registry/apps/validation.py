@@ -18,6 +18,17 @@ from steersman.registry.core.pod_validation import validate_pod_template_spec
 MORE_THAN_REPLICAS: Final = "cannot be greater than status.replicas"
 
 
+def shown_strategy(strategy: Any) -> dict[str, Any]:
+    """An update strategy as the reference prints it: its internal type has no JSON names."""
+    rolling = strategy.rolling_update
+    shown = None
+    if rolling is not None:
+        shown = {"MaxUnavailable": rolling.max_unavailable or 0, "MaxSurge": rolling.max_surge or 0}
+        if hasattr(rolling, "partition"):
+            shown = {"Partition": rolling.partition or 0, "MaxUnavailable": rolling.max_unavailable}
+    return {"Type": strategy.type, "RollingUpdate": shown}
+
+
 def validate_selector(selector: LabelSelector | None, path: Path, kind: str) -> Iterator[FieldError]:
     """A selector that must be there and select something; `kind` is for the message."""
     if selector is None:

@@ -10,7 +10,8 @@ from steersman.api.core.v1 import PodTemplateSpec
 from steersman.machinery.field import Path
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.registry.core.pod_fields import drop_disabled_fields
-from steersman.registry.core.pod_options import PodValidationOptions, pod_template_options
+from steersman.registry.core.pod_leniency import pod_template_options
+from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_warnings import warnings_for_pod_template
 from steersman.rest.strategy import Strategy
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.autoscaling import v1
 from steersman.api.autoscaling.v2 import (
     HorizontalPodAutoscaler,
@@ -12,15 +14,24 @@ from steersman.api.autoscaling.v2 import (
     MetricTarget,
     ResourceMetricSource,
 )
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.conversion_autoscaling import ANNOTATIONS, from_v1, to_v1
+from steersman.machinery.field import FieldError, Path
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.registry.autoscaling.columns import metrics
+from steersman.registry.autoscaling.validation import validate_autoscaler
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
 
 
 def set_defaults(autoscaler: HorizontalPodAutoscaler) -> None:
-    """At least one pod; 80% of the CPU that pods ask for; doubled or four more pods every 15 seconds at most."""
+    """At least one pod; 80% of the CPU that pods ask for; doubled or four more pods every 15 seconds at most.
+
+    Annotations that tell v1 what it has no fields for are dropped: here are the fields.
+    """
+    annotations = autoscaler.metadata.annotations
+    for name in ANNOTATIONS & annotations.keys():
+        del annotations[name]
     spec = autoscaler.spec
     if spec.min_replicas is None:
         spec.min_replicas = 1
@@ -66,16 +77,35 @@ def _with_defaults(rules: HPAScalingRules | None, defaults: HPAScalingRules) -> 
     return rules
 
 
+def _from_v1(autoscaler: v1.HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
+    hub = from_v1(autoscaler)
+    # The reference gets these when it reads what it has stored, which is this version.
+    set_defaults(hub)
+    return hub
+
+
 class HorizontalPodAutoscalerStrategy(Strategy[HorizontalPodAutoscaler]):
     def prepare_for_create(self, ctx: Context, autoscaler: HorizontalPodAutoscaler) -> None:
         autoscaler.status = HorizontalPodAutoscalerStatus()
 
+    def validate(self, ctx: Context, autoscaler: HorizontalPodAutoscaler) -> Iterator[FieldError]:
+        return validate_autoscaler(autoscaler, None)
+
     def prepare_for_update(self, ctx: Context, new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler) -> None:
         new.status = old.status
 
+    def validate_update(
+        self, ctx: Context, new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler
+    ) -> Iterator[FieldError]:
+        return validate_autoscaler(new, old)
+
 
 class HorizontalPodAutoscalerStatusStrategy(StatusStrategy[HorizontalPodAutoscaler]):
-    pass
+    def validate_update(
+        self, ctx: Context, new: HorizontalPodAutoscaler, old: HorizontalPodAutoscaler
+    ) -> Iterator[FieldError]:
+        yield from validate_nonnegative(new.status.current_replicas, Path("status", "currentReplicas"))
+        yield from validate_nonnegative(new.status.desired_replicas, Path("status", "desiredReplicas"))
 
 
 HORIZONTAL_POD_AUTOSCALERS = Resource(
@@ -99,6 +129,6 @@ HORIZONTAL_POD_AUTOSCALERS = Resource(
     subresources=(Subresource(name="status", strategy=HorizontalPodAutoscalerStatusStrategy()),),
     storage_version_hash="qwQve8ut294=",
     other_versions=(
-        OtherVersion("autoscaling", "v1", v1.HorizontalPodAutoscaler, to_hub, from_hub, default=set_v1_defaults),
+        OtherVersion("autoscaling", "v1", v1.HorizontalPodAutoscaler, _from_v1, to_v1, default=set_v1_defaults),
     ),
 )

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Final
 
-from steersman.api.batch.v1 import CronJob, CronJobStatus
+from steersman.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, JobSpec
 from steersman.machinery import times
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.registry.apps.columns import container_columns, label_selector_text
-from steersman.registry.apps.warnings import name_warnings
-from steersman.registry.batch.jobs import set_job_spec_defaults
+from steersman.registry.apps.workload import WorkloadStrategy, drop_disabled_template_fields, name_warnings
+from steersman.registry.batch.job_validation import validate_spec
+from steersman.registry.batch.jobs import job_spec_warnings, set_job_spec_defaults
+from steersman.registry.batch.schedules import ScheduleError, check_schedule, check_time_zone
+from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy
+
+CONCURRENCY_POLICIES: Final = ("Allow", "Forbid", "Replace")
+MAX_NAME: Final = 52
+"""Its jobs are called after it, with eleven characters more."""
+JOB_SPEC: Final = Path("spec", "jobTemplate", "spec")
 
 
 def set_defaults(cron_job: CronJob) -> None:
@@ -29,20 +39,88 @@ def set_defaults(cron_job: CronJob) -> None:
     set_job_spec_defaults(spec.job_template.spec)
 
 
-class CronJobStrategy(Strategy[CronJob]):
+def _validate_spec(spec: CronJobSpec, old: CronJobSpec | None, options: PodValidationOptions) -> Iterator[FieldError]:
+    path = Path("spec")
+    if not spec.schedule:
+        yield required(path / "schedule")
+    else:
+        yield from _validate_schedule(spec, path / "schedule", zone_allowed=old is not None and "TZ" in old.schedule)
+    if spec.starting_deadline_seconds is not None:
+        yield from validate_nonnegative(spec.starting_deadline_seconds, path / "startingDeadlineSeconds")
+    if old is None or old.time_zone != spec.time_zone:
+        yield from _validate_time_zone(spec.time_zone, path / "timeZone")
+    if not spec.concurrency_policy:
+        yield required(path / "concurrencyPolicy")
+    elif spec.concurrency_policy not in CONCURRENCY_POLICIES:
+        yield not_supported(path / "concurrencyPolicy", spec.concurrency_policy, CONCURRENCY_POLICIES)
+    yield from _validate_job_template(spec.job_template.spec, path.child("jobTemplate", "spec"), options)
+    if spec.successful_jobs_history_limit is not None:
+        yield from validate_nonnegative(spec.successful_jobs_history_limit, path / "successfulJobsHistoryLimit")
+    if spec.failed_jobs_history_limit is not None:
+        yield from validate_nonnegative(spec.failed_jobs_history_limit, path / "failedJobsHistoryLimit")
+
+
+def _validate_schedule(spec: CronJobSpec, path: Path, *, zone_allowed: bool) -> Iterator[FieldError]:
+    """`zone_allowed` says that the schedule had a time zone before there was a field for it."""
+    try:
+        check_schedule(spec.schedule)
+    except ScheduleError as error:
+        yield invalid(path, spec.schedule, str(error))
+    if "TZ" not in spec.schedule:
+        return
+    if not zone_allowed:
+        yield invalid(path, spec.schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    elif spec.time_zone is not None:
+        yield invalid(path, spec.schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
+
+
+def _validate_time_zone(zone: str | None, path: Path) -> Iterator[FieldError]:
+    if zone is None:
+        return
+    if not zone:
+        yield invalid(path, zone, "timeZone must be nil or non-empty string")
+        return
+    try:
+        check_time_zone(zone)
+    except ScheduleError as error:
+        yield invalid(path, zone, str(error))
+
+
+def _validate_job_template(spec: JobSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    yield from validate_spec(spec, path, options)
+    if spec.selector is not None:
+        yield invalid(path / "selector", spec.selector, "`selector` will be auto-generated")
+    if spec.manual_selector:
+        yield not_supported(path / "manualSelector", spec.manual_selector, ("nil", "false"))
+
+
+class CronJobStrategy(WorkloadStrategy[CronJob]):
     def prepare_for_create(self, ctx: Context, cron_job: CronJob) -> None:
         cron_job.status = CronJobStatus()
         cron_job.metadata.generation = 1
+        drop_disabled_template_fields(cron_job.spec.job_template.spec.template, None)
+
+    def validate(self, ctx: Context, cron_job: CronJob) -> Iterator[FieldError]:
+        yield from _validate_spec(cron_job.spec, None, self.template_options(None))
+        if len(cron_job.metadata.name) > MAX_NAME:
+            yield invalid(Path("metadata", "name"), cron_job.metadata.name, "must be no more than 52 characters")
 
     def warnings_on_create(self, ctx: Context, cron_job: CronJob) -> Iterator[str]:
         yield from name_warnings(cron_job.metadata.name)
+        yield from job_spec_warnings(cron_job.spec.job_template.spec, None, JOB_SPEC)
 
     def prepare_for_update(self, ctx: Context, new: CronJob, old: CronJob) -> None:
         new.status = old.status
+        drop_disabled_template_fields(new.spec.job_template.spec.template, old.spec.job_template.spec.template)
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate_update(self, ctx: Context, new: CronJob, old: CronJob) -> Iterator[FieldError]:
+        return _validate_spec(new.spec, old.spec, self.template_options(old.spec.job_template.spec.template))
+
     def warnings_on_update(self, ctx: Context, new: CronJob, old: CronJob) -> Iterator[str]:
+        if new.metadata.generation != old.metadata.generation:
+            yield from job_spec_warnings(new.spec.job_template.spec, old.spec.job_template.spec, JOB_SPEC)
         if "TZ" in new.spec.schedule:
             yield (
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "

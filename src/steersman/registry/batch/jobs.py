@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -9,17 +10,27 @@ from typing import Final
 from steersman.api.batch.v1 import Job, JobSpec, JobStatus
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery import times
+from steersman.machinery.field import FieldError, Path
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.selectors import label_selector_has_invalid_label_value
 from steersman.registry.apps.columns import container_columns, label_selector_text
-from steersman.registry.apps.warnings import name_warnings
+from steersman.registry.apps.workload import (
+    WorkloadStrategy,
+    drop_disabled_template_fields,
+    name_warnings,
+    template_warnings,
+)
+from steersman.registry.batch.job_status_validation import is_true, validate_job_status_update
+from steersman.registry.batch.job_validation import (
+    CONTROLLER_UID_LABELS,
+    JOB_NAME_LABELS,
+    validate_job,
+    validate_job_spec_update,
+)
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
-
-JOB_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
-CONTROLLER_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
-"""The label of old, and the one that the selector uses."""
+from steersman.rest.strategy import StatusStrategy
 
 
 def set_defaults(job: Job) -> None:
@@ -64,7 +75,24 @@ def generate_selector(job: Job) -> None:
     job.spec.selector.match_labels.setdefault(CONTROLLER_UID_LABELS[1], job.metadata.uid)
 
 
-class JobStrategy(Strategy[Job]):
+def _template_is_mutable(job: Job) -> bool:
+    """Whether the job is held and has no pods, so that those to come may differ."""
+    status = job.status
+    idle = status.start_time is None or is_true(status, "Suspended")
+    return bool(job.spec.suspend) and idle and status.active == 0
+
+
+def job_spec_warnings(new: JobSpec, old: JobSpec | None, path: Path) -> Iterator[str]:
+    """What the client should know of a job that is valid."""
+    if new.completion_mode == "Indexed" and (new.completions or 0) > 100_000 and (new.parallelism or 0) > 10_000:
+        yield (
+            f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
+            "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
+        )
+    yield from template_warnings(new.template, None if old is None else old.template, path / "template")
+
+
+class JobStrategy(WorkloadStrategy[Job]):
     garbage_collection = "orphan"
 
     def prepare_for_create(self, ctx: Context, job: Job) -> None:
@@ -72,18 +100,38 @@ class JobStrategy(Strategy[Job]):
             generate_selector(job)
         job.status = JobStatus()
         job.metadata.generation = 1
+        drop_disabled_template_fields(job.spec.template, None)
+
+    def validate(self, ctx: Context, job: Job) -> Iterator[FieldError]:
+        return validate_job(job, self.template_options(None))
 
     def warnings_on_create(self, ctx: Context, job: Job) -> Iterator[str]:
         yield from name_warnings(job.metadata.name)
+        yield from job_spec_warnings(job.spec, None, Path("spec"))
 
     def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
         new.status = old.status
+        drop_disabled_template_fields(new.spec.template, old.spec.template)
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate_update(self, ctx: Context, new: Job, old: Job) -> Iterator[FieldError]:
+        options = self.template_options(old.spec.template)
+        if label_selector_has_invalid_label_value(old.spec.selector):
+            options = dataclasses.replace(options, allow_invalid_selector_values=True)
+        labels = old.spec.template.metadata.labels
+        prefixed = JOB_NAME_LABELS[1] in labels and CONTROLLER_UID_LABELS[1] in labels
+        yield from validate_job(new, options, require_prefixed_labels=prefixed)
+        yield from validate_job_spec_update(new.spec, old.spec, options, template_mutable=_template_is_mutable(old))
+
+    def warnings_on_update(self, ctx: Context, new: Job, old: Job) -> Iterator[str]:
+        if new.metadata.generation != old.metadata.generation:
+            yield from job_spec_warnings(new.spec, old.spec, Path("spec"))
+
 
 class JobStatusStrategy(StatusStrategy[Job]):
-    pass
+    def validate_update(self, ctx: Context, new: Job, old: Job) -> Iterator[FieldError]:
+        return validate_job_status_update(new, old)
 
 
 STATUSES: Final = {

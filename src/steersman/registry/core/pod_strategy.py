@@ -15,7 +15,8 @@ from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.registry.core.pod_apparmor import sync_app_armor_annotations
 from steersman.registry.core.pod_conditions import set_condition
 from steersman.registry.core.pod_fields import drop_disabled_fields, drop_disabled_status_fields
-from steersman.registry.core.pod_options import pod_options
+from steersman.registry.core.pod_leniency import pod_options
+from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_resize_validation import validate_pod_resize
 from steersman.registry.core.pod_resources import compute_qos_class
 from steersman.registry.core.pod_status_validation import validate_pod_status_update
@@ -79,7 +80,7 @@ class PodStrategy(Strategy[core.Pod]):
     def validate_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[FieldError]:
         return validate_pod_update(new, old, self._update_options(old))
 
-    def _update_options(self, old: core.Pod) -> Any:
+    def _update_options(self, old: core.Pod) -> PodValidationOptions:
         return pod_options(
             old.spec, old.metadata.annotations, is_pod=True, allow_privileged=self.allow_privileged
         )

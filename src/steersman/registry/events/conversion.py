@@ -52,9 +52,7 @@ def to_core(event: Event) -> CoreEvent:
 
 def from_core(event: CoreEvent) -> Event:
     """The event as events.k8s.io has it."""
-    series = event.series and EventSeries(
-        count=event.series.count, last_observed_time=event.series.last_observed_time
-    )
+    series = event.series and EventSeries(count=event.series.count, last_observed_time=event.series.last_observed_time)
     return Event(
         kind=event.kind,
         metadata=event.metadata,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.api.networking.v1 import NetworkPolicy
+from steersman.api.networking.v1 import NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.apps.columns import label_selector_text
 from steersman.rest.context import Context
@@ -15,7 +15,8 @@ def set_defaults(policy: NetworkPolicy) -> None:
     spec = policy.spec
     if not spec.policy_types:
         spec.policy_types = ["Ingress", "Egress"] if spec.egress else ["Ingress"]
-    for rule in (*spec.ingress, *spec.egress):
+    rules: list[NetworkPolicyIngressRule | NetworkPolicyEgressRule] = [*spec.ingress, *spec.egress]
+    for rule in rules:
         for port in rule.ports:
             if port.protocol is None:
                 port.protocol = "TCP"

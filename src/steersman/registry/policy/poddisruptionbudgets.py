@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from steersman.machinery.field import FieldError, Path, invalid, not_supported
+from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
+from steersman.registry.apps.validation import validate_at_most_all, validate_counters, validate_int_or_percent
+from steersman.registry.core.pod_internal_form import internal_form
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
+
+EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
+COUNTERS: Final = (
+    ("disruptions_allowed", "disruptionsAllowed"),
+    ("current_healthy", "currentHealthy"),
+    ("desired_healthy", "desiredHealthy"),
+    ("expected_pods", "expectedPods"),
+)
+
+
+def _validate(spec: PodDisruptionBudgetSpec, options: LabelSelectorOptions) -> Iterator[FieldError]:
+    path = Path("spec")
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        yield invalid(path, internal_form(spec), "minAvailable and maxUnavailable cannot be both set")
+    for value, name in ((spec.min_available, "minAvailable"), (spec.max_unavailable, "maxUnavailable")):
+        if value is not None:
+            yield from validate_int_or_percent(value, path / name)
+            yield from validate_at_most_all(value, path / name)
+    yield from validate_label_selector(spec.selector, path / "selector", options)
+    policy = spec.unhealthy_pod_eviction_policy
+    if policy is not None and policy not in EVICTION_POLICIES:
+        yield not_supported(path / "unhealthyPodEvictionPolicy", policy, EVICTION_POLICIES)
 
 
 class PodDisruptionBudgetStrategy(Strategy[PodDisruptionBudget]):
@@ -16,14 +46,26 @@ class PodDisruptionBudgetStrategy(Strategy[PodDisruptionBudget]):
         budget.status = PodDisruptionBudgetStatus()
         budget.metadata.generation = 1
 
+    def validate(self, ctx: Context, budget: PodDisruptionBudget) -> Iterator[FieldError]:
+        return _validate(budget.spec, STRICT)
+
     def prepare_for_update(self, ctx: Context, new: PodDisruptionBudget, old: PodDisruptionBudget) -> None:
         new.status = old.status
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate_update(self, ctx: Context, new: PodDisruptionBudget, old: PodDisruptionBudget) -> Iterator[FieldError]:
+        was_invalid = any(True for _ in validate_label_selector(old.spec.selector, Path()))
+        return _validate(new.spec, LabelSelectorOptions(allow_invalid_label_value=was_invalid))
+
 
 class PodDisruptionBudgetStatusStrategy(StatusStrategy[PodDisruptionBudget]):
     allow_unconditional_update = False
+
+    def validate_update(self, ctx: Context, new: PodDisruptionBudget, old: PodDisruptionBudget) -> Iterator[FieldError]:
+        path = Path("status")
+        yield from validate_conditions(new.status.conditions, path / "conditions")
+        yield from validate_counters(new.status, COUNTERS, path)
 
 
 def _number(value: int | str | None) -> str:

@@ -66,6 +66,9 @@ class FileLock:
             holder = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip()
             os.close(self._descriptor)
             raise StorageLocked(f"{path} is in use by another process ({holder or 'unknown'})") from None
+        except BaseException:
+            os.close(self._descriptor)
+            raise
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 

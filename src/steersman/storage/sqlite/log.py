@@ -20,9 +20,10 @@ from steersman.storage.rewind import bounds
 ROWS_PER_STATEMENT: Final = 64
 """Of the writing statements; each number of rows has a statement of its own, kept prepared."""
 FIRST_PAGE: Final = 64
-_LAST_PAGE: Final = 1024
+_LAST_PAGE: Final = 256
+"""Rows a reading statement takes at most: what they hold comes as one piece, even if each is some megabytes."""
 _PAGE_BYTES: Final = 1 << 20
-"""Reading statements take about this many bytes at once."""
+"""Reading statements take about this many bytes at once, going by the last."""
 
 Row = tuple[int, str, bytes | None, int, int, int]
 """revision, key, value, create_revision, prev_revision, expires"""

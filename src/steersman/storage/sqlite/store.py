@@ -29,7 +29,7 @@ from steersman.storage.sqlite import compaction
 from steersman.storage.sqlite.file import FileLock, connect, is_new, prepare
 from steersman.storage.sqlite.log import FIRST_PAGE, Log, next_page
 from steersman.storage.sqlite.reader import Readers
-from steersman.storage.sqlite.writer import Write, Writer
+from steersman.storage.sqlite.writer import Write, Writer, tell
 
 T = TypeVar("T")
 
@@ -166,9 +166,9 @@ class SQLiteStorage:
         try:
             events = self._writer.commit(batch)
         except Exception as error:
-            self._loop.call_soon_threadsafe(self._failed, batch, error)
+            tell(self._loop, self._failed, batch, error)
         else:
-            self._loop.call_soon_threadsafe(self._committed, batch, events)
+            tell(self._loop, self._committed, batch, events)
 
     def _committed(self, batch: list[Write], events: list[Event]) -> None:
         # The next batch goes first: the disk works on it while this one is delivered.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -59,6 +60,12 @@ def decide(batch: Sequence[Write], held: dict[str, KeyValue], revision: int, now
     return rows
 
 
+def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
+    """Calls `callback` on the loop, from the thread. If the loop was closed under it nobody waits any more."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback, *arguments)
+
+
 class Writer:
     """Owns the writing connection and the newest revision; runs one job after another on its thread."""
 
@@ -104,7 +111,7 @@ class Writer:
                 result, error = job(self._log), None
             except Exception as caught:
                 result, error = None, caught
-            loop.call_soon_threadsafe(settle, result, error)
+            tell(loop, settle, result, error)
 
         self.post(call)
         return await future

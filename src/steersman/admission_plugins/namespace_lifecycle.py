@@ -1,0 +1,44 @@
+"""NamespaceLifecycle: nothing is made in a namespace that is missing or going; the system's own are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.machinery.errors import CAUSE_NAMESPACE_TERMINATING, Cause, GroupResource, forbidden, not_found
+
+IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+_NAMESPACES: Final = GroupResource("", "namespaces")
+_REVIEWS: Final = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
+
+
+class NamespaceLifecycle(Plugin):
+    """`find` gives a namespace by name; the cache behind it is as fresh as storage."""
+
+    name = "NamespaceLifecycle"
+    operations = frozenset({CREATE, UPDATE, DELETE})
+    mutates = True
+
+    def __init__(self, find: Callable[[str], Any | None]) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes) -> None:
+        is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
+        if attributes.operation == DELETE:
+            if is_namespace and attributes.name in IMMORTAL:
+                raise forbidden(attributes.resource, attributes.name, "this namespace may not be deleted")
+            return
+        if not attributes.namespace or is_namespace or attributes.resource == _REVIEWS:
+            return
+        namespace = self._find(attributes.namespace)
+        if namespace is None:
+            raise not_found(_NAMESPACES, attributes.namespace)
+        if attributes.operation != CREATE or namespace.status.phase != "Terminating":
+            return
+        error = attributes.forbid(
+            f"unable to create new content in namespace {attributes.namespace} because it is being terminated"
+        )
+        text = f"namespace {attributes.namespace} is being terminated"
+        error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
+        raise error

@@ -1,0 +1,81 @@
+"""Priority: a pod's priority and preemption policy come from its PriorityClass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.machinery.errors import GroupResource
+
+_PODS: Final = GroupResource("", "pods")
+_CLASSES: Final = GroupResource("scheduling.k8s.io", "priorityclasses")
+_DEFAULT_POLICY: Final = "PreemptLowerPriority"
+_NOT_DEFAULT: Final = "PreemptLowerPriority"
+
+
+class Priority(Plugin):
+    """`find` gives a PriorityClass by name, `every` all of them."""
+
+    name = "Priority"
+    operations = frozenset({CREATE, UPDATE})
+    mutates = True
+    validates = True
+
+    def __init__(self, find: Callable[[str], Any | None], every: Callable[[], Iterable[Any]]) -> None:
+        self._find = find
+        self._every = every
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Fills in the pod's priority; 403 for a class that is not there or a priority that contradicts it."""
+        if attributes.resource != _PODS or attributes.subresource or attributes.obj is None:
+            return
+        pod = attributes.obj
+        if attributes.operation == UPDATE:
+            old = attributes.old
+            if pod.spec.priority is None and old.spec.priority is not None:
+                pod.spec.priority = old.spec.priority
+            if pod.spec.preemption_policy is None and old.spec.preemption_policy is not None:
+                pod.spec.preemption_policy = old.spec.preemption_policy
+            return
+        value, policy = self._priority_of(attributes, pod)
+        if pod.spec.priority is not None and pod.spec.priority != value:
+            raise attributes.forbid(
+                f"the integer value of priority ({pod.spec.priority}) must not be provided in pod spec; priority "
+                f"admission controller computed {value} from the given PriorityClass name"
+            )
+        pod.spec.priority = value
+        if pod.spec.preemption_policy is not None and pod.spec.preemption_policy != policy:
+            raise attributes.forbid(
+                f"the string value of PreemptionPolicy ({pod.spec.preemption_policy}) must not be provided in pod "
+                f"spec; priority admission controller computed {policy} from the given PriorityClass name"
+            )
+        pod.spec.preemption_policy = policy
+
+    def _priority_of(self, attributes: Attributes, pod: Any) -> tuple[int, str]:
+        name = pod.spec.priority_class_name
+        if name:
+            found = self._find(name)
+            if found is None:
+                raise attributes.forbid(f"no PriorityClass with name {name} was found")
+            return found.value, found.preemption_policy or _DEFAULT_POLICY
+        chosen = self._default_class()
+        if chosen is None:
+            return 0, _NOT_DEFAULT
+        pod.spec.priority_class_name = chosen.metadata.name
+        return chosen.value, chosen.preemption_policy or _DEFAULT_POLICY
+
+    def _default_class(self) -> Any | None:
+        """The class that pods without one get: of several global defaults the lowest."""
+        defaults = [each for each in self._every() if each.global_default]
+        return min(defaults, key=lambda each: each.value, default=None)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Only one class may be the global default."""
+        if attributes.resource != _CLASSES or attributes.obj is None or not attributes.obj.global_default:
+            return
+        for each in self._every():
+            if each.global_default and each.metadata.name != attributes.obj.metadata.name:
+                raise attributes.forbid(
+                    f"PriorityClass {each.metadata.name} is already marked as default. Only one default can exist"
+                )

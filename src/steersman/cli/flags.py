@@ -1,0 +1,209 @@
+"""kube-apiserver's flags: those supported here, and the names of the others so that they are never ignored.
+
+Values are read as Go's pflag reads them: `--flag=value` or `--flag value`, booleans also as a bare `--flag`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.durations import DurationError, parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A flag: the option it sets, how its text is read, and whether giving it again adds to it."""
+
+    option: str
+    read: Callable[[str], Any]
+    help: str
+    repeats: bool = False
+    boolean: bool = False
+
+
+def _boolean(text: str) -> bool:
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise ValueError(f"{text!r} is neither true nor false")
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except DurationError as error:
+        raise ValueError(str(error)) from None
+
+
+def _whole_seconds(text: str) -> int:
+    return int(_seconds(text))
+
+
+def _number(text: str) -> int:
+    if not text.lstrip("-").isdigit():
+        raise ValueError(f"{text!r} is no whole number")
+    value = int(text)
+    if value < 0:
+        raise ValueError(f"{value} is negative")
+    return value
+
+
+def _chance(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 0.02:
+        raise ValueError("must be between 0 and 0.02")
+    return value
+
+
+def _port(text: str) -> int:
+    value = _number(text)
+    if value > 65535:
+        raise ValueError(f"{value} is no port")
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def _one(text: str) -> tuple[str, ...]:
+    return (text,)
+
+
+def _storage(text: str) -> str:
+    if text not in ("sqlite", "memory"):
+        raise ValueError(f"{text!r} is neither sqlite nor memory")
+    return text
+
+
+def _modes(text: str) -> tuple[str, ...]:
+    modes = _names(text)
+    for mode in modes:
+        if mode in ("Node", "ABAC", "Webhook"):
+            raise ValueError(f"the mode {mode} is not supported yet")
+        if mode not in ("RBAC", "AlwaysAllow", "AlwaysDeny"):
+            raise ValueError(f"unknown mode {mode!r}")
+    if len(set(modes)) != len(modes) or not modes:
+        raise ValueError("modes must be given, each once")
+    return modes
+
+
+def _plugins(text: str) -> tuple[str, ...]:
+    return _names(text)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = {}
+    for each in text.split(","):
+        key, _, value = each.partition("=")
+        if key.strip():
+            pairs[key.strip()] = value.strip() or "true"
+    return pairs
+
+
+FLAGS: Final[dict[str, Flag]] = {
+    "data-dir": Flag("data_dir", Path, "folder of the data, keys and kubeconfig"),
+    "storage": Flag("storage", _storage, "sqlite (in the folder) or memory (gone at the end)"),
+    "bind-address": Flag("bind_address", str, "address to listen on"),
+    "secure-port": Flag("secure_port", _port, "port to listen on, 0 for a free one"),
+    "advertise-address": Flag("advertise_address", str, "address by which others reach this server"),
+    "tls-cert-file": Flag("tls_cert_file", str, "serving certificate, PEM"),
+    "tls-private-key-file": Flag("tls_private_key_file", str, "key of --tls-cert-file"),
+    "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for clients that ask by name", repeats=True),
+    "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
+    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "cipher suites of TLS 1.2, by OpenSSL's names"),
+    "client-ca-file": Flag("client_ca_file", str, "CA of client certificates, PEM"),
+    "token-auth-file": Flag("token_auth_file", str, "CSV of token,user,uid,\"groups\""),
+    "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),
+    "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order"),
+    "service-cluster-ip-range": Flag("service_cluster_ip_range", str, "CIDR of service addresses"),
+    "service-node-port-range": Flag("service_node_port_range", str, "FIRST-LAST node port"),
+    "enable-admission-plugins": Flag("enable_admission_plugins", _plugins, "plugins beside the default ones", True),
+    "disable-admission-plugins": Flag("disable_admission_plugins", _plugins, "default plugins to leave out", True),
+    "max-requests-inflight": Flag("max_requests_inflight", _number, "read-only requests at a time"),
+    "max-mutating-requests-inflight": Flag("max_mutating_requests_inflight", _number, "writing requests at a time"),
+    "request-timeout": Flag("request_timeout", _seconds, "longest time of a request, e.g. 1m0s"),
+    "min-request-timeout": Flag("min_request_timeout", _number, "shortest default time of a watch, seconds"),
+    "service-account-issuer": Flag("service_account_issuer", _one, "issuer of service account tokens", repeats=True),
+    "service-account-signing-key-file": Flag("service_account_signing_key_file", str, "key that signs tokens"),
+    "service-account-key-file": Flag("service_account_key_file", _one, "keys that verify tokens", repeats=True),
+    "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
+    "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server"),
+    "allow-privileged": Flag("allow_privileged", _boolean, "allow privileged containers", boolean=True),
+    "event-ttl": Flag("event_ttl", _whole_seconds, "how long events are kept"),
+    "goaway-chance": Flag("goaway_chance", _chance, "chance that a request ends its HTTP/2 connection"),
+    "cors-allowed-origins": Flag("cors_allowed_origins", _names, "regular expressions of allowed origins"),
+    "strict-transport-security-directives": Flag("strict_transport_security_directives", _names, "HSTS directives"),
+    "shutdown-delay-duration": Flag("shutdown_delay_duration", _seconds, "time between not ready and not serving"),
+    "shutdown-send-retry-after": Flag("shutdown_send_retry_after", _boolean, "429 while draining", boolean=True),
+    "profiling": Flag("profiling", _boolean, "serve /debug/pprof", boolean=True),
+    "runtime-config": Flag("runtime_config", _pairs, "group versions to serve, e.g. api/all=true"),
+    "default-not-ready-toleration-seconds": Flag("default_not_ready_toleration_seconds", _number, "of new pods"),
+    "default-unreachable-toleration-seconds": Flag("default_unreachable_toleration_seconds", _number, "of new pods"),
+    "etcd-compaction-interval": Flag("etcd_compaction_interval", _seconds, "time between compactions, 0 for never"),
+    "v": Flag("verbosity", _number, "log level, 3 logs every request"),
+}  # fmt: skip
+
+
+def parse(arguments: list[str], data_dir: Path) -> Options:
+    """Options from a command line. Raises OptionsError: every flag is known, or the start ends here."""
+    values: dict[str, Any] = {"data_dir": data_dir}
+    waiting = list(arguments)
+    while waiting:
+        text = waiting.pop(0)
+        if not text.startswith("-") or text in ("-", "--"):
+            raise OptionsError(f"unexpected argument {text!r}")
+        name, given, value = text.lstrip("-").partition("=")
+        flag = _lookup(name.replace("_", "-"))
+        if not given:
+            if flag.boolean:
+                value = "true"
+            elif waiting:
+                value = waiting.pop(0)
+            else:
+                raise OptionsError(f"--{name} needs a value")
+        try:
+            read = flag.read(value)
+        except ValueError as error:
+            raise OptionsError(f"--{name}: {error}") from None
+        values[flag.option] = values.get(flag.option, ()) + read if flag.repeats else read
+    options = Options(**values)
+    check(options)
+    return options
+
+
+def _lookup(name: str) -> Flag:
+    flag = FLAGS.get(name)
+    if flag is not None:
+        return flag
+    from steersman.cli.known_flags import KNOWN
+
+    if name in KNOWN:
+        raise OptionsError(f"not supported yet: --{name}")
+    near = get_close_matches(name, [*FLAGS, *KNOWN], 1)
+    hint = f", did you mean --{near[0]}?" if near else ""
+    raise OptionsError(f"unknown flag: --{name}{hint}")
+
+
+def check(options: Options) -> None:
+    """What no single flag can tell. Raises OptionsError."""
+    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
+        raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
+    from steersman.cli.known_flags import ADMISSION_PLUGINS
+    from steersman.controlplane.control_plane import DEFAULT_PLUGINS
+
+    for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
+        if name not in ADMISSION_PLUGINS:
+            raise OptionsError(f"unknown admission plugin {name!r}")
+    for name in options.enable_admission_plugins:
+        if name not in DEFAULT_PLUGINS:
+            raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
+    for key, value in options.runtime_config.items():
+        if value not in ("true", "1"):
+            raise OptionsError(f"not supported yet: --runtime-config={key}={value}")

@@ -1,0 +1,64 @@
+"""`steersman kubeconfig`: makes kubectl talk to a server by merging its context into the user's kubeconfig."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from steersman.cli.paths import default_data_dir
+
+_LISTS = ("clusters", "users", "contexts")
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), help="the server's folder")
+@click.option("--file", "target", type=click.Path(path_type=Path), help="the kubeconfig to change, by default kubectl's")
+@click.option("--name", default="steersman", show_default=True, help="the name of the context")
+def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
+    """Merge the administrator's context of a server into ~/.kube/config and make it the current one."""
+    source = (data_dir or default_data_dir()) / "admin.kubeconfig"
+    if not source.is_file():
+        raise click.ClickException(f"{source} is not there: start the server first")
+    target = target or _default_target()
+    merged = merge(_load(target), yaml.safe_load(source.read_text()), name)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = target.with_name(f".{target.name}.new")
+    temporary.touch(mode=0o600)
+    temporary.write_text(yaml.safe_dump(merged, sort_keys=False))
+    temporary.replace(target)
+    click.echo(f"context {name} is in {target} and current")
+
+
+def _default_target() -> Path:
+    listed = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    return Path(listed) if listed else Path.home() / ".kube" / "config"
+
+
+def _load(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        found = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise click.ClickException(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+    if found is not None and not isinstance(found, dict):
+        raise click.ClickException(f"{path} is no kubeconfig")
+    return found or {}
+
+
+def merge(config: dict[str, Any], admin: dict[str, Any], name: str) -> dict[str, Any]:
+    """`config` with the one cluster, user and context of `admin` under `name`, in place of older ones of that name."""
+    merged = {"apiVersion": "v1", "kind": "Config", **config, "current-context": name}
+    entries = {
+        "clusters": {"name": name, "cluster": admin["clusters"][0]["cluster"]},
+        "users": {"name": name, "user": admin["users"][0]["user"]},
+        "contexts": {"name": name, "context": {"cluster": name, "user": name}},
+    }
+    for key in _LISTS:
+        others = [each for each in merged.get(key) or [] if each.get("name") != name]
+        merged[key] = [*others, entries[key]]
+    return merged

@@ -1,0 +1,19 @@
+"""`steersman`: the group of all commands."""
+
+from __future__ import annotations
+
+import click
+
+import steersman
+from steersman.cli.kubeconfig import kubeconfig
+from steersman.cli.serve import serve
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(steersman.__version__, prog_name="steersman")
+def main() -> None:
+    """The Kubernetes API server in Python."""
+
+
+main.add_command(serve)
+main.add_command(kubeconfig)

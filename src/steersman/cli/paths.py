@@ -1,0 +1,12 @@
+"""Where a user's data is kept (XDG Base Directory Specification)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def default_data_dir() -> Path:
+    """`$XDG_STATE_HOME/steersman`, by default `~/.local/state/steersman`."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "steersman"

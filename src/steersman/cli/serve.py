@@ -1,0 +1,100 @@
+"""`steersman serve`: the API server, until it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from steersman.cli.flags import FLAGS, parse
+from steersman.cli.paths import default_data_dir
+from steersman.controlplane.options import Options, OptionsError
+
+
+def _epilog() -> str:
+    return "\n\n".join(f"--{name}: {flag.help}" for name, flag in FLAGS.items())
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["-h", "--help"]},
+    epilog=_epilog(),
+)
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
+def serve(flags: tuple[str, ...]) -> None:
+    """Serve the Kubernetes API.
+
+    FLAGS are kube-apiserver's, by the same names and with the same defaults, plus --data-dir and --storage. When the
+    server is ready it says so in one line: where it is, and the kubeconfig of its administrator.
+    """
+    try:
+        options = parse(list(flags), default_data_dir())
+    except OptionsError as error:
+        _fail(str(error))
+    logging.basicConfig(level=_level(options.verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
+    try:
+        code = _run(options)
+    except (OptionsError, OSError) as error:
+        _fail(str(error))
+    except BaseExceptionGroup as group:
+        _fail("; ".join(str(error) for error in group.exceptions))
+    sys.stdout.flush()
+    os._exit(code) if code else None
+
+
+def _fail(text: str) -> None:
+    click.echo(f"steersman: {' '.join(text.split())}", err=True)
+    sys.exit(1)
+
+
+def _level(verbosity: int) -> int:
+    if verbosity >= 6:
+        return logging.DEBUG
+    return logging.INFO if verbosity >= 2 else logging.WARNING
+
+
+def _run(options: Options) -> int:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(options))
+
+
+async def _serve(options: Options) -> int:
+    from steersman.controlplane.control_plane import ControlPlane
+
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def interrupted() -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, interrupted)
+    plane = ControlPlane(options)
+    starting = asyncio.ensure_future(plane.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        return 0
+    address = await starting
+    click.echo(f"ready url={address.url} kubeconfig={address.kubeconfig} ca={address.ca}")
+    sys.stdout.flush()
+    _hint(address.kubeconfig)
+    await stopping
+    await plane.stop()
+    return 0
+
+
+def _hint(kubeconfig: Path) -> None:
+    """For somebody at a terminal; programs read only the line before."""
+    if sys.stdout.isatty():
+        click.echo(f"try it:  kubectl --kubeconfig {kubeconfig} get namespaces")

@@ -1,0 +1,251 @@
+"""What a fresh server makes for itself, and an older one completes at every start; each piece is a post-start hook."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Final
+
+from steersman.api.apiregistration.v1 import APIService, APIServiceCondition, APIServiceSpec, APIServiceStatus
+from steersman.api.core.v1 import (
+    ConfigMap,
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    Namespace,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+from steersman.api.discovery import v1 as discovery
+from steersman.api.meta.v1 import Condition, ObjectMeta
+from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
+from steersman.api.scheduling.v1 import PriorityClass
+from steersman.authorization.bootstrap_policy import load_bootstrap_policy
+from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
+from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
+from steersman.controlplane.objects import StoreObjects
+from steersman.machinery import times
+from steersman.machinery.errors import StatusError
+from steersman.rest.context import Context, loopback
+from steersman.rest.strategy import Strategy
+from steersman.server.server import Server
+
+SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
+_RBAC: Final = "rbac.authorization.k8s.io"
+_AUTOMANAGED: Final = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+
+ObjectsOf = Callable[[str, str], StoreObjects]
+
+
+class AsIs(Strategy[Any]):
+    """Writes what it is given: for objects whose status the server sets itself."""
+
+
+class Bootstrap:
+    """The hooks. `address` is where the server is reached, `port` its secure port, `first_ip` the first service address;
+    both addresses are known once the server listens."""
+
+    def __init__(self, objects: ObjectsOf, *, service_range: str, first_ip: IPv4Address | IPv6Address) -> None:
+        self._objects = objects
+        self._service_range = service_range
+        self._first_ip = str(first_ip)
+        self.address = ""
+        self.port = 0
+        self.authentication_info: dict[str, str] = {}
+
+    def install(self, server: Server) -> None:
+        """Adds the hooks, under upstream's names."""
+        server.add_post_start_hook("start-system-namespaces-controller", self.namespaces)
+        server.add_post_start_hook("rbac/bootstrap-roles", self.roles)
+        server.add_post_start_hook("scheduling/bootstrap-system-priority-classes", self.priority_classes)
+        server.add_post_start_hook("start-cluster-authentication-info-controller", self.authentication_configmap)
+        server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
+        server.add_post_start_hook("bootstrap-controller", self.kubernetes_service)
+        server.add_post_start_hook("kube-apiserver-autoregistration", self.api_services)
+
+    async def namespaces(self) -> None:
+        """The namespaces that every cluster has."""
+        objects = self._objects("", "namespaces")
+        await _all(_ensure(objects, Namespace(metadata=ObjectMeta(name=name))) for name in SYSTEM_NAMESPACES)
+
+    async def priority_classes(self) -> None:
+        """The two classes of the system."""
+        objects = self._objects("scheduling.k8s.io", "priorityclasses")
+        critical = "Used for system critical pods that must "
+        found = (
+            PriorityClass(
+                metadata=ObjectMeta(name="system-node-critical"), value=2000001000,
+                description=critical + "not be moved from their current node.",
+                preemption_policy="PreemptLowerPriority",
+            ),
+            PriorityClass(
+                metadata=ObjectMeta(name="system-cluster-critical"), value=2000000000,
+                description=critical + "run in the cluster, but can be moved to another node if necessary.",
+                preemption_policy="PreemptLowerPriority",
+            ),
+        )  # fmt: skip
+        await _all(_ensure(objects, each) for each in found)
+
+    async def roles(self) -> None:
+        """The default roles and bindings; what is there keeps what was added to it."""
+        policy = load_bootstrap_policy()
+        await _all([
+            *(self._reconcile("clusterroles", each, reconcile_role) for each in policy.cluster_roles),
+            *(self._reconcile("clusterrolebindings", each, reconcile_binding) for each in policy.cluster_role_bindings),
+            *(self._reconcile("roles", each, reconcile_role) for each in policy.roles),
+            *(self._reconcile("rolebindings", each, reconcile_binding) for each in policy.role_bindings),
+        ])  # fmt: skip
+
+    async def _reconcile(self, plural: str, expected: Any, decide: Callable[[Any, Any], Reconciled[Any]]) -> None:
+        expected.kind = expected.api_version = ""
+        objects = self._objects(_RBAC, plural)
+        metadata = expected.metadata
+        result = decide(objects.find(metadata.namespace, metadata.name), expected)
+        if result.protected or result.operation is Operation.NONE:
+            return
+        ctx = loopback(metadata.namespace, metadata.name)
+        if result.operation is Operation.RECREATE:
+            await objects.delete(ctx, metadata.name)
+        if result.operation is Operation.UPDATE:
+            await objects.update(ctx, metadata.name, lambda old: result.object)
+        else:
+            result.object.metadata.resource_version = ""
+            await _ensure(objects, result.object)
+
+    async def authentication_configmap(self) -> None:
+        """What aggregated servers must know to trust this one (kube-system/extension-apiserver-authentication)."""
+        name = "extension-apiserver-authentication"
+        objects = self._objects("", "configmaps")
+        data = self.authentication_info
+        if objects.find("kube-system", name) is None:
+            await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace="kube-system"), data=data))
+            return
+
+        def change(old: ConfigMap) -> ConfigMap:
+            old.data |= data
+            return old
+
+        await objects.update(loopback("kube-system", name), name, change)
+
+    async def service_cidr(self) -> None:
+        """The range that service addresses come from."""
+        objects = self._objects("networking.k8s.io", "servicecidrs")
+        name = "kubernetes"
+        spec = ServiceCIDRSpec(cidrs=[self._service_range])
+        if await _ensure(objects, ServiceCIDR(metadata=ObjectMeta(name=name), spec=spec)):
+            ready = Condition(
+                type="Ready", status="True", last_transition_time=times.now(), reason="",
+                message="Kubernetes default Service CIDR is ready",
+            )  # fmt: skip
+
+            def change(old: ServiceCIDR) -> ServiceCIDR:
+                old.status = ServiceCIDRStatus(conditions=[ready])
+                return old
+
+            await objects.update(loopback(name=name), name, change, subresource="status")
+
+    async def kubernetes_service(self) -> None:
+        """The service by which pods reach this server, and where it leads."""
+        port = ServicePort(name="https", protocol="TCP", port=443, target_port=self.port)
+        labels = {"component": "apiserver", "provider": "kubernetes"}
+        spec = ServiceSpec(
+            cluster_ip=self._first_ip, cluster_ips=[self._first_ip], ports=[port], type="ClusterIP",
+            session_affinity="None", ip_families=["IPv6" if ":" in self._first_ip else "IPv4"],
+            ip_family_policy="SingleStack", internal_traffic_policy="Cluster",
+        )  # fmt: skip
+        metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
+        services = self._objects("", "services")
+        if not await _ensure(services, Service(metadata=metadata, spec=spec)):
+            await services.update(loopback("default", "kubernetes"), "kubernetes", self._with_port(port))
+        await self._endpoints()
+        await self._endpoint_slice()
+
+    @staticmethod
+    def _with_port(port: ServicePort) -> Callable[[Service], Service]:
+        def change(old: Service) -> Service:
+            old.spec.ports = [port]
+            return old
+
+        return change
+
+    async def _endpoints(self) -> None:
+        subset = EndpointSubset(
+            addresses=[EndpointAddress(ip=self.address)],
+            ports=[EndpointPort(name="https", port=self.port, protocol="TCP")],
+        )
+        labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+        metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
+        await self._put("", "endpoints", Endpoints(metadata=metadata, subsets=[subset]), "subsets")
+
+    async def _endpoint_slice(self) -> None:
+        endpoint = discovery.Endpoint(
+            addresses=[self.address], conditions=discovery.EndpointConditions(ready=True)
+        )
+        port = discovery.EndpointPort(name="https", protocol="TCP", port=self.port)
+        labels = {"kubernetes.io/service-name": "kubernetes"}
+        metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
+        family = "IPv6" if ":" in self.address else "IPv4"
+        found = discovery.EndpointSlice(metadata=metadata, address_type=family, endpoints=[endpoint], ports=[port])
+        await self._put("discovery.k8s.io", "endpointslices", found, "endpoints", "ports")
+
+    async def _put(self, group: str, plural: str, obj: Any, *members: str) -> None:
+        """Creates the object, or sets these members of the one that is there."""
+        objects = self._objects(group, plural)
+        if await _ensure(objects, obj):
+            return
+
+        def change(old: Any) -> Any:
+            for member in members:
+                setattr(old, member, getattr(obj, member))
+            return old
+
+        metadata = obj.metadata
+        await objects.update(loopback(metadata.namespace, metadata.name), metadata.name, change)
+
+    async def api_services(self) -> None:
+        """An APIService for every group version this server answers itself."""
+        objects = self._objects("apiregistration.k8s.io", "apiservices")
+        await _all(self._api_service(objects, each) for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io")
+
+    async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:
+        name = f"{each.version}.{each.group}"
+        spec = APIServiceSpec(
+            group=each.group, version=each.version, group_priority_minimum=each.group_priority,
+            version_priority=each.version_priority,
+        )  # fmt: skip
+        metadata = ObjectMeta(name=name, labels=dict(_AUTOMANAGED))
+        if not await _ensure(objects, APIService(metadata=metadata, spec=spec)):
+            return
+        available = APIServiceCondition(
+            type="Available", status="True", last_transition_time=times.now(), reason="Local",
+            message="Local APIServices are always available",
+        )  # fmt: skip
+
+        def change(old: APIService) -> APIService:
+            old.status = APIServiceStatus(conditions=[available])
+            return old
+
+        await objects.update(loopback(name=name), name, change, subresource="status")
+
+
+async def _ensure(objects: StoreObjects, obj: Any) -> bool:
+    """Creates the object unless it is there; whether it was created."""
+    metadata = obj.metadata
+    if objects.find(metadata.namespace, metadata.name) is not None:
+        return False
+    ctx: Context = loopback(metadata.namespace)
+    try:
+        await objects.create(ctx, obj)
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        return False
+    return True
+
+
+async def _all(work: Iterable[Any]) -> None:
+    """Does everything at once, so that it shares commits; raises the first failure."""
+    await asyncio.gather(*work)

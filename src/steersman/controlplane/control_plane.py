@@ -1,0 +1,345 @@
+"""The whole API server: storage, stores, the three servers chained, and what runs around them.
+
+    Aggregator -> KubeAPI -> APIExtensions -> not found
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.admission.interface import Chain, Plugin
+from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
+from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission_plugins.priority import Priority
+from steersman.authentication.anonymous import AnonymousAuthenticator
+from steersman.authentication.bearer_token import BearerTokenAuthenticator
+from steersman.authentication.client_certificate import ClientCertificateAuthenticator
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
+from steersman.authentication.service_account_tokens import sign
+from steersman.authentication.token_file import StaticTokens, TokenFileError
+from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
+from steersman.authorization.always_allow import AlwaysAllowAuthorizer
+from steersman.authorization.always_deny import AlwaysDenyAuthorizer
+from steersman.authorization.interface import Authorizer
+from steersman.authorization.rbac import RbacAuthorizer
+from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
+from steersman.authorization.union import UnionAuthorizer
+from steersman.controlplane.bootstrap import Bootstrap
+from steersman.controlplane.computed import ComputedStorage
+from steersman.controlplane.group_versions import GROUP_VERSIONS
+from steersman.controlplane.metrics import install_metrics
+from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.rbac_feed import feed
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.machinery.scheme import Scheme
+from steersman.net.tls import Certificate, ServerTLS
+from steersman.registry.services import Services
+from steersman.rest.resource import Resource
+from steersman.server.basic_paths import install_basic_paths, install_openid
+from steersman.server.certificates import CertificateFiles, admin_kubeconfig, ensure_certificates
+from steersman.server.config import Config
+from steersman.server.discovery import install_discovery
+from steersman.server.health import HealthCheck
+from steersman.server.server import Server
+from steersman.storage.interface import Storage
+from steersman.storage.memory import MemoryStorage
+from steersman.storage.sqlite import SQLiteStorage
+from steersman.store.store import Store
+
+DEFAULT_PLUGINS: Final = ("NamespaceLifecycle", "Priority", "DefaultTolerationSeconds")
+"""The admission plugins there are, in their order; all are on by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a started control plane is reached, and the files that clients need."""
+
+    url: str
+    kubeconfig: Path
+    ca: Path
+
+
+class ControlPlane:
+    """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.storage: Storage | None = None
+        self.server: Server | None = None
+        self._stores: dict[tuple[str, str], Store[Any]] = {}
+        self._objects: dict[tuple[str, str], StoreObjects] = {}
+        self._rbac = RbacAuthorizer()
+
+    def store(self, group: str, plural: str) -> Store[Any]:
+        """The store of a resource. Raises KeyError for one that is not served or not stored."""
+        return self._stores[group, plural]
+
+    def objects(self, group: str, plural: str) -> StoreObjects:
+        """Typed access to a resource's objects. Raises KeyError."""
+        return self._objects[group, plural]
+
+    async def start(self) -> Address:
+        """Opens the storage, serves, and makes what a cluster has from the start.
+
+        Raises OptionsError, OSError and the storage's errors; nothing is left running then.
+        """
+        try:
+            return await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> Address:
+        options = self.options
+        options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ranges = _service_ranges(options)
+        host = options.advertise_address or _advertised(options.bind_address)
+        files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
+        self.storage = await self._open_storage()
+        keys = _service_account_keys(options)
+        tokens = _token_authenticator(options)
+        services = self._services(keys, tokens, ranges)
+        self._make_stores(services)
+        await asyncio.gather(*(store.start() for store in self._stores.values()))
+        feed(self._rbac, self.store)
+        config = self._config(services.authorizer, tokens, files).complete()
+        extensions = config.new("apiextensions-apiserver")
+        kube_api = config.new("kube-apiserver", extensions)
+        self.server = server = config.new("kube-aggregator", kube_api)
+        scheme = Scheme()
+        extensions.install(API_EXTENSIONS, self._storage_of, services, scheme)
+        kube_api.install(KUBE_API, self._storage_of, services, scheme)
+        server.install(AGGREGATOR, self._storage_of, services, scheme)
+        bootstrap = Bootstrap(self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1])
+        bootstrap.install(server)
+        self._add_checks(server)
+        server.prepare_run()
+        install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
+        issuer = options.service_account_issuer[0]
+        jwks_uri = options.service_account_jwks_uri or default_jwks_uri(f"{host}:{options.secure_port}")
+        install_openid(server, keys.openid_configuration(issuer, jwks_uri), keys.jwks)
+        install_basic_paths(server)
+        install_metrics(config.registry, self._stores, lambda: server.http)
+        _, port = await server.start()
+        bootstrap.address, bootstrap.port = host, port
+        bootstrap.authentication_info = self._authentication_info(files)
+        await server.run_post_start_hooks()
+        return self._announce(files, port)
+
+    def _announce(self, files: CertificateFiles, port: int) -> Address:
+        url = f"https://{_reachable(self.options.bind_address)}:{port}"
+        kubeconfig = self.options.data_dir / "admin.kubeconfig"
+        _write_private(kubeconfig, admin_kubeconfig(url, files))
+        return Address(url, kubeconfig, files.ca)
+
+    async def stop(self) -> None:
+        """The orderly end; what was acknowledged is on disk."""
+        if self.server is not None:
+            await self.server.stop()
+        for store in self._stores.values():
+            await store.stop()
+        if self.storage is not None:
+            await self.storage.close()
+        if self.server is not None:
+            self.server.config.executor.shutdown(wait=False, cancel_futures=True)
+        self.server = self.storage = None
+
+    async def _open_storage(self) -> Storage:
+        interval = self.options.etcd_compaction_interval
+        if self.options.storage == "memory":
+            return await MemoryStorage.open(compaction_interval=interval)
+        return await SQLiteStorage.open(self.options.data_dir / "steersman.db", compaction_interval=interval)
+
+    def _make_stores(self, services: Services) -> None:
+        assert self.storage is not None
+        for resource in (*AGGREGATOR, *KUBE_API, *API_EXTENSIONS):
+            if resource.creater is None and resource.reader is None:
+                key = (resource.group, resource.plural)
+                self._stores[key] = store = Store(resource, self.storage, services)
+                self._objects[key] = StoreObjects(store)
+        self._computed = {
+            resource.plural: ComputedStorage(resource, services) for resource in KUBE_API if resource.reader is not None
+        }
+
+    def _storage_of(self, resource: Resource[Any]) -> Any:
+        if resource.reader is not None:
+            return self._computed[resource.plural]
+        return self._stores.get((resource.group, resource.plural))
+
+    def _services(
+        self, keys: ServiceAccountKeys, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]
+    ) -> Services:
+        options = self.options
+        first, last = _ports(options.service_node_port_range)
+        return Services(
+            objects=self.objects,
+            authorizer=self._authorizer(),
+            service_cluster_ip_ranges=tuple(ranges),
+            service_node_ports=range(first, last + 1),
+            allow_privileged=options.allow_privileged,
+            service_account_issuer=options.service_account_issuer[0],
+            api_audiences=options.api_audiences or options.service_account_issuer,
+            sign_token=partial(sign, keys),
+            event_ttl=options.event_ttl,
+            authenticate_token=tokens.authenticate_token,
+        )
+
+    def _authorizer(self) -> Authorizer:
+        kinds: dict[str, Callable[[], Authorizer]] = {
+            "RBAC": lambda: self._rbac,
+            "AlwaysAllow": AlwaysAllowAuthorizer,
+            "AlwaysDeny": AlwaysDenyAuthorizer,
+        }
+        return UnionAuthorizer((PrivilegedGroupAuthorizer(), *(kinds[mode]() for mode in self.options.authorization_mode)))
+
+    def _config(self, authorizer: Authorizer, tokens: UnionTokenAuthenticator, files: CertificateFiles) -> Config:
+        options = self.options
+        audiences = options.api_audiences or options.service_account_issuer
+        client_ca = [str(files.ca), *([options.client_ca_file] if options.client_ca_file else [])]
+        authenticators: list[Authenticator] = [
+            ClientCertificateAuthenticator(), BearerTokenAuthenticator(tokens, tuple(audiences)),
+        ]  # fmt: skip
+        anonymous = AnonymousAuthenticator() if options.anonymous_auth else None
+        return Config(
+            authenticator=UnionAuthenticator(authenticators, anonymous),
+            authorizer=authorizer,
+            admission=self._admission(),
+            bind_address=options.bind_address,
+            port=options.secure_port,
+            tls=_tls(options, files, client_ca),
+            request_timeout=options.request_timeout,
+            min_request_timeout=options.min_request_timeout,
+            max_requests_in_flight=options.max_requests_inflight,
+            max_mutating_requests_in_flight=options.max_mutating_requests_inflight,
+            goaway_chance=options.goaway_chance,
+            cors_allowed_origins=options.cors_allowed_origins,
+            strict_transport_security=",".join(options.strict_transport_security_directives),
+            shutdown_send_retry_after=options.shutdown_send_retry_after,
+            shutdown_delay=options.shutdown_delay_duration,
+            log_requests=options.verbosity >= 3,
+            profiling=options.profiling,
+        )
+
+    def _admission(self) -> Chain:
+        namespaces = self.objects("", "namespaces")
+        classes = self.objects("scheduling.k8s.io", "priorityclasses")
+        options = self.options
+        plugins: dict[str, Callable[[], Plugin]] = {
+            "NamespaceLifecycle": lambda: NamespaceLifecycle(lambda name: namespaces.find("", name)),
+            "Priority": lambda: Priority(lambda name: classes.find("", name), classes.list),
+            "DefaultTolerationSeconds": lambda: DefaultTolerationSeconds(
+                options.default_not_ready_toleration_seconds, options.default_unreachable_toleration_seconds
+            ),
+        }
+        off = set(options.disable_admission_plugins)
+        return Chain(tuple(plugins[name]() for name in DEFAULT_PLUGINS if name not in off))
+
+    def _authentication_info(self, files: CertificateFiles) -> dict[str, str]:
+        client_ca = self.options.client_ca_file or str(files.ca)
+        return {"client-ca-file": Path(client_ca).read_text()}
+
+    def _add_checks(self, server: Server) -> None:
+        server.add_checks(HealthCheck("etcd", lambda: None if self.storage is not None else "storage is closed"))
+        stores = tuple(self._stores.values())
+        server.add_checks(
+            HealthCheck("etcd-readiness", lambda: None if self.storage is not None else "storage is closed"),
+            HealthCheck(
+                "informer-sync",
+                lambda: next((f"{each.resource.plural} not synced" for each in stores if not each.cacher.ready), None),
+            ),
+            only_ready=True,
+        )
+
+
+def _service_ranges(options: Options) -> list[IPv4Network | IPv6Network]:
+    try:
+        return [ip_network(each.strip()) for each in options.service_cluster_ip_range.split(",")]
+    except ValueError as error:
+        raise OptionsError(f"--service-cluster-ip-range: {error}") from None
+
+
+def _ports(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not (first.isdigit() and last.isdigit() and 0 < int(first) <= int(last) < 65536):
+        raise OptionsError(f"--service-node-port-range: {text!r} is no range of ports such as 30000-32767")
+    return int(first), int(last)
+
+
+def _advertised(bind_address: str) -> str:
+    """The address that others reach this host by."""
+    if bind_address not in ("", "0.0.0.0", "::"):
+        return bind_address
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def _reachable(bind_address: str) -> str:
+    """The address that a client on this host uses."""
+    if bind_address in ("", "0.0.0.0", "::"):
+        return "127.0.0.1"
+    return f"[{bind_address}]" if ":" in bind_address else bind_address
+
+
+def _service_account_keys(options: Options) -> ServiceAccountKeys:
+    for issuer in options.service_account_issuer:
+        check_issuer(issuer)
+    if options.service_account_signing_key_file:
+        return ServiceAccountKeys.load(options.service_account_signing_key_file, options.service_account_key_file)
+    return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key")
+
+
+def _token_authenticator(options: Options) -> UnionTokenAuthenticator:
+    found: list[TokenAuthenticator] = []
+    if options.token_auth_file:
+        audiences = options.api_audiences or options.service_account_issuer
+        try:
+            found.append(StaticTokens.load(options.token_auth_file, tuple(audiences)))
+        except TokenFileError as error:
+            raise OptionsError(f"--token-auth-file: {error}") from None
+    return UnionTokenAuthenticator(found)
+
+
+_TLS_VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
+
+
+def _tls(options: Options, files: CertificateFiles, client_ca: list[str]) -> ServerTLS:
+    own = Certificate(str(files.server), str(files.server_key))
+    if options.tls_cert_file:
+        own = Certificate(options.tls_cert_file, options.tls_private_key_file)
+    certificates = [own]
+    for text in options.tls_sni_cert_key:
+        pair, _, names = text.partition(":")
+        cert, comma, key = pair.partition(",")
+        if not comma:
+            raise OptionsError(f"--tls-sni-cert-key: expected CERT,KEY[:NAME,...], got {text!r}")
+        certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
+    if options.tls_min_version not in _TLS_VERSIONS:
+        raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
+    return ServerTLS(
+        certificates,
+        client_ca_files=client_ca,
+        min_version=_TLS_VERSIONS[options.tls_min_version],
+        ciphers=":".join(options.tls_cipher_suites) or None,
+    )
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    """Writes a file that only its owner can read."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.touch(mode=0o600)
+    temporary.write_bytes(data)
+    temporary.replace(path)

@@ -1,0 +1,76 @@
+"""The series of storage, caches and connections, read when they are scraped."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from steersman.machinery.metrics import Computed, Labels, Registry
+from steersman.net.server import HttpServer
+from steersman.server.version import GIT_VERSION, MAJOR, MINOR
+from steersman.store.store import Store
+
+Stores = Mapping[tuple[str, str], Store[Any]]
+
+
+def install_metrics(registry: Registry, stores: Stores, http: Callable[[], HttpServer | None]) -> None:
+    """Registers what is not counted on the path of a request."""
+    started = time.time()
+
+    def objects() -> Iterator[tuple[Labels, float]]:
+        for (group, plural), store in stores.items():
+            yield (group, plural), store.cacher.count(store.prefix)
+
+    def storage_objects() -> Iterator[tuple[Labels, float]]:
+        for (group, plural), store in stores.items():
+            yield (f"{plural}.{group}" if group else plural,), store.cacher.count(store.prefix)
+
+    def watchers() -> Iterator[tuple[Labels, float]]:
+        for (group, plural), store in stores.items():
+            if store.cacher.watchers:
+                yield (group, store.resource.version, store.resource.kind_name), store.cacher.watchers
+
+    def connections() -> Iterator[tuple[Labels, float]]:
+        server = http()
+        if server is not None:
+            found = server.statistics()
+            yield ("http/1.1",), found.open_http1
+            yield ("h2",), found.open_http2
+
+    registry.add(
+        Computed("gauge", "apiserver_resource_objects",
+                 "[ALPHA] Number of stored objects at the time of last check split by kind.",
+                 ("group", "resource"), objects),
+        Computed("gauge", "apiserver_storage_objects",
+                 "[STABLE] Number of stored objects at the time of last check split by kind.",
+                 ("resource",), storage_objects),
+        Computed("gauge", "apiserver_registered_watchers",
+                 "[ALPHA] Number of currently registered watchers for a given resource",
+                 ("group", "version", "kind"), watchers),
+        Computed("gauge", "steersman_open_connections", "Open connections by protocol.", ("protocol",), connections),
+        Computed("gauge", "kubernetes_build_info",
+                 "[BETA] A metric with a constant '1' value labeled by major, minor, git version.",
+                 ("git_version", "major", "minor"), lambda: [((GIT_VERSION, MAJOR, MINOR), 1)]),
+        Computed("counter", "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", (),
+                 lambda: [((), _cpu_seconds())]),
+        Computed("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.", (),
+                 lambda: [((), _resident_bytes())]),
+        Computed("gauge", "process_start_time_seconds",
+                 "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
+    )  # fmt: skip
+
+
+def _cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _resident_bytes() -> float:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,57 @@
+"""What a control plane is to be: kube-apiserver's flags as plain data, with its defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class OptionsError(ValueError):
+    """Options that contradict each other or cannot be read; one line for the user."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Options:
+    """Field names are the flags' names. `storage` is "sqlite" or "memory"; times are in seconds."""
+
+    data_dir: Path
+    storage: str = "sqlite"
+    bind_address: str = "0.0.0.0"
+    secure_port: int = 6443
+    advertise_address: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    tls_sni_cert_key: tuple[str, ...] = ()
+    tls_min_version: str = "VersionTLS12"
+    tls_cipher_suites: tuple[str, ...] = ()
+    client_ca_file: str = ""
+    token_auth_file: str = ""
+    anonymous_auth: bool = True
+    authorization_mode: tuple[str, ...] = ("RBAC",)
+    service_cluster_ip_range: str = "10.0.0.0/24"
+    service_node_port_range: str = "30000-32767"
+    enable_admission_plugins: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
+    max_requests_inflight: int = 400
+    max_mutating_requests_inflight: int = 200
+    request_timeout: float = 60.0
+    min_request_timeout: int = 1800
+    service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
+    service_account_signing_key_file: str = ""
+    service_account_key_file: tuple[str, ...] = ()
+    service_account_jwks_uri: str = ""
+    api_audiences: tuple[str, ...] = ()
+    allow_privileged: bool = False
+    event_ttl: int = 3600
+    goaway_chance: float = 0.0
+    cors_allowed_origins: tuple[str, ...] = ()
+    strict_transport_security_directives: tuple[str, ...] = ()
+    shutdown_delay_duration: float = 0.0
+    shutdown_send_retry_after: bool = False
+    profiling: bool = True
+    runtime_config: dict[str, str] = field(default_factory=dict)
+    requestheader_client_ca_file: str = ""
+    default_not_ready_toleration_seconds: int = 300
+    default_unreachable_toleration_seconds: int = 300
+    etcd_compaction_interval: float = 300.0
+    verbosity: int = 0

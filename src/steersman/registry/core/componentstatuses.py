@@ -1,0 +1,79 @@
+"""ComponentStatuses: whether scheduler, controller manager and etcd answer. Computed, and long deprecated."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from steersman.api.core.v1 import ComponentCondition, ComponentStatus
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors import GroupResource, not_found
+from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.rest.context import Context
+from steersman.rest.resource import Column, Resource
+
+HEALTHY: Final = "Healthy"
+COMPONENTS: Final = {"scheduler": 10259, "controller-manager": 10257}
+"""What is asked, and the port of this host where it answers."""
+STORE: Final = "etcd-0"
+"""The name under which this server's own storage appears: it answers whenever the server does."""
+
+_CONNECT_SECONDS: Final = 0.05
+"""Within one host a connection is made, or refused, at once."""
+
+
+def _component(name: str, *, healthy: bool, message: str) -> ComponentStatus:
+    condition = ComponentCondition(type=HEALTHY, status="True" if healthy else "False", message=message)
+    return ComponentStatus(metadata=ObjectMeta(name=name), conditions=[condition])
+
+
+def _ask(name: str, port: int) -> ComponentStatus:
+    """Whether something listens where the component would."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_CONNECT_SECONDS)
+        listening = connection.connect_ex(("127.0.0.1", port)) == 0
+    if listening:
+        return _component(name, healthy=True, message="ok")
+    address = f"127.0.0.1:{port}"
+    message = f'Get "https://{address}/healthz": dial tcp {address}: connect: connection refused'
+    return _component(name, healthy=False, message=message)
+
+
+def component_statuses(services: Any, ctx: Context) -> Sequence[ComponentStatus]:
+    """All of them, or the one that `ctx` names. Raises StatusError NotFound."""
+    if ctx.name and ctx.name != STORE and ctx.name not in COMPONENTS:
+        raise not_found(GroupResource("", "componentstatus"), ctx.name)
+    statuses = [_ask(name, port) for name, port in COMPONENTS.items() if ctx.name in ("", name)]
+    if ctx.name in ("", STORE):
+        statuses.append(_component(STORE, healthy=True, message="ok"))
+    return statuses
+
+
+def _of_condition(cell: Callable[[ComponentCondition], str], default: str) -> Callable[[ComponentStatus], str]:
+    def text(status: ComponentStatus) -> str:
+        return next((cell(each) for each in status.conditions if each.type == HEALTHY), default)
+
+    return text
+
+
+COMPONENT_STATUSES: Final = Resource(
+    kind=ComponentStatus,
+    plural="componentstatuses",
+    singular="componentstatus",
+    namespaced=False,
+    short_names=("cs",),
+    verbs=("get", "list"),
+    name_validator=name_is_path_segment,
+    columns=(
+        Column(
+            "Status",
+            _of_condition(lambda c: "Healthy" if c.status == "True" else "Unhealthy", "Unknown"),
+            description="Status of the component conditions",
+        ),
+        Column("Message", _of_condition(lambda c: c.message, ""), description="Message of the component conditions"),
+        Column("Error", _of_condition(lambda c: c.error, ""), description="Error of the component conditions"),
+    ),
+    reader=component_statuses,
+    deprecation_warning="v1 ComponentStatus is deprecated in v1.19+",
+)

@@ -1,0 +1,388 @@
+"""PersistentVolumes: pieces of storage in the cluster, bound to claims."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.core.v1 import PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.quantity import parse
+from steersman.machinery.times import now
+from steersman.machinery.validation.formats import is_valid_label_value
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
+from steersman.registry.core.pod_claim_validation import ACCESS_MODES, VOLUME_MODES
+from steersman.registry.core.pod_internal_form import internal_diff, internal_form
+from steersman.registry.core.pod_resources import round_up_to_milli
+from steersman.registry.core.pod_scheduling_validation import validate_node_selector
+from steersman.registry.core.resource_names import validate_positive_quantity
+from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES, validate_sources
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import Strategy
+
+STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
+"""Annotations from before there were fields."""
+RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
+
+_SPEC: Final = Path("spec")
+_MOUNTABLE: Final = (
+    "gce_persistent_disk",
+    "aws_elastic_block_store",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azure_file",
+    "vsphere_volume",
+    "azure_disk",
+    "photon_persistent_disk",
+)
+"""Sources that take mount options by the annotation."""
+
+_SOURCE_NAMES: Final = (
+    "GCEPersistentDisk",
+    "AWSElasticBlockStore",
+    "HostPath",
+    "Glusterfs",
+    "NFS",
+    "RBD",
+    "Quobyte",
+    "ISCSI",
+    "FlexVolume",
+    "Cinder",
+    "CephFS",
+    "FC",
+    "Flocker",
+    "AzureFile",
+    "VsphereVolume",
+    "AzureDisk",
+    "PhotonPersistentDisk",
+    "PortworxVolume",
+    "ScaleIO",
+    "Local",
+    "StorageOS",
+    "CSI",
+)
+"""The members of upstream's internal PersistentVolumeSource, in their order."""
+_GA_LABELS: Final = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+"""Labels of nodes under which others took their place."""
+_LABEL_WARNINGS: Final = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+_SOURCE_WARNINGS: Final = (
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("photon_persistent_disk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("scale_io", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+)
+
+
+def _validate_access_modes(modes: Sequence[str], path: Path) -> Iterator[FieldError]:
+    if not modes:
+        yield required(path)
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            yield not_supported(path, mode, ACCESS_MODES)
+    if "ReadWriteOncePod" in modes and any(mode != "ReadWriteOncePod" and mode in ACCESS_MODES for mode in modes):
+        yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
+
+
+def _validate_capacity(capacity: dict[str, str], path: Path) -> Iterator[FieldError]:
+    if not capacity:
+        yield required(path)
+    if set(capacity) != {"storage"}:
+        value = {name: capacity[name] for name in sorted(capacity)} or None
+        yield not_supported(path, value, ("storage",))
+    for name, quantity in capacity.items():
+        whole = parse(quantity).as_int()
+        if whole < 0:
+            yield invalid(path[name], whole, "must be a valid resource quantity")
+        yield from validate_positive_quantity(quantity, path[name])
+
+
+def _validate_class(name: str, path: Path) -> Iterator[FieldError]:
+    for message in name_is_dns_subdomain(name, False):
+        yield invalid(path, name, message)
+
+
+def _validate_node_affinity(affinity: VolumeNodeAffinity, path: Path, *, check_values: bool) -> Iterator[FieldError]:
+    if affinity.required is None:
+        yield required(path / "required", "must specify required node constraints")
+    else:
+        yield from validate_node_selector(affinity.required, path / "required", check_values=check_values)
+
+
+def validate_volume_spec(spec: PersistentVolumeSpec, name: str, *, check_values: bool = True) -> Iterator[FieldError]:
+    """The spec of a volume called `name`; `check_values` says whether those in its node affinity are judged."""
+    yield from _validate_access_modes(spec.access_modes, _SPEC / "accessModes")
+    yield from _validate_capacity(spec.capacity, _SPEC / "capacity")
+    policy = spec.persistent_volume_reclaim_policy
+    if policy and policy not in RECLAIM_POLICIES:
+        yield not_supported(_SPEC / "persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES)
+    if spec.node_affinity is not None:
+        yield from _validate_node_affinity(spec.node_affinity, _SPEC / "nodeAffinity", check_values=check_values)
+    yield from validate_sources(spec, name, _SPEC, has_node_affinity=spec.node_affinity is not None)
+    if spec.host_path is not None and posixpath.normpath(spec.host_path.path) == "/" and policy == "Recycle":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        yield forbidden(_SPEC / "persistentVolumeReclaimPolicy", detail)
+    if spec.storage_class_name:
+        yield from _validate_class(spec.storage_class_name, _SPEC / "storageClassName")
+    if spec.volume_mode is not None and spec.volume_mode not in VOLUME_MODES:
+        yield not_supported(_SPEC / "volumeMode", spec.volume_mode, VOLUME_MODES)
+    attributes_class = spec.volume_attributes_class_name
+    if attributes_class is not None:
+        if not attributes_class:
+            yield required(_SPEC / "volumeAttributesClassName", "an empty string is disallowed")
+        else:
+            yield from _validate_class(attributes_class, _SPEC / "volumeAttributesClassName")
+        if spec.csi is None:
+            yield required(_SPEC / "csi", "has to be specified when using volumeAttributesClassName")
+
+
+def _validate_mount_options(volume: PersistentVolume) -> Iterator[FieldError]:
+    if MOUNT_OPTIONS in volume.metadata.annotations and not any(getattr(volume.spec, name) for name in _MOUNTABLE):
+        path = Path("metadata", "annotations", MOUNT_OPTIONS)
+        yield forbidden(path, "may not specify mount options for this volume type")
+
+
+def _sources(spec: PersistentVolumeSpec) -> dict[str, Any]:
+    """The sources as upstream prints them: all, by their internal names."""
+    form = internal_form(spec)
+    return {name: form[name] for name in _SOURCE_NAMES}
+
+
+def _validate_source_update(new: PersistentVolumeSpec, old: PersistentVolumeSpec) -> Iterator[FieldError]:
+    """A source does not change, but a secret for growing may be added to one of CSI."""
+    changed = new
+    if (
+        old.csi is not None
+        and old.csi.controller_expand_secret_ref is None
+        and new.csi is not None
+        and new.csi.controller_expand_secret_ref is not None
+    ):
+        csi = msgspec.structs.replace(new.csi, controller_expand_secret_ref=None)
+        changed = msgspec.structs.replace(new, csi=csi)
+    if any(getattr(changed, name) != getattr(old, name) for name in SOURCE_ATTRIBUTES):
+        difference = internal_diff(_sources(old), _sources(changed))
+        detail = f"spec.persistentvolumesource is immutable after creation\n{difference}"
+        yield forbidden(_SPEC / "persistentvolumesource", detail)
+
+
+def _terms(affinity: VolumeNodeAffinity) -> list[Any]:
+    """The terms of an affinity; a beta label and its successor count as the same."""
+    if affinity.required is None:
+        return []
+    return [
+        (
+            [(_GA_LABELS.get(each.key, each.key), each.operator, each.values) for each in term.match_expressions],
+            term.match_fields,
+        )
+        for term in affinity.required.node_selector_terms or ()
+    ]
+
+
+def _validate_affinity_update(new: VolumeNodeAffinity | None, old: VolumeNodeAffinity | None) -> Iterator[FieldError]:
+    if old is None or new == old:
+        return
+    if new is None or _terms(new) != _terms(old):
+        detail = f"{FIELD_IMMUTABLE}, except for updating from beta label to GA"
+        yield invalid(Path("nodeAffinity"), internal_form(new), detail)
+
+
+def _has_invalid_value(spec: PersistentVolumeSpec) -> bool:
+    """Whether a stored affinity holds a value that would be refused today."""
+    selector = spec.node_affinity.required if spec.node_affinity is not None else None
+    if selector is None:
+        return False
+    return any(
+        is_valid_label_value(value)
+        for term in selector.node_selector_terms or ()
+        for expression in term.match_expressions
+        for value in expression.values
+    )
+
+
+class PersistentVolumeStrategy(Strategy[PersistentVolume]):
+    def prepare_for_create(self, ctx: Context, obj: PersistentVolume) -> None:
+        obj.status = PersistentVolumeStatus(phase="Pending", last_phase_transition_time=now())
+
+    def validate(self, ctx: Context, obj: PersistentVolume) -> Iterator[FieldError]:
+        yield from validate_volume_spec(obj.spec, obj.metadata.name)
+        yield from _validate_mount_options(obj)
+
+    def warnings_on_create(self, ctx: Context, obj: PersistentVolume) -> Iterator[str]:
+        return _warnings(obj)
+
+    def prepare_for_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> None:
+        new.status = old.status
+
+    def validate_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[FieldError]:
+        check_values = not _has_invalid_value(old.spec)
+        # upstream validates the spec twice, and clients see both causes
+        faults = list(validate_volume_spec(new.spec, new.metadata.name, check_values=check_values))
+        yield from faults
+        yield from _validate_mount_options(new)
+        yield from faults
+        yield from _validate_source_update(new.spec, old.spec)
+        yield from validate_immutable(new.spec.volume_mode, old.spec.volume_mode, Path("volumeMode"))
+        yield from _validate_affinity_update(new.spec.node_affinity, old.spec.node_affinity)
+        if old.spec.volume_attributes_class_name is not None and new.spec.volume_attributes_class_name is None:
+            yield forbidden(_SPEC / "volumeAttributesClassName", "update from non-nil value to nil is forbidden")
+
+    def warnings_on_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[str]:
+        return _warnings(new)
+
+
+class PersistentVolumeStatusStrategy(PersistentVolumeStrategy):
+    def prepare_for_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> None:
+        new.spec = old.spec
+        before, after = old.status.last_phase_transition_time, new.status.last_phase_transition_time
+        if new.status.phase == old.status.phase:
+            if after is None:
+                new.status.last_phase_transition_time = before
+        elif after is None or after == before:
+            new.status.last_phase_transition_time = now()
+
+    def validate_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[FieldError]:
+        return iter(())
+
+    def warnings_on_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[str]:
+        return iter(())
+
+
+def _warnings(volume: PersistentVolume) -> Iterator[str]:
+    annotations, spec = volume.metadata.annotations, volume.spec
+    if STORAGE_CLASS in annotations:
+        yield f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
+    if MOUNT_OPTIONS in annotations:
+        yield f'metadata.annotations[{MOUNT_OPTIONS}]: deprecated since v1.31; use "mountOptions" attribute instead'
+    if spec.persistent_volume_reclaim_policy == "Recycle":
+        yield (
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended "
+            "approach is to use dynamic provisioning."
+        )
+    if spec.node_affinity is not None and spec.node_affinity.required is not None:
+        path = _SPEC.child("nodeAffinity", "required", "nodeSelectorTerms")
+        for index, term in enumerate(spec.node_affinity.required.node_selector_terms or ()):
+            for place, expression in enumerate(term.match_expressions):
+                if text := _LABEL_WARNINGS.get(expression.key):
+                    yield f"{path[index].child('matchExpressions')[place] / 'key'}: {expression.key} is {text}"
+    for attribute, name, text in _SOURCE_WARNINGS:
+        if getattr(spec, attribute) is not None:
+            yield f"{_SPEC / name}: {text}"
+
+
+def _default_sources(spec: PersistentVolumeSpec) -> None:
+    if (host_path := spec.host_path) is not None and host_path.type is None:
+        host_path.type = ""
+    if (rbd := spec.rbd) is not None:
+        rbd.pool = rbd.pool or "rbd"
+        rbd.user = rbd.user or "admin"
+        rbd.keyring = rbd.keyring or "/etc/ceph/keyring"
+    if (iscsi := spec.iscsi) is not None:
+        iscsi.iscsi_interface = iscsi.iscsi_interface or "default"
+    if (azure := spec.azure_disk) is not None:
+        azure.caching_mode = "ReadWrite" if azure.caching_mode is None else azure.caching_mode
+        azure.fs_type = "ext4" if azure.fs_type is None else azure.fs_type
+        azure.read_only = False if azure.read_only is None else azure.read_only
+        azure.kind = "Shared" if azure.kind is None else azure.kind
+    if (scale_io := spec.scale_io) is not None:
+        scale_io.storage_mode = scale_io.storage_mode or "ThinProvisioned"
+        scale_io.fs_type = scale_io.fs_type or "xfs"
+
+
+def default_persistent_volume(volume: PersistentVolume) -> None:
+    """SetDefaults_PersistentVolume, and those of its source."""
+    spec = volume.spec
+    volume.status.phase = volume.status.phase or "Pending"
+    spec.persistent_volume_reclaim_policy = spec.persistent_volume_reclaim_policy or "Retain"
+    if spec.volume_mode is None:
+        spec.volume_mode = "Filesystem"
+    round_up_to_milli(spec.capacity)
+    _default_sources(spec)
+
+
+_SHORT_MODES: Final = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+def access_modes_text(modes: Sequence[str]) -> str:
+    """Access modes as Tables show them."""
+    return ",".join(short for mode, short in _SHORT_MODES.items() if mode in modes)
+
+
+def phase_text(obj: Any) -> str:
+    """The phase of a volume or claim as Tables show it."""
+    return "Terminating" if obj.metadata.deletion_timestamp else str(obj.status.phase)
+
+
+def unset(text: str | None) -> str:
+    """A cell for what may not be there."""
+    return "<unset>" if text is None else text
+
+
+def _claim(volume: PersistentVolume) -> str:
+    claim = volume.spec.claim_ref
+    return f"{claim.namespace}/{claim.name}" if claim is not None else ""
+
+
+PERSISTENT_VOLUMES: Final = Resource(
+    kind=PersistentVolume,
+    plural="persistentvolumes",
+    namespaced=False,
+    short_names=("pv",),
+    strategy=PersistentVolumeStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=default_persistent_volume,
+    columns=(
+        Column("Capacity", lambda v: v.spec.capacity.get("storage", "0")),
+        Column("Access Modes", lambda v: access_modes_text(v.spec.access_modes)),
+        Column("Reclaim Policy", lambda v: v.spec.persistent_volume_reclaim_policy),
+        Column("Status", phase_text),
+        Column("Claim", _claim),
+        Column(
+            "StorageClass",
+            lambda v: v.metadata.annotations.get(STORAGE_CLASS, v.spec.storage_class_name),
+            description="StorageClass of the pv",
+        ),
+        Column(
+            "VolumeAttributesClass",
+            lambda v: unset(v.spec.volume_attributes_class_name),
+            description="VolumeAttributesClass of the pv",
+        ),
+        Column("Reason", lambda v: v.status.reason),
+        AGE,
+        Column("VolumeMode", lambda v: unset(v.spec.volume_mode), priority=1),
+    ),
+    selectable_fields={"name": lambda v: v.metadata.name},
+    subresources=(Subresource(name="status", strategy=PersistentVolumeStatusStrategy()),),
+    storage_version_hash="HN/zwEC+JgM=",
+    returns_deleted_object=True,
+)

@@ -1,0 +1,152 @@
+"""ReplicationControllers: so many pods of one kind, the way before ReplicaSets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.core.v1 import (
+    PodTemplateSpec,
+    ReplicationController,
+    ReplicationControllerSpec,
+    ReplicationControllerStatus,
+)
+from steersman.machinery.field import FieldError, Path, required
+from steersman.machinery.labels import selector_from_set
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
+from steersman.registry.apps.columns import container_columns
+from steersman.registry.apps.validation import (
+    validate_always_running,
+    validate_at_most_replicas,
+    validate_available,
+    validate_counters,
+    validate_selected,
+)
+from steersman.registry.apps.workload import (
+    WorkloadStrategy,
+    drop_disabled_template_fields,
+    name_warnings,
+    template_warnings,
+)
+from steersman.registry.core.pod_defaults import set_pod_template_defaults
+from steersman.registry.core.pod_options import PodValidationOptions
+from steersman.registry.core.pod_validation import validate_pod_template_spec
+from steersman.registry.scale import SCALE, selector_text
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy
+
+_SPEC: Final = Path("spec")
+_STATUS: Final = Path("status")
+_COUNTERS: Final = (
+    ("replicas", "replicas"),
+    ("fully_labeled_replicas", "fullyLabeledReplicas"),
+    ("ready_replicas", "readyReplicas"),
+    ("available_replicas", "availableReplicas"),
+    ("observed_generation", "observedGeneration"),
+)
+_SOME_OF_REPLICAS: Final = _COUNTERS[1:4]
+
+
+def _validate_spec(spec: ReplicationControllerSpec, options: PodValidationOptions) -> Iterator[FieldError]:
+    yield from validate_nonnegative(spec.min_ready_seconds, _SPEC / "minReadySeconds")
+    if not spec.selector:
+        yield required(_SPEC / "selector")
+    if spec.replicas is None:
+        yield required(_SPEC / "replicas")
+    else:
+        yield from validate_nonnegative(spec.replicas, _SPEC / "replicas")
+    path = _SPEC / "template"
+    if spec.template is None:
+        yield required(path)
+        return
+    yield from validate_selected(selector_from_set(spec.selector), spec.template, path)
+    yield from validate_pod_template_spec(spec.template, path, options)
+    yield from validate_always_running(spec.template, path, "ReplicationController")
+
+
+class ReplicationControllerStrategy(WorkloadStrategy[ReplicationController]):
+    garbage_collection = "orphan"
+
+    def prepare_for_create(self, ctx: Context, obj: ReplicationController) -> None:
+        obj.status = ReplicationControllerStatus()
+        obj.metadata.generation = 1
+        if obj.spec.template is not None:
+            drop_disabled_template_fields(obj.spec.template, None)
+
+    def validate(self, ctx: Context, obj: ReplicationController) -> Iterator[FieldError]:
+        return _validate_spec(obj.spec, self.template_options(None))
+
+    def warnings_on_create(self, ctx: Context, obj: ReplicationController) -> Iterator[str]:
+        yield from name_warnings(obj.metadata.name)
+        if obj.spec.template is not None:
+            yield from template_warnings(obj.spec.template, None)
+
+    def prepare_for_update(self, ctx: Context, new: ReplicationController, old: ReplicationController) -> None:
+        new.status = old.status
+        if new.spec.template is not None:
+            drop_disabled_template_fields(new.spec.template, old.spec.template)
+        if new.spec != old.spec:
+            new.metadata.generation = old.metadata.generation + 1
+
+    def validate_update(
+        self, ctx: Context, new: ReplicationController, old: ReplicationController
+    ) -> Iterator[FieldError]:
+        return _validate_spec(new.spec, self.template_options(old.spec.template))
+
+    def warnings_on_update(self, ctx: Context, new: ReplicationController, old: ReplicationController) -> Iterator[str]:
+        if new.metadata.generation != old.metadata.generation and new.spec.template is not None:
+            yield from template_warnings(new.spec.template, old.spec.template)
+
+
+class ReplicationControllerStatusStrategy(StatusStrategy[ReplicationController]):
+    garbage_collection = "orphan"
+
+    def validate_update(
+        self, ctx: Context, new: ReplicationController, old: ReplicationController
+    ) -> Iterator[FieldError]:
+        yield from validate_counters(new.status, _COUNTERS, _STATUS)
+        yield from validate_at_most_replicas(new.status, _SOME_OF_REPLICAS, _STATUS)
+        yield from validate_available(new.status, _STATUS)
+
+
+def default_replication_controller(controller: ReplicationController) -> None:
+    """SetDefaults_ReplicationController: one replica; selector and labels are those of the template."""
+    spec = controller.spec
+    if spec.replicas is None:
+        spec.replicas = 1
+    if spec.template is None:
+        return
+    labels = spec.template.metadata.labels
+    if not spec.selector:
+        spec.selector = dict(labels)
+    if not controller.metadata.labels:
+        controller.metadata.labels = dict(labels)
+    set_pod_template_defaults(spec.template)
+
+
+def _template(controller: ReplicationController) -> PodTemplateSpec:
+    return controller.spec.template or PodTemplateSpec()
+
+
+REPLICATION_CONTROLLERS: Final = Resource(
+    kind=ReplicationController,
+    plural="replicationcontrollers",
+    short_names=("rc",),
+    categories=("all",),
+    strategy=ReplicationControllerStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=default_replication_controller,
+    columns=(
+        Column("Desired", lambda c: c.spec.replicas or 0, type="integer"),
+        Column("Current", lambda c: c.status.replicas, type="integer"),
+        Column("Ready", lambda c: c.status.ready_replicas, type="integer"),
+        AGE,
+        *container_columns(_template),
+        Column("Selector", lambda c: selector_text(c.spec.selector) or "<none>", priority=1),
+    ),
+    selectable_fields={"status.replicas": lambda c: str(c.status.replicas)},
+    subresources=(SCALE, Subresource(name="status", strategy=ReplicationControllerStatusStrategy())),
+    storage_prefix="controllers",
+    storage_version_hash="Jond2If31h0=",
+)

@@ -1,0 +1,70 @@
+"""`/scale`: how many replicas a workload is to have and has, the same way for all kinds (autoscaling/v1 Scale)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
+from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.machinery.errors import GroupKind
+from steersman.machinery.errors import invalid as invalid_object
+from steersman.machinery.field import Path
+from steersman.machinery.labels import SelectorError, from_label_selector, selector_from_set
+from steersman.machinery.validation.object_meta import validate_nonnegative
+from steersman.rest.resource import AGE, Column, Subresource
+
+_KIND: Final = GroupKind("autoscaling", "Scale")
+_REPLICAS: Final = Path("spec", "replicas")
+
+SCALE_COLUMNS: Final = (
+    Column("Desired", lambda scale: scale.spec.replicas, type="integer"),
+    Column("Available", lambda scale: scale.status.replicas, type="integer"),
+    AGE,
+)
+"""The columns of a Table of it."""
+
+
+class ScaleView:
+    """The Scale of any object that has `spec.replicas`, `spec.selector` (of either form) and `status.replicas`."""
+
+    def read(self, obj: Any) -> Scale:
+        """The Scale of `obj`."""
+        metadata: ObjectMeta = obj.metadata
+        return Scale(
+            metadata=ObjectMeta(
+                name=metadata.name,
+                namespace=metadata.namespace,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+                creation_timestamp=metadata.creation_timestamp,
+            ),
+            spec=ScaleSpec(replicas=obj.spec.replicas or 0),
+            status=ScaleStatus(replicas=obj.status.replicas, selector=selector_text(obj.spec.selector)),
+        )
+
+    def write(self, obj: Any, view: Scale) -> None:
+        """Puts the wanted number into `obj`. Raises StatusError 422 if it is negative."""
+        faults = list(validate_nonnegative(view.spec.replicas, _REPLICAS))
+        if faults:
+            raise invalid_object(_KIND, obj.metadata.name, faults)
+        obj.spec.replicas = view.spec.replicas
+        obj.metadata.resource_version = view.metadata.resource_version
+
+
+def selector_text(selector: LabelSelector | dict[str, str] | None) -> str:
+    """A selector as a query parameter holds it; empty for one that cannot be read."""
+    if isinstance(selector, dict):
+        return str(selector_from_set(selector))
+    try:
+        return str(from_label_selector(selector))
+    except SelectorError:
+        return ""
+
+
+SCALE: Final = Subresource(
+    name="scale",
+    kind=Scale,
+    kind_group="autoscaling",
+    kind_version="v1",
+    view=ScaleView(),
+)

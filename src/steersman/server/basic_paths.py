@@ -1,0 +1,98 @@
+"""The paths that are no resources: index, version, health, metrics, profiling, OpenID discovery."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from steersman.endpoints.negotiation import negotiate, route_not_acceptable
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import (
+    JSON_TYPE,
+    NOSNIFF,
+    TEXT_TYPE,
+    error_response,
+    method_not_allowed,
+    plain_response,
+    pretty_wanted,
+)
+from steersman.machinery.errors import StatusError
+from steersman.net.message import Response
+from steersman.server.health import HealthChecks
+from steersman.server.profiling import install_profiling
+from steersman.server.server import Server
+from steersman.server.version import version_info
+
+_METRICS_TYPE = ("content-type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
+_DISCOVERY_CACHE = ("cache-control", "public, max-age=3600")
+
+
+def install_basic_paths(server: Server) -> None:
+    """Adds index, version, health, metrics and, where it is enabled, profiling."""
+    server.add_path("/version", _version)
+    for checks in (server.healthz, server.livez, server.readyz):
+        for path in checks.paths:
+            server.add_path(path, partial(_health, checks))
+    server.add_path("/metrics", partial(_metrics, server))
+    if server.config.profiling:
+        install_profiling(server)
+    index = partial(_index, server)
+    server.add_path("/", index)
+    server.add_path("/index.html", index)
+
+
+async def _version(request: Request) -> Response:
+    if request.method != "GET":
+        return error_response(request, method_not_allowed())
+    accept = request.headers.get("accept", "")
+    try:
+        wanted = negotiate(accept, pretty=pretty_wanted(request))
+    except StatusError as error:
+        return error_response(request, error)
+    if wanted.media != "application/json":
+        return error_response(request, route_not_acceptable(("application/json",)))
+    return plain_response(version_info(), wanted)
+
+
+async def _health(checks: HealthChecks, request: Request) -> Response:
+    return checks.answer(request)
+
+
+async def _index(server: Server, request: Request) -> Response:
+    paths = [path for path in server.all_paths() if path not in ("/", "/index.html")]
+    wanted = negotiate("application/json", pretty=True)
+    response = plain_response({"paths": paths}, wanted)
+    return Response(200, [JSON_TYPE], response.body)
+
+
+async def _metrics(server: Server, request: Request) -> Response:
+    """Every series, written one metric at a time so that a scrape does not hold up other requests."""
+    pieces = []
+    for text in server.config.registry.expose():
+        pieces.append(text.encode())
+        await asyncio.sleep(0)
+    return Response(200, [_METRICS_TYPE], pieces)
+
+
+def install_openid(server: Server, configuration: bytes, keys: bytes) -> None:
+    """Adds the documents by which others verify service account tokens (OpenID Connect Discovery 1.0)."""
+    for path, media, data in (
+        ("/.well-known/openid-configuration", "application/json", configuration),
+        ("/openid/v1/jwks", "application/jwk-set+json", keys),
+    ):
+        server.add_path(path, partial(_openid, media, data))
+
+
+async def _openid(media: str, data: bytes, request: Request) -> Response:
+    if request.method != "GET":
+        return error_response(request, method_not_allowed())
+    accept = request.headers.get("accept", "*/*")
+    accepted = [clause.partition(";")[0].strip() for clause in accept.split(",")]
+    if accept and not {media, "*/*"} & set(accepted):
+        return error_response(request, route_not_acceptable((media,)))
+    return Response(200, [("content-type", media), _DISCOVERY_CACHE], data)
+
+
+def text(code: int, body: str) -> Response:
+    """A plain text answer with upstream's headers."""
+    return Response(code, [TEXT_TYPE, NOSNIFF], body.encode())

@@ -1,0 +1,90 @@
+"""The configuration of a generic API server: plain data, completed once, frozen from then on."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from steersman.admission.interface import Chain
+from steersman.authentication.interface import Authenticator
+from steersman.authorization.interface import Authorizer
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.machinery.metrics import Registry
+from steersman.net.limits import Limits
+from steersman.net.tls import ServerTLS
+
+if TYPE_CHECKING:
+    from steersman.server.server import Server
+
+_MIB = 1024 * 1024
+
+
+@dataclass(slots=True, kw_only=True)
+class Config:
+    """What a server is to be. Times are in seconds. Fields left None are filled by `complete()`."""
+
+    authenticator: Authenticator
+    authorizer: Authorizer
+    admission: Chain = field(default_factory=lambda: Chain(()))
+    bind_address: str = "0.0.0.0"
+    port: int = 6443
+    tls: ServerTLS | None = None
+    limits: Limits = field(default_factory=lambda: Limits(max_streams=250))
+    request_timeout: float = 60.0
+    min_request_timeout: int = 1800
+    max_requests_in_flight: int = 400
+    max_mutating_requests_in_flight: int = 200
+    max_body_bytes: int = 3 * _MIB
+    goaway_chance: float = 0.0
+    cors_allowed_origins: tuple[str, ...] = ()
+    strict_transport_security: str = ""
+    shutdown_send_retry_after: bool = False
+    shutdown_delay: float = 0.0
+    shutdown_timeout: float = 60.0
+    log_requests: bool = False
+    profiling: bool = True
+    registry: Registry | None = None
+    executor: Executor | None = None
+
+    def complete(self) -> CompletedConfig:
+        """This configuration with everything that follows from it."""
+        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["registry"] = registry = self.registry or Registry()
+        values["executor"] = self.executor or ThreadPoolExecutor(2, thread_name_prefix="steersman")
+        return CompletedConfig(metrics=RequestMetrics(registry), **values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedConfig:
+    """A configuration that nothing is missing from; see Config."""
+
+    authenticator: Authenticator
+    authorizer: Authorizer
+    admission: Chain
+    bind_address: str
+    port: int
+    tls: ServerTLS | None
+    limits: Limits
+    request_timeout: float
+    min_request_timeout: int
+    max_requests_in_flight: int
+    max_mutating_requests_in_flight: int
+    max_body_bytes: int
+    goaway_chance: float
+    cors_allowed_origins: tuple[str, ...]
+    strict_transport_security: str
+    shutdown_send_retry_after: bool
+    shutdown_delay: float
+    shutdown_timeout: float
+    log_requests: bool
+    profiling: bool
+    registry: Registry
+    executor: Executor
+    metrics: RequestMetrics
+
+    def new(self, name: str, delegate: Server | None = None) -> Server:
+        """A server that hands on what it does not know to `delegate`, or answers 404."""
+        from steersman.server.server import Server
+
+        return Server(name, self, delegate)

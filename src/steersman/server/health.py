@@ -1,0 +1,87 @@
+"""Health: /healthz, /livez and /readyz with their checks (k8s.io/apiserver `server/healthz`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, not_found_text
+from steersman.net.message import Response
+
+logger = logging.getLogger(__name__)
+
+Check = Callable[[], str | None]
+"""None if all is well, else what is wrong; that goes to the log, not to the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """A named check."""
+
+    name: str
+    check: Check
+
+
+class HealthChecks:
+    """The checks behind one of the three paths, in the order in which they are reported."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._checks: dict[str, HealthCheck] = {}
+
+    def add(self, *checks: HealthCheck) -> None:
+        """Adds checks. Raises ValueError for a name that is taken."""
+        for check in checks:
+            if check.name in self._checks:
+                raise ValueError(f"health check {check.name} is there already")
+            self._checks[check.name] = check
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that is answered."""
+        return [self.path, *(f"{self.path}/{name}" for name in self._checks)]
+
+    def answer(self, request: Request) -> Response:
+        """Runs all checks, or the one that the path names."""
+        name = request.path[len(self.path) + 1 :]
+        if request.path == self.path:
+            return self._all(request)
+        check = self._checks.get(name)
+        if check is None:
+            return not_found_text()
+        wrong = check.check()
+        if wrong is None:
+            return Response(200, [TEXT_TYPE], b"ok")
+        logger.warning("%s check failed: %s", request.path, wrong)
+        return Response(500, [TEXT_TYPE, NOSNIFF], f"internal server error: {wrong}\n".encode())
+
+    def _all(self, request: Request) -> Response:
+        excluded = {name for value in request.query.get_all("exclude") for name in value.split(",")}
+        lines = []
+        failed = []
+        for name, check in self._checks.items():
+            if name in excluded:
+                excluded.discard(name)
+                lines.append(f"[+]{name} excluded: ok\n")
+                continue
+            wrong = check.check()
+            if wrong is None:
+                lines.append(f"[+]{name} ok\n")
+            else:
+                failed.append(f"{name}: {wrong}")
+                lines.append(f"[-]{name} failed: reason withheld\n")
+        if excluded - {""}:
+            names = ", ".join(f'"{name}"' for name in sorted(excluded) if name)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
+        title = self.path.strip("/")
+        if failed:
+            logger.warning("%s check failed: %s", title, "; ".join(failed))
+            return Response(500, [TEXT_TYPE, NOSNIFF], f"{''.join(lines)}{title} check failed\n".encode())
+        if "verbose" not in request.query:
+            return Response(200, [TEXT_TYPE, NOSNIFF], b"ok")
+        return Response(200, [TEXT_TYPE, NOSNIFF], f"{''.join(lines)}{title} check passed\n".encode())
+
+
+PING = HealthCheck("ping", lambda: None)

@@ -1,0 +1,35 @@
+"""What /version says (k8s.io/apimachinery `version.Info`)."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Final
+
+import steersman
+
+MAJOR: Final = "1"
+MINOR: Final = "36"
+PATCH: Final = "3"
+GIT_VERSION: Final = f"v{MAJOR}.{MINOR}.{PATCH}+steersman.{steersman.__version__}"
+_MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def version_info() -> dict[str, str]:
+    """The version document. `gitVersion` names the API version served, with this program's own as build metadata."""
+    machine = platform.machine()
+    return {
+        "major": MAJOR,
+        "minor": MINOR,
+        "emulationMajor": MAJOR,
+        "emulationMinor": MINOR,
+        "minCompatibilityMajor": MAJOR,
+        "minCompatibilityMinor": str(int(MINOR) - 1),
+        "gitVersion": GIT_VERSION,
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": f"cpython{sys.version_info.major}.{sys.version_info.minor}",
+        "platform": f"{sys.platform}/{_MACHINES.get(machine, machine)}",
+    }

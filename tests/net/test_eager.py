@@ -1,0 +1,168 @@
+"""Handlers started in the turn of their request: everything of asyncio must work in them as in a task."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+
+import pytest
+
+from steersman.net import eager
+
+VARIABLE = contextvars.ContextVar("variable", default="outer")
+
+
+def start(coroutine):
+    return eager.start(asyncio.get_running_loop(), coroutine)
+
+
+async def test_what_never_waits_needs_no_task():
+    seen = []
+
+    async def work():
+        seen.append(1)
+
+    assert start(work()) is None
+    assert seen == [1]
+
+
+async def test_what_it_raises_before_its_first_wait_comes_out():
+    async def work():
+        raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        start(work())
+    assert asyncio.current_task() is not None
+
+
+async def test_it_goes_on_as_a_task_after_its_first_wait():
+    first, second = (asyncio.get_running_loop().create_future() for _ in range(2))
+    seen = []
+
+    async def work():
+        seen.append(await first)
+        seen.append(await second)
+        await asyncio.sleep(0)
+        seen.append("end")
+
+    task = start(work())
+    first.set_result(1)
+    second.set_result(2)
+    await task
+    assert seen == [1, 2, "end"]
+
+
+async def test_a_failure_that_is_awaited_arrives():
+    future = asyncio.get_running_loop().create_future()
+
+    async def work():
+        with pytest.raises(KeyError):
+            await future
+
+    task = start(work())
+    future.set_exception(KeyError("x"))
+    await task
+
+
+@pytest.mark.parametrize("waits_before", [False, True])
+async def test_a_timeout_entered_before_or_after_the_first_wait_works(waits_before):
+    seen = []
+
+    async def work():
+        if waits_before:
+            await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            seen.append("timeout")
+        await asyncio.sleep(0)
+        seen.append("goes on")
+
+    await start(work())
+    assert seen == ["timeout", "goes on"]
+
+
+async def test_a_timeout_around_several_waits_works():
+    async def work():
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+            async with asyncio.timeout(0.01) as inner:
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.sleep(1)
+                raise asyncio.CancelledError
+        assert inner.expired()
+
+    with pytest.raises(TimeoutError):
+        await start(work())
+
+
+async def test_a_task_group_entered_before_the_first_wait_works():
+    async def fail():
+        raise KeyError("x")
+
+    async def work():
+        with pytest.raises(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+                await asyncio.Event().wait()
+
+    await start(work())
+
+
+async def test_cancelling_at_once_reaches_what_it_waits_for():
+    future = asyncio.get_running_loop().create_future()
+    seen = []
+
+    async def work():
+        try:
+            await future
+        except asyncio.CancelledError:
+            seen.append(future.cancelled())
+            raise
+
+    task = start(work())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == [True]
+    assert task.cancelled()
+
+
+async def test_cancelling_itself_before_the_first_wait_works():
+    seen = []
+
+    async def work():
+        asyncio.current_task().cancel()
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            seen.append(asyncio.current_task() is not None)
+            raise
+
+    task = start(work())
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == [True]
+
+
+async def test_context_variables_stay_its_own():
+    async def work():
+        VARIABLE.set("inner")
+        await asyncio.sleep(0)
+        assert VARIABLE.get() == "inner"
+
+    task = start(work())
+    assert VARIABLE.get() == "outer"
+    await task
+    assert VARIABLE.get() == "outer"
+
+
+async def test_the_caller_is_the_current_task_again():
+    async def work():
+        await asyncio.sleep(0)
+
+    me = asyncio.current_task()
+    task = start(work())
+    assert asyncio.current_task() is me
+    await task

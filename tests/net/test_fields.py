@@ -1,0 +1,53 @@
+"""Encoded response fields: HPACK against an independent decoder, and the cache's bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hpack import Decoder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.net import hpack, http1_exchange
+from steersman.net.fields import FieldCache
+
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=200)
+VALUES = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=300)
+
+
+@given(st.integers(100, 599), st.lists(st.tuples(NAMES, VALUES)), st.integers(0, 10**18))
+def test_encoded_heads_mean_what_they_should(status, headers, length):
+    fields = FieldCache(hpack.field)
+    block = b"".join([hpack.STATUSES[status], *fields.encode(headers), hpack.content_length(length)])
+    expected = [(":status", str(status)), *headers, ("content-length", str(length))]
+    assert [tuple(field) for field in Decoder().decode(block)] == expected
+
+
+@given(st.integers(0, 1 << 40), st.integers(1, 8))
+def test_integers_decode_to_themselves(value, bits):
+    encoded = hpack.integer(value, bits)
+    limit = (1 << bits) - 1
+    decoded = encoded[0] & limit
+    if decoded == limit:
+        decoded += sum((byte & 0x7F) << (7 * n) for n, byte in enumerate(encoded[1:]))
+    assert decoded == value
+
+
+@pytest.mark.parametrize("field", [("a b", "c"), ("A", "c"), ("", "c"), ("a", "b\r\nc"), ("a", "b\0"), ("a:", "b")])
+def test_fields_that_must_not_be_sent_are_refused(field):
+    with pytest.raises(ValueError, match="cannot be sent"):
+        FieldCache(hpack.field).encode([field])
+
+
+def test_values_that_repeat_are_encoded_once_and_ever_new_ones_are_not_kept():
+    made = []
+
+    def encode(name: str, value: str) -> bytes:
+        made.append(value)
+        return http1_exchange.field(name, value)
+
+    fields = FieldCache(encode)
+    for n in range(1000):
+        got = fields.encode([("content-type", "text/plain"), ("audit-id", str(n))])
+        assert got == [b"Content-Type: text/plain\r\n", b"Audit-Id: %d\r\n" % n]
+    assert made.count("text/plain") == 1
+    assert len(fields._fields) < 100

@@ -1,0 +1,124 @@
+"""Starting, stopping, and many connections."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+
+import pytest
+
+from steersman.net import http2_frames as frames
+from steersman.net.http2_frames import ErrorCode
+from steersman.net.limits import Limits
+from steersman.net.message import Request, Response
+from steersman.net.server import HttpServer
+
+GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+class Gate:
+    """A handler that answers when it is opened."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.entered = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Response:
+        self.entered.set()
+        await self.open.wait()
+        return Response(200, [], b"done")
+
+
+async def test_drain_lets_requests_finish_on_both_protocols(serve, http1, http2):
+    gate = Gate()
+    server = await serve(gate, limits=Limits(linger=0.05))
+    one, two, idle = await http1(server), await http2(server), await http1(server)
+    one.send(GET)
+    stream = two.request()
+    await two.ping()
+    draining = asyncio.ensure_future(server.drain(5))
+    assert int.from_bytes((await two.until(frames.GOAWAY)).payload[4:8]) == ErrorCode.NO_ERROR
+    assert await idle.rest() == b""
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection(*server.address)
+    gate.open.set()
+    status, headers, body = await one.response()
+    assert (status, headers["connection"], body) == (200, "close", b"done")
+    assert (await two.answer(stream)).body == b"done"
+    await asyncio.wait_for(draining, 2)
+    assert server.statistics().open_http2 == 0
+
+
+async def test_drain_cancels_what_does_not_finish_in_time(serve, http1):
+    gate = Gate()
+    server = await serve(gate)
+    client = await http1(server)
+    client.send(GET)
+    await asyncio.wait_for(gate.entered.wait(), 5)
+    await asyncio.wait_for(server.drain(0.05), 3)
+    assert server.statistics().running == 0
+    assert await client.rest() == b""
+
+
+async def test_close_waits_for_cancelled_handlers_to_clean_up(serve, http1):
+    entered, cleaned = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.02)
+            cleaned.set()
+        return Response(200)
+
+    server = await serve(handler)
+    client = await http1(server)
+    client.send(GET)
+    await asyncio.wait_for(entered.wait(), 5)
+    await server.close()
+    assert cleaned.is_set()
+
+
+async def test_a_server_starts_once(serve):
+    server = await serve(Gate())
+    with pytest.raises(RuntimeError):
+        await server.start("127.0.0.1", 0)
+
+
+async def test_one_connection_too_many_is_closed(serve, http1):
+    gate = Gate()
+    gate.open.set()
+    server = await serve(gate, limits=Limits(max_connections=2))
+    clients = [await http1(server) for _ in range(2)]
+    for client in clients:
+        client.send(GET)
+        assert (await client.response())[0] == 200
+    extra = await http1(server)
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await extra.head()
+    assert server.statistics().refused == 1
+
+
+async def test_a_server_that_was_never_started_can_be_closed():
+    server = HttpServer(Gate())
+    await server.drain(1)
+    await server.close()
+    assert server.statistics().accepted == 0
+
+
+@pytest.mark.slow
+async def test_two_thousand_idle_connections_cost_little_and_answer(serve, http1):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 5000:
+        pytest.skip("too few file descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (5000, hard))
+    gate = Gate()
+    gate.open.set()
+    server = await serve(gate)
+    clients = [await http1(server) for _ in range(2000)]
+    for client in clients:
+        client.send(GET)
+    for client in clients:
+        assert (await client.response())[0] == 200
+    assert server.statistics().open_http1 == 2000

@@ -1,0 +1,131 @@
+"""TLS: names, client certificates, files that change, and handshakes that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+
+import pytest
+
+from steersman.net.message import Request, Response
+from steersman.net.tls import Certificate, ServerTLS
+
+
+async def who(request: Request) -> Response:
+    """Tells the peer's certificate."""
+    return Response(200, [], request.peer.certificate or b"none")
+
+
+async def ask(server, context: ssl.SSLContext, name: str = "localhost") -> tuple[bytes, bytes, str | None]:
+    """One request; its body, the server's certificate and the TLS version."""
+    reader, writer = await asyncio.open_connection(*server.address, ssl=context, server_hostname=name)
+    writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    answer = await asyncio.wait_for(reader.read(), 5)
+    tls = writer.get_extra_info("ssl_object")
+    certificate, version = tls.getpeercert(True), tls.version()
+    writer.close()
+    return answer.partition(b"\r\n\r\n")[2], certificate, version
+
+
+def der(certificate: Certificate) -> bytes:
+    """What a certificate file holds."""
+    with open(certificate.cert_file) as file:
+        return ssl.PEM_cert_to_DER_cert(file.read())
+
+
+async def test_a_verified_client_certificate_is_given_to_the_handler(serve, client_context, authority, certificate):
+    tls = ServerTLS([certificate], client_ca_files=[str(authority.file)])
+    server = await serve(who, tls=tls)
+    user = authority.issue("system:node:a", client=True)
+    assert (await ask(server, client_context(certificate=user)))[0] == der(user)
+    assert (await ask(server, client_context()))[0] == b"none"
+
+
+async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_counted(
+    serve, client_context, authority, certificate, tmp_path
+):
+    stranger = type(authority)(tmp_path, "stranger").issue("someone", client=True)
+    tls = ServerTLS([certificate], client_ca_files=[str(authority.file)])
+    server = await serve(who, tls=tls)
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        body, _, _ = await ask(server, client_context(certificate=stranger))
+        if not body:
+            raise ConnectionResetError
+    while not server.statistics().tls_handshake_errors:
+        await asyncio.sleep(0.01)
+    assert server.statistics().open_http1 == 0
+
+
+async def test_the_certificate_follows_the_name_asked_for(serve, client_context, authority, certificate):
+    other = authority.issue("other.example.org")
+    wild = authority.issue("wild.example.net")
+    wild = Certificate(wild.cert_file, wild.key_file, ("*.example.net",))
+    server = await serve(who, tls=ServerTLS([certificate, other, wild]))
+    assert (await ask(server, client_context(), "other.example.org"))[1] == der(other)
+    assert (await ask(server, client_context(), "wild.example.net"))[1] == der(wild)
+    assert (await ask(server, client_context(), "127.0.0.1"))[1] == der(certificate)
+    assert (await ask(server, client_context(), "localhost"))[1] == der(certificate)
+
+
+async def test_changed_files_are_used_and_broken_ones_are_not(serve, client_context, authority, tmp_path, caplog):
+    first, second = authority.issue("localhost", file="first"), authority.issue("localhost", file="second")
+    used = Certificate(str(tmp_path / "tls.crt"), str(tmp_path / "tls.key"))
+
+    def put(certificate: Certificate) -> None:
+        shutil.copy(certificate.cert_file, used.cert_file)
+        shutil.copy(certificate.key_file, used.key_file)
+
+    put(first)
+    tls = ServerTLS([used])
+    server = await serve(who, tls=tls)
+    assert (await ask(server, client_context()))[1] == der(first)
+    put(second)
+    tls.refresh(now=True)
+    assert (await ask(server, client_context()))[1] == der(second)
+    shutil.copy(first.cert_file, used.cert_file)  # the key is still the other's
+    tls.refresh(now=True)
+    assert (await ask(server, client_context()))[1] == der(second)
+    assert "cannot be used" in caplog.text
+    shutil.copy(first.key_file, used.key_file)
+    tls.refresh(now=True)
+    assert (await ask(server, client_context()))[1] == der(first)
+
+
+async def test_files_are_looked_at_in_a_handshake_but_not_in_every_one(certificate, monkeypatch):
+    tls = ServerTLS([certificate])
+    looks = []
+    monkeypatch.setattr(tls, "_look", lambda: looks.append(1) or tls._stamps)
+    tls.refresh()
+    assert not looks
+    monkeypatch.setattr("steersman.net.tls.time.monotonic", lambda: tls._checked + 2.5)
+    tls.refresh()
+    assert looks == [1]
+
+
+async def test_tls_1_2_is_served_and_1_1_is_not(serve, client_context):
+    server = await serve(who, tls=True)
+    context = client_context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert (await ask(server, context))[2] == "TLSv1.2"
+    old = client_context()
+    with pytest.warns(DeprecationWarning):
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await ask(server, old)
+
+
+async def test_what_is_no_tls_is_counted_and_does_no_harm(serve, client_context):
+    server = await serve(who, tls=True)
+    reader, writer = await asyncio.open_connection(*server.address)
+    writer.write(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+    await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    while not server.statistics().tls_handshake_errors:
+        await asyncio.sleep(0.01)
+    assert (await ask(server, client_context()))[0] == b"none"
+
+
+def test_missing_files_are_told_at_once(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        ServerTLS([Certificate(str(tmp_path / "a"), str(tmp_path / "b"))])
