@@ -40,15 +40,13 @@ async def timed(name: str, count: int, work: Work) -> None:
     row(name, count, time.perf_counter() - wall, time.process_time() - cpu)
 
 
-async def stores() -> list[tuple[str, Storage]]:
-    directory = tempfile.mkdtemp(prefix="steersman-bench-", dir=os.environ.get("BENCH_DIR"))
-    sqlite = await SQLiteStorage.open(Path(directory) / "store.db", compaction_interval=0, lease_interval=0)
-    return [("memory", MemoryStorage()), ("sqlite", sqlite)]
+async def open_sqlite(directory: str) -> Storage:
+    return await SQLiteStorage.open(Path(directory) / "store.db", compaction_interval=0, lease_interval=0)
 
 
-async def bench_write() -> None:
+async def bench_write(directory: str) -> None:
     """Closed loops of creating, then updating keys of their own: `batch` of them side by side."""
-    for name, store in await stores():
+    for name, store in (("memory", MemoryStorage()), ("sqlite", await open_sqlite(directory))):
         for batch in (1, 16, 64):
             rounds = 6400 // batch if batch > 1 else 1000
             items: dict[str, KeyValue] = {}
@@ -88,7 +86,7 @@ def present(value: bytes, revision: int) -> bytes:
     return b'{"resourceVersion":"%d",%s' % (revision, value)
 
 
-async def bench_cache() -> None:
+async def bench_cache(directory: str) -> None:
     """A write in memory with and without a cache: the difference is the cache's."""
     for cached in (False, True):
         store = MemoryStorage()
@@ -122,7 +120,7 @@ def update_many(store: Storage, count: int) -> Work:
     return update
 
 
-async def bench_fanout() -> None:
+async def bench_fanout(directory: str) -> None:
     """Watchers that do nothing: what the cache itself spends on each."""
     for selecting in (False, True):
         for count in (1, 100, 10_000):
@@ -150,9 +148,9 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def bench_memory() -> None:
+async def bench_memory(directory: str) -> None:
     """100,000 objects of 1 KiB in SQLite, loaded into a cache."""
-    store = (await stores())[1][1]
+    store = await open_sqlite(directory)
     count = 100_000
     for start in range(0, count, 1000):
         await asyncio.gather(
@@ -173,7 +171,8 @@ async def bench_memory() -> None:
 async def main() -> None:
     benches = {"write": bench_write, "cache": bench_cache, "fanout": bench_fanout, "memory": bench_memory}
     for name in sys.argv[1:] or benches:
-        await benches[name]()
+        with tempfile.TemporaryDirectory() as directory:
+            await benches[name](directory)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,19 @@ async def test_repeated_requests_are_each_seen_as_sent(serve, http2):
     assert seen == [{"authorization": "Bearer t"}] * len(paths)
 
 
+async def test_the_same_block_means_another_request_once_the_table_has_moved(serve, http2):
+    client = await http2(await serve(echo))
+    blocks = []
+    for path in ("/a", "/a", "/b", "/b", "/a", "/b"):
+        block = client.encoder.encode([(":method", "GET"), (":scheme", "https"), (":path", path)])
+        blocks.append(block)
+        client.writer.write(frames.headers(client.next_id, block, frames.END_STREAM, 16384))
+        answer = await client.answer(client.next_id)
+        assert answer.body.startswith(b"GET %b " % path.encode())
+        client.next_id += 2
+    assert blocks[1] == blocks[3]
+
+
 async def test_requests_are_served_at_the_same_time(serve, http2):
     both = asyncio.Barrier(2)
 

@@ -278,11 +278,15 @@ async def test_subscribers_are_told_of_their_prefix_only(store: Storage) -> None
     recorders = {prefix: Recorder() for prefix in prefixes}
     for prefix, recorder in recorders.items():
         await store.subscribe(prefix, after_revision=1, deliver=recorder)
-    keys = [PODS + "ns/a", PODS + "ns/ab", PODS + "nt/a", "/registry/podsx/a", PODS + "ns/a/b", "plain"]
+    keys = [PODS + "ns/a", PODS + "ns/ab", PODS + "nt/a", "/registry/podsx/a", PODS + "ns/a/b", "plain",
+            "/registry/pods0", PODS + "ns0", PODS + "ns/b", PODS + "ns/a0"]  # fmt: skip
     await asyncio.gather(*(store.create(key, b"1") for key in keys))
     for prefix, recorder in recorders.items():
         assert sorted(event.key for event in recorder.events) == sorted(key for key in keys if key.startswith(prefix))
         assert recorder.revisions == sorted(recorder.revisions)
+        replayed = Recorder()
+        await store.subscribe(prefix, after_revision=1, deliver=replayed)
+        assert replayed.events == recorder.events
 
 
 async def test_a_cancelled_subscription_is_told_nothing_more(store: Storage) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -29,6 +30,7 @@ from steersman.storage.interface import (
 )
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.storage.sqlite.log import Log
+from steersman.storage.sqlite.reader import Readers
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
@@ -325,6 +327,25 @@ async def test_a_failed_commit_fails_every_write_in_it_and_changes_nothing(
     await store.close()
 
 
+async def test_a_write_the_disk_does_not_take_fails_and_the_next_one_works(path: Path, store: SQLiteStorage) -> None:
+    first = await store.create("/a", b"1")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size(path.with_name("store.db-wal")) + 50_000, limits[1]))
+    try:
+        results = await asyncio.gather(
+            *(store.create(f"/{number}", os.urandom(10_000)) for number in range(20)), return_exceptions=True
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {type(result) for result in results} == {StorageUnavailable}
+    assert list((await store.range("/")).items) == [first]
+    second = await store.update("/a", b"2", expected_revision=2)
+    await store.close()
+    store = await open_quiet(path)
+    assert (list((await store.range("/")).items), store.revision) == ([second], 3)
+    await store.close()
+
+
 async def test_compaction_makes_room_in_a_full_file(path: Path) -> None:
     store = await open_quiet(path, quota_bytes=2 << 20)
     item = await store.create("/a", os.urandom(100_000))
@@ -403,6 +424,48 @@ async def test_values_of_every_byte_are_kept_with_either_way_of_joining(
     await store.subscribe("/é\n/", after_revision=1, deliver=replayed)
     assert replayed.events[len(items) :] == list(deleted)
     await store.close()
+
+
+async def test_events_committed_during_a_replay_come_after_it(
+    store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Recorder()
+    await store.subscribe("/", after_revision=1, deliver=log)
+    await asyncio.gather(*(store.create(f"/before/{number}", b"1") for number in range(300)))
+    run = Readers.run
+    pages = 0
+
+    async def run_and_write(readers: Readers, read: Callable[[Log], object]) -> object:
+        nonlocal pages
+        pages += 1
+        result = await run(readers, read)
+        await store.create(f"/during/{pages}", b"1")
+        return result
+
+    monkeypatch.setattr(Readers, "run", run_and_write)
+    replayed = Recorder()
+    await store.subscribe("/", after_revision=1, deliver=replayed)
+    assert pages > 2
+    assert replayed.revisions == list(range(2, 302 + pages))
+    assert replayed.events == log.events
+
+
+async def test_a_range_read_while_its_revision_is_compacted_is_read_anew(
+    store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.gather(*(store.create(f"/{number:03}", b"1") for number in range(100)))
+    run = Readers.run
+
+    async def write_compact_and_run(readers: Readers, read: Callable[[Log], object]) -> object:
+        monkeypatch.setattr(Readers, "run", run)
+        await store.delete("/000", expected_revision=2)
+        await store.compact(store.revision)
+        return await run(readers, read)
+
+    monkeypatch.setattr(Readers, "run", write_compact_and_run)
+    found = await store.range("/")
+    assert found.revision == 102
+    assert [item.key for item in found.items] == [f"/{number:03}" for number in range(1, 100)]
 
 
 # Size

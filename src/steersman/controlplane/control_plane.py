@@ -106,7 +106,7 @@ class ControlPlane:
         host = options.advertise_address or _advertised(options.bind_address)
         files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
         self.storage = await self._open_storage()
-        keys = _service_account_keys(options)
+        keys = await asyncio.to_thread(_service_account_keys, options)
         tokens = _token_authenticator(options)
         services = self._services(keys, tokens, ranges)
         self._make_stores(services)
@@ -121,8 +121,8 @@ class ControlPlane:
         kube_api.install(KUBE_API, self._storage_of, services, scheme)
         server.install(AGGREGATOR, self._storage_of, services, scheme)
         bootstrap = Bootstrap(self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1])
-        bootstrap.install(server)
         self._add_checks(server)
+        bootstrap.install(server)
         server.prepare_run()
         install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
         issuer = options.service_account_issuer[0]

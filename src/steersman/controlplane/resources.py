@@ -28,6 +28,7 @@ from steersman.registry.batch.cronjobs import CRON_JOBS
 from steersman.registry.batch.jobs import JOBS
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
 from steersman.registry.coordination.leases import LEASES
+from steersman.registry.core.bindings import BINDINGS
 from steersman.registry.core.componentstatuses import COMPONENT_STATUSES
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.endpoints import ENDPOINTS
@@ -37,6 +38,8 @@ from steersman.registry.core.namespaces import NAMESPACES
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
 from steersman.registry.core.persistentvolumes import PERSISTENT_VOLUMES
+from steersman.registry.core.pods import PODS
+from steersman.registry.core.podtemplates import POD_TEMPLATES
 from steersman.registry.core.replicationcontrollers import REPLICATION_CONTROLLERS
 from steersman.registry.core.resourcequotas import RESOURCE_QUOTAS
 from steersman.registry.core.secrets import SECRETS
@@ -69,6 +72,7 @@ from steersman.rest.resource import Resource
 AGGREGATOR: Final[tuple[Resource[Any], ...]] = (API_SERVICES,)
 API_EXTENSIONS: Final[tuple[Resource[Any], ...]] = (CUSTOM_RESOURCE_DEFINITIONS,)
 KUBE_API: Final[tuple[Resource[Any], ...]] = (
+    BINDINGS,
     COMPONENT_STATUSES,
     CONFIG_MAPS,
     ENDPOINTS,
@@ -78,6 +82,8 @@ KUBE_API: Final[tuple[Resource[Any], ...]] = (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    PODS,
+    POD_TEMPLATES,
     REPLICATION_CONTROLLERS,
     RESOURCE_QUOTAS,
     SECRETS,

@@ -99,11 +99,15 @@ def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind
             f"the API version in the data ({version}) does not match the expected API version ({wanted.group_version})"
         )
     if not scheme.recognizes(actual):
-        where = f'no kind "{actual.kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
-        return cannot_be_handled(actual, wanted, where)
+        return cannot_be_handled(actual, wanted, no_kind_registered(actual.kind, str(version)))
     package = wanted.group.partition(".")[0] or "core"
     text = f"converting ({actual.version}.{actual.kind}) to ({package}.{wanted.kind}): unknown conversion"
     return cannot_be_handled(actual, wanted, text)
+
+
+def no_kind_registered(kind: str, api_version: str) -> str:
+    """The text for a kind that nobody knows in that version."""
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
 
 
 def cannot_be_handled(actual: GroupVersionKind, wanted: GroupVersionKind, why: str) -> StatusError:

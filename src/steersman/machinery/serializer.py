@@ -147,6 +147,11 @@ def from_plain(cls: type[T], data: Any) -> T:
     return cast("T", decoder(cls).decode(_IN_ORDER.encode(data)))
 
 
+def deep_copy(obj: T) -> T:
+    """A copy that shares nothing with `obj`; several times faster than copy.deepcopy."""
+    return cast("T", decoder(type(obj)).decode(_ENCODER.encode(obj)))
+
+
 def pretty(data: bytes) -> bytes:
     """JSON with line breaks and two spaces a level, as Go's json.Indent; no line break at the end."""
     return msgspec.json.format(data, indent=2)

@@ -171,9 +171,8 @@ class Reader:
     `strict_errors` gathers texts about unknown and repeated members, each once, at most 100.
     """
 
-    def __init__(self, *, case_sensitive: bool = True) -> None:
+    def __init__(self) -> None:
         self.strict_errors: list[str] = []
-        self._case_sensitive = case_sensitive
         self._path: list[str] = []
         self._struct = ""
         self._fields: list[str] = []
@@ -278,9 +277,6 @@ class Reader:
         depth, fields = len(self._path), len(self._fields)
         for name, tree in members:
             member = known.get(name)
-            if member is None and not self._case_sensitive:
-                name = _folded(known, name)
-                member = known.get(name)
             if member is None:
                 self._strict("unknown", name)
                 continue
@@ -350,9 +346,9 @@ class Reader:
         if tree is None and type_.pointer:
             return _ABSENT
         if name in ("RawExtension", "FieldsV1", "Unknown"):
-            return _ABSENT if tree is None else msgspec.Raw(render(tree))
+            return old if tree is None else msgspec.Raw(render(tree))
         if name == "JSON":
-            return _ABSENT if tree is None else decode_plain(render(tree))
+            return old if tree is None else decode_plain(render(tree))
         if name.startswith("JSONSchemaProps"):
             return _schema_or(name, tree)
         if name == "IntOrString":
@@ -386,7 +382,7 @@ def _int_or_string(tree: Tree) -> Any:
 def _schema_or(name: str, tree: Tree) -> Any:
     """A JSONSchemaPropsOr...; what is inside is read without a look for unknown members, by upstream's own doing."""
     if isinstance(tree, Members):
-        return Reader(case_sensitive=False).read(struct("apiextensions.v1.JSONSchemaProps"), tree)
+        return Reader().read(struct("apiextensions.v1.JSONSchemaProps"), tree)
     if name == "JSONSchemaPropsOrBool":
         if not isinstance(tree, bool):
             raise DecodeError("boolean or JSON schema expected")
@@ -396,12 +392,7 @@ def _schema_or(name: str, tree: Tree) -> Any:
     if name == "JSONSchemaPropsOrStringArray":
         return Reader().read(_STRINGS, tree)
     schemas = GoType("list", "[]v1.JSONSchemaProps", element=struct("apiextensions.v1.JSONSchemaProps"))
-    return Reader(case_sensitive=False).read(schemas, tree)
-
-
-def _folded(known: dict[str, Any], name: str) -> str:
-    lower = name.lower()
-    return next((each for each in known if each.lower() == lower), name)
+    return Reader().read(schemas, tree)
 
 
 def _zero(type_: GoType) -> Any:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import cmp_to_key
 from typing import Any, Final, cast
@@ -45,6 +47,7 @@ _TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CL
 """What go-yaml takes for a timestamp. It stays text, but is written with quotes."""
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _DIGITS_BEFORE = re.compile(r"[0-9]+\Z")
+_ANCHOR = re.compile(r"[&*]([0-9A-Za-z_-]+)")
 _PREFIX = "tag:yaml.org,2002:"
 _STR_TAG, _FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}str", f"{_PREFIX}float", f"{_PREFIX}merge"
 _RESOLVED = frozenset({"", _FLOAT_TAG, f"{_PREFIX}int", f"{_PREFIX}bool", f"{_PREFIX}null"})
@@ -82,12 +85,15 @@ def load(data: bytes) -> tuple[Any, str]:
     except pyyaml.reader.ReaderError:
         raise YAMLError("yaml: control characters are not allowed") from None
     except pyyaml.MarkedYAMLError as error:
+        if error.problem == "found undefined alias" and error.problem_mark is not None:
+            alias = _ANCHOR.match(text, error.problem_mark.index)
+            raise YAMLError(f"yaml: unknown anchor '{alias.group(1) if alias else ''}' referenced") from None
         raise YAMLError(f"yaml: {_where(error)}{error.problem or 'unknown problem parsing YAML content'}") from None
     except RecursionError:
         raise YAMLError("yaml: exceeded max depth") from None
     finally:
         loader.dispose()
-    reader = _Reader()
+    reader = _Reader(text)
     try:
         value = reader.value(node)
     except RecursionError:
@@ -109,62 +115,72 @@ def _where(error: pyyaml.MarkedYAMLError) -> str:
 class _Reader:
     """Turns nodes into JSON values."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         self.repeated: list[str] = []
+        self._text = text
         self._open: set[int] = set()
-        self._done: dict[int, int] = {}
+        self._seen: set[int] = set()
         self._visits = 0
 
     def value(self, node: Any) -> Any:
         """The JSON value of a node. Raises YAMLError."""
         if isinstance(node, pyyaml.ScalarNode):
             return self._scalar(node)
+        with self._visit(node):
+            return self._sequence(node) if isinstance(node, pyyaml.SequenceNode) else self._mapping(node)
+
+    @contextmanager
+    def _visit(self, node: Any) -> Iterator[None]:
+        """Around the reading of a list or map: none may contain itself, nor may aliases lead to too many."""
         identity = id(node)
         if identity in self._open:
-            raise YAMLError("yaml: anchor value contains itself")
+            match = _ANCHOR.match(self._text, node.start_mark.index)
+            raise YAMLError(f"yaml: anchor '{match.group(1) if match else ''}' value contains itself")
         self._visits += 1
-        if identity in self._done:
-            self._visits += self._done[identity]
-            if self._visits > MAX_NODES_FROM_ALIASES + len(self._done):
-                raise YAMLError("yaml: document contains excessive aliasing")
+        if self._visits - len(self._seen) > MAX_NODES_FROM_ALIASES:
+            raise YAMLError("yaml: document contains excessive aliasing")
+        self._seen.add(identity)
         self._open.add(identity)
-        before = self._visits
-        value = self._sequence(node) if isinstance(node, pyyaml.SequenceNode) else self._mapping(node)
-        self._open.discard(identity)
-        self._done[identity] = self._visits - before
-        return value
+        try:
+            yield
+        finally:
+            self._open.discard(identity)
 
     def _sequence(self, node: pyyaml.SequenceNode) -> list[Any]:
         return [self.value(item) for item in node.value]
 
     def _mapping(self, node: pyyaml.MappingNode) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        self._fill(node, found, set())
+        return found
+
+    def _fill(self, node: pyyaml.MappingNode, found: dict[str, Any], seen: set[tuple[type, Any]]) -> None:
+        """Puts the members of a node into `found`, later ones over earlier ones, merged ones in their place."""
         for key_node, value_node in node.value:
             if _is_merge(key_node):
-                for each in value_node.value if isinstance(value_node, pyyaml.SequenceNode) else [value_node]:
-                    if not isinstance(each, pyyaml.MappingNode):
-                        raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
-                    merged |= {k: v for k, v in self._mapping(each).items() if k not in merged}
+                self._merge(value_node, found, seen)
                 continue
             key = self._key(key_node)
-            if key in found:
-                line = key_node.start_mark.line + 1
-                self.repeated.append(f"line {line}: key {_shown(self.value(key_node))} already set in map")
-            found[key] = self.value(value_node)
-        return merged | found if merged else found
+            value = self.value(value_node)
+            if key is None:
+                raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
+            if (type(key), key) in seen:
+                line = value_node.start_mark.line + 1
+                self.repeated.append(f"line {line}: key {_shown(key)} already set in map")
+            seen.add((type(key), key))
+            found[_text_key(key)] = value
 
-    def _key(self, node: Any) -> str:
+    def _merge(self, node: Any, found: dict[str, Any], seen: set[tuple[type, Any]]) -> None:
+        for each in reversed(node.value) if isinstance(node, pyyaml.SequenceNode) else (node,):
+            if not isinstance(each, pyyaml.MappingNode):
+                raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
+            with self._visit(each):
+                self._fill(each, found, seen)
+
+    def _key(self, node: Any) -> Any:
         if not isinstance(node, pyyaml.ScalarNode):
             raise YAMLError("yaml: invalid map key")
-        key = self._scalar(node)
-        if isinstance(key, bool):
-            return "true" if key else "false"
-        if isinstance(key, float):
-            return _float_key(key)
-        if key is None:
-            raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {node.value or '<nil>'}")
-        return str(key)
+        return self._scalar(node)
 
     def _scalar(self, node: pyyaml.ScalarNode) -> Any:
         text = cast("str", node.value)
@@ -201,19 +217,24 @@ def _float(text: str) -> Any:
     return text if value in (math.inf, -math.inf) else value
 
 
-def _float_key(value: float) -> str:
-    if math.isnan(value):
-        return ".nan"
-    if math.isinf(value):
-        return ".inf" if value > 0 else "-.inf"
-    return f"{value:g}"
+def _text_key(key: Any) -> str:
+    """The JSON name a key becomes."""
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, float):
+        if math.isnan(key):
+            return ".nan"
+        return f"{key:g}" if math.isfinite(key) else ".inf" if key > 0 else "-.inf"
+    return str(key)
 
 
-def _shown(key: Any) -> str:
-    """A key as Go's %#v prints it."""
-    if isinstance(key, str):
-        return quote(key)
-    return {True: "true", False: "false", None: "interface {}(nil)"}.get(key, str(key))
+def _shown(value: Any) -> str:
+    """A value as Go's %#v prints it."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "interface {}(nil)" if value is None else str(value)
 
 
 def to_json(value: Any) -> bytes:
@@ -239,7 +260,7 @@ def from_json(data: bytes) -> bytes:
     events: list[Any] = [pyyaml.StreamStartEvent(), pyyaml.DocumentStartEvent(explicit=False)]
     _emit(msgspec.json.decode(data), events)
     events += (pyyaml.DocumentEndEvent(explicit=False), pyyaml.StreamEndEvent())
-    text: str = pyyaml.emit(events, Dumper=_DUMPER, width=-1, allow_unicode=True)
+    text: str = pyyaml.emit(events, Dumper=_DUMPER, width=80, allow_unicode=True)
     return text.removesuffix("...\n").encode()
 
 
@@ -271,15 +292,20 @@ def _text(text: str) -> Any:
     if "\n" in text:
         return _scalar(text, "|")
     stands_for_itself = isinstance(resolve(text), str) and not _TIME.fullmatch(text) and not _BASE60.fullmatch(text)
-    return _scalar(text, None if stands_for_itself and text != "<<" else '"')
+    return _scalar(text, None if stands_for_itself else '"')
 
 
-def _number(value: float) -> str:
-    """A float as Go's %g prints it."""
-    value = float(whole_or_float(value))
-    if value and not 1e-4 <= abs(value) < 1e21:
-        return repr(value) if "e" in repr(value) else f"{Decimal(repr(value)).normalize():e}"
-    return msgspec.json.encode(whole_or_float(value)).decode()
+def _number(value: int | float) -> str:
+    """A number as go-yaml writes what it has read from JSON: integers of 64 bits in full, all else as Go's %g."""
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return str(value)
+    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    power = len(text) - 1 + int(exponent)
+    if text != "0" and not -4 <= power < 6:
+        mantissa = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
+        return f"{'-' * sign}{mantissa}e{power:+03d}"
+    return f"{value:.{max(-int(exponent), 0)}f}"
 
 
 def _ordered(members: dict[str, Any]) -> list[str]:

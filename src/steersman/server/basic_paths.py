@@ -34,6 +34,7 @@ def install_basic_paths(server: Server) -> None:
         for path in checks.paths:
             server.add_path(path, partial(_health, checks))
     server.add_path("/metrics", partial(_metrics, server))
+    server.add_path("/metrics/slis", partial(_health_metrics, server))
     if server.config.profiling:
         install_profiling(server)
     index = partial(_index, server)
@@ -72,6 +73,19 @@ async def _metrics(server: Server, request: Request) -> Response:
         pieces.append(text.encode())
         await asyncio.sleep(0)
     return Response(200, [_METRICS_TYPE], pieces)
+
+
+async def _health_metrics(server: Server, request: Request) -> Response:
+    """The health checks as series: 1 for each that is well."""
+    lines = [
+        "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n",
+        "# TYPE kubernetes_healthcheck gauge\n",
+    ]
+    for checks in (server.healthz, server.livez, server.readyz):
+        kind = checks.path.strip("/")
+        for name, wrong in checks.results():
+            lines.append(f'kubernetes_healthcheck{{name="{name}",type="{kind}"}} {int(wrong is None)}\n')
+    return Response(200, [_METRICS_TYPE], "".join(lines).encode())
 
 
 def install_openid(server: Server, configuration: bytes, keys: bytes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from steersman.endpoints.request import Request
@@ -42,6 +42,10 @@ class HealthChecks:
     def paths(self) -> list[str]:
         """Every path that is answered."""
         return [self.path, *(f"{self.path}/{name}" for name in self._checks)]
+
+    def results(self) -> Iterator[tuple[str, str | None]]:
+        """Every check's name and what is wrong, None if nothing is."""
+        return ((name, check.check()) for name, check in self._checks.items())
 
     def answer(self, request: Request) -> Response:
         """Runs all checks, or the one that the path names."""

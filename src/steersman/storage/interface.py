@@ -109,7 +109,7 @@ class Storage(Protocol):
 
     @property
     def revision(self) -> int:
-        """The newest committed revision this process knows of."""
+        """The newest revision this process knows of; every subscriber has been told of all events up to it."""
         ...
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:

@@ -114,7 +114,10 @@ def fail(watcher: Watcher, error: Exception) -> None:
 
 
 class Announcement:
-    """A change on its way to watchers. Each of the events it can be is made once, when first needed."""
+    """A change on its way to watchers. Each of the events it can be is made once, when first needed.
+
+    `plain` is the event for those who select nothing.
+    """
 
     __slots__ = ("_added", "_change", "_deleted", "_modified", "_present", "plain")
 
@@ -130,7 +133,6 @@ class Announcement:
             self.plain = self.added()
         else:
             self.plain = self.modified()
-        """The event for those who select nothing."""
 
     def added(self) -> WatchEvent:
         """The object came to be, or into the selection."""

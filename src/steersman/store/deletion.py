@@ -63,40 +63,46 @@ async def _delete_once(
     if has_finalizers and not graceful and not kept_by_itself:
         metadata.mark_as_deleting(obj.metadata)
     stays = kept_by_itself or has_finalizers or (graceful and bool(options.grace_period_seconds))
-    if not stays:
-        return await _remove(store, ctx, key, entry)
+    if not stays and not graceful:
+        return await _remove(store, ctx, key, entry.revision)
     value = store.encoding.value(obj)
     present = store.encoding.present
     if present(value, entry.revision) == entry.body:
         return entry, False
     if ctx.dry_run:
-        return Encoded(present(value, entry.revision), entry.revision), False
+        return Encoded(present(value, entry.revision), entry.revision), not stays
     try:
         written = await store.storage.update(key, value, expected_revision=entry.revision, ttl=store.ttl)
     except Conflict:
         return None
     except StorageUnavailable as error:
         raise errors.internal(error) from error
-    return store._item(key, written.mod_revision, value), False
+    if stays:
+        return store.item(key, written.mod_revision, value), False
+    # graceful without any grace: watchers see the object marked first, and then gone
+    return await _remove(store, ctx, key, written.mod_revision)
 
 
-async def _remove(store: Store[Any], ctx: Context, key: str, entry: Entry) -> tuple[Item, bool] | None:
+async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+    """Takes the object away, if it is still the one of `revision`; None if it is not."""
     if ctx.dry_run:
-        return Encoded(entry.body, entry.revision), True
+        entry = store.cacher.get(key)
+        return None if entry is None else (Encoded(entry.body, entry.revision), True)
     try:
-        event = await store.storage.delete(key, expected_revision=entry.revision)
+        event = await store.storage.delete(key, expected_revision=revision)
     except Conflict:
         return None
     except StorageUnavailable as error:
         raise errors.internal(error) from error
     assert event.previous is not None
-    await store.strategy.after_delete(ctx, store.decode(entry))
-    return Encoded(store.encoding.present(event.previous.value, event.revision), event.revision), True
+    gone = Encoded(store.encoding.present(event.previous.value, event.revision), event.revision)
+    await store.strategy.after_delete(ctx, store.decode(gone))
+    return gone, True
 
 
 async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
     """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
-    if not ctx.dry_run and await _remove(store, ctx, key, entry) is None:
+    if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
     value = store.encoding.value(new)
     return Encoded(store.encoding.present(value, entry.revision), entry.revision)

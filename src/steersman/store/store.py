@@ -208,7 +208,7 @@ class Store(Generic[T]):
             raise self._taken(key, meta.name) from None
         except StorageUnavailable as error:
             raise errors.internal(error) from error
-        return self._item(key, stored.mod_revision, value)
+        return self.item(key, stored.mod_revision, value)
 
     def _taken(self, key: str, name: str) -> StatusError:
         error = errors.already_exists(self.resource.group_resource, name)
@@ -219,7 +219,7 @@ class Store(Generic[T]):
                 error.message = f"object is being deleted: {error.message}"
         return error
 
-    def _item(self, key: str, revision: int, value: bytes) -> Item:
+    def item(self, key: str, revision: int, value: bytes) -> Item:
         """What was just written: the cached entry unless it has changed again already."""
         entry = self.cacher.get(key)
         if entry is not None and entry.revision == revision:
@@ -308,7 +308,7 @@ class Store(Generic[T]):
             except StorageUnavailable as error:
                 raise errors.internal(error) from error
             stored = True
-            return self._item(key, written.mod_revision, value)
+            return self.item(key, written.mod_revision, value)
         finally:
             if release is not None:
                 await _settled(release(stored))

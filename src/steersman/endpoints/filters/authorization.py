@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 
 from steersman.authorization.attributes import Attributes
-from steersman.authorization.forbidden import forbidden_error
+from steersman.authorization.forbidden import forbidden_error, internal_error_text
 from steersman.authorization.interface import Authorizer, Decision, Verdict
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
-from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response
+from steersman.endpoints.responses import NOSNIFF, error_response, text_response
 from steersman.net.message import Response
 
 logger = logging.getLogger(__name__)
@@ -26,10 +26,10 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
         if verdict.decision is Decision.ALLOW:
             metrics.authorization_attempts.inc(("allowed",))
             return await next_(request)
-        if verdict.error and not verdict.reason:
+        if verdict.error:
             metrics.authorization_attempts.inc(("error",))
             logger.error("authorization of %s %s failed: %s", request.method, request.path, verdict.error)
-            return Response(500, [TEXT_TYPE, NOSNIFF], f"Internal Server Error: {request.path!r}\n".encode())
+            return text_response(500, internal_error_text(request.path, verdict.error) + "\n")
         metrics.authorization_attempts.inc(("denied" if verdict.denied else "no-opinion",))
         response = error_response(request, forbidden_error(attributes, verdict.reason))
         response.headers.append(NOSNIFF)

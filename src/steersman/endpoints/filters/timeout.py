@@ -33,14 +33,11 @@ def with_timeout(metrics: RequestMetrics) -> Filter:
             async with asyncio.timeout(request.deadline - monotonic()):
                 return await _Resumed(step, awaited)
         except TimeoutError:
-            metrics.terminations.inc((*metrics.labels(request.info, dry_run=False)[:1], *_rest(metrics, request), "504"))
+            verb, _, *rest = metrics.labels(request.info, dry_run=False)
+            metrics.terminations.inc((verb, *rest, "504"))
             return error_response(request, timeout(f"Timeout: {_MESSAGE}"))
 
     return time_limit
-
-
-def _rest(metrics: RequestMetrics, request: Request) -> tuple[str, ...]:
-    return metrics.labels(request.info, dry_run=False)[2:]
 
 
 class _Resumed:

@@ -6,13 +6,15 @@ from typing import Any
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
-from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.bodies import no_kind_registered, read_body, request_media
+from steersman.endpoints.negotiation import YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import delete_options_from_query
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import plain_response
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import GroupKind, bad_request, invalid
+from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
 
@@ -47,10 +49,20 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     data = await read_body(request, scope.shared.max_body_bytes)
     if not data:
         return delete_options_from_query(request.query)
-    media = request_media(request)
-    options: DeleteOptions = decode_body(scope, request, data, media, "Ignore", DeleteOptions)
+    options = decode_options(data, request_media(request))
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
-    if options.dry_run and options.dry_run != ["All"]:
-        raise bad_request("dryRun may only be All")
+    return options
+
+
+def decode_options(data: bytes, media: str) -> DeleteOptions:
+    """DeleteOptions of any group version. Raises StatusError 400 with the decoder's own text."""
+    language: Media = "yaml" if media == YAML else "json"
+    try:
+        api_version, kind = peek_type_meta(data, language)
+        options = decode_object(DeleteOptions, data, language, want_strict=False).obj
+    except DecodeError as error:
+        raise bad_request(str(error)) from None
+    if kind not in ("", "DeleteOptions"):
+        raise bad_request(no_kind_registered(kind, api_version))
     return options

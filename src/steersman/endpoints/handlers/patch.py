@@ -25,6 +25,7 @@ from steersman.machinery.errors import (
     Cause,
     StatusError,
     bad_request,
+    not_found,
     unsupported_media_type,
 )
 from steersman.machinery.field import INVALID, quote
@@ -51,7 +52,8 @@ async def patch(scope: Scope, request: Request) -> Response:
     chain = scope.shared.admission
 
     async def make(old: Any | None) -> Any:
-        assert old is not None
+        if old is None:
+            raise not_found(scope.group_resource, request.info.name)
         new = _patched(scope, request, old, apply, options.field_validation)
         if chain.handles(UPDATE):
             await chain.admit(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,9 +11,10 @@ from steersman.api.batch.v1 import Job, JobSpec
 from steersman.api.core.v1 import Affinity, Container, PodSpec, PodTemplateSpec
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
 from steersman.machinery.labels import SelectorError, from_label_selector
-from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain, regex_error
+from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, validate_immutable, validate_nonnegative
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
+from steersman.registry.batch.domain_prefixed_path import validate_domain_prefixed_path
 from steersman.registry.batch.policy_validation import validate_pod_failure_policy, validate_success_policy
 from steersman.registry.core.pod_internal_form import internal_form
 from steersman.registry.core.pod_options import PodValidationOptions
@@ -31,8 +31,6 @@ MAX_PARALLELISM_OF_MANY: Final = 10_000
 MAX_FAILED_INDEXES_OF_MANY: Final = 10_000
 MAX_MANAGED_BY: Final = 63
 
-_HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_HTTP_PATH_PATTERN: Final = re.compile(_HTTP_PATH)
 _COUNTS: Final = (
     ("parallelism", "parallelism"),
     ("completions", "completions"),
@@ -111,7 +109,7 @@ def validate_spec(spec: JobSpec, path: Path, options: PodValidationOptions) -> I
         if spec.backoff_limit_per_index is None:
             yield required(path / "backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.managed_by is not None:
-        yield from _validate_domain_prefixed_path(spec.managed_by, path / "managedBy")
+        yield from validate_domain_prefixed_path(spec.managed_by, path / "managedBy")
         if len(spec.managed_by.encode()) > MAX_MANAGED_BY:
             yield too_long(path / "managedBy", MAX_MANAGED_BY)
     yield from _validate_completion_mode(spec, path)
@@ -183,21 +181,6 @@ def _validate_restart_policy(spec: JobSpec, path: Path) -> Iterator[FieldError]:
         yield not_supported(path, policy, ("OnFailure", "Never"))
     elif spec.pod_failure_policy is not None and policy != "Never":
         yield invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')
-
-
-def _validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
-    """`acme.io/foo`."""
-    if not value:
-        yield required(path)
-        return
-    host, _, rest = value.partition("/")
-    if not host or not rest:
-        yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
-        return
-    for message in is_dns1123_subdomain(host):
-        yield invalid(path, host, message)
-    if not _HTTP_PATH_PATTERN.fullmatch(rest):
-        yield invalid(path, rest, regex_error("Invalid path", _HTTP_PATH))
 
 
 def validate_job_spec_update(

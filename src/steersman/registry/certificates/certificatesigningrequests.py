@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.certificates.v1 import (
     CertificateSigningRequest,
     CertificateSigningRequestCondition,
     CertificateSigningRequestStatus,
 )
 from steersman.machinery import times
+from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.certificates.validation import Allowed, allowed_by, validate_request, validate_request_update
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -25,9 +29,17 @@ class CSRStrategy(Strategy[CertificateSigningRequest]):
         spec.extra = {key: list(values) for key, values in user.extra.items()}
         request.status = CertificateSigningRequestStatus()
 
+    def validate(self, ctx: Context, request: CertificateSigningRequest) -> Iterator[FieldError]:
+        return validate_request(request, Allowed())
+
     def prepare_for_update(self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
         new.spec = old.spec
         new.status = old.status
+
+    def validate_update(
+        self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
+    ) -> Iterator[FieldError]:
+        return validate_request_update(new, old, allowed_by(new, old))
 
 
 class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
@@ -39,6 +51,11 @@ class CSRStatusStrategy(StatusStrategy[CertificateSigningRequest]):
             _keep_conditions(new.status.conditions, old.status.conditions, condition_type)
         _set_times(new.status.conditions, old.status.conditions)
 
+    def validate_update(
+        self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
+    ) -> Iterator[FieldError]:
+        return validate_request_update(new, old, allowed_by(new, old, certificate=True))
+
 
 class CSRApprovalStrategy(StatusStrategy[CertificateSigningRequest]):
     """For approvers: only conditions can be changed here."""
@@ -48,6 +65,11 @@ class CSRApprovalStrategy(StatusStrategy[CertificateSigningRequest]):
         _set_times(conditions, old.status.conditions)
         new.spec = old.spec
         new.status = CertificateSigningRequestStatus(conditions=conditions, certificate=old.status.certificate)
+
+    def validate_update(
+        self, ctx: Context, new: CertificateSigningRequest, old: CertificateSigningRequest
+    ) -> Iterator[FieldError]:
+        return validate_request_update(new, old, allowed_by(new, old, approval=True))
 
 
 def _keep_conditions(new: Conditions, old: Conditions, condition_type: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.machinery.durations import time_since
-from steersman.machinery.labels import labels_text
+from steersman.machinery import times
 from steersman.rest.resource import AGE, Column
 
 NONE: Final = "<none>"
@@ -137,7 +137,7 @@ def restarts(pod: core.Pod) -> str:
     """How often containers were restarted, and how long ago the last time was: "3 (5m ago)"."""
     summary = summarize(pod)
     if summary.restarts and summary.last_restart:
-        return f"{summary.restarts} ({time_since(summary.last_restart)} ago)"
+        return f"{summary.restarts} ({times.age(summary.last_restart, time.time())} ago)"
     return str(summary.restarts)
 
 
@@ -160,9 +160,7 @@ def readiness_gates(pod: core.Pod) -> str:
 
 POD_COLUMNS: Final = (
     Column("Ready", ready, description="The aggregate readiness state of this pod for accepting traffic."),
-    Column(
-        "Status", lambda p: summarize(p).reason, description="The aggregate status of the containers in this pod."
-    ),
+    Column("Status", lambda p: summarize(p).reason, description="The aggregate status of the containers in this pod."),
     Column(
         "Restarts",
         restarts,
@@ -189,7 +187,7 @@ POD_TEMPLATE_COLUMNS: Final = (
     ),
     Column(
         "Pod Labels",
-        lambda t: labels_text(t.template.metadata.labels),
+        lambda t: ",".join(f"{k}={v}" for k, v in sorted(t.template.metadata.labels.items())) or NONE,
         description="The labels for the pod template.",
     ),
 )

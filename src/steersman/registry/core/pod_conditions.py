@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from steersman.api.core import v1 as core
-
-
-def timestamp() -> str:
-    """Now, as a meta/v1 Time."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+from steersman.machinery import times
 
 
 def set_condition(status: core.PodStatus, condition: core.PodCondition) -> None:
     """Puts `condition` in the place of the one of its type, or at the end. The transition time is now, unless the
     condition had the same status before."""
-    condition.last_transition_time = timestamp()
+    condition.last_transition_time = times.now()
     for index, before in enumerate(status.conditions):
         if before.type == condition.type:
             if before.status == condition.status:

@@ -81,7 +81,7 @@ def is_deletion_cost(annotations: dict[str, str]) -> bool:
     cost = annotations.get(DELETION_COST)
     if cost is None:
         return True
-    if cost.startswith("0") and cost != "0" or not _DELETION_COST.fullmatch(cost):
+    if (cost.startswith("0") and cost != "0") or not _DELETION_COST.fullmatch(cost):
         return False
     return -(2**31) <= int(cost) < 2**31
 

@@ -14,24 +14,21 @@ SCHEMES: Final = ("HTTP", "HTTPS")
 
 _ONE_HANDLER_ONLY: Final = "may not specify more than 1 handler type"
 _WINDOWS_SIGNALS: Final = ("SIGKILL", "SIGTERM")
+_PLAIN_SIGNALS: Final = (
+    "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE", "POLL",
+    "PROF", "PWR", "QUIT", "RTMAX", "RTMIN", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU",
+    "URG", "USR1", "USR2", "VTALRM", "WINCH", "XCPU", "XFSZ",
+)  # fmt: skip
 _LINUX_SIGNALS: Final = tuple(
     sorted(
-        [
-            f"SIG{name}"
-            for name in (
-                "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS "
-                "TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ RTMIN RTMAX"
-            ).split()
-        ]
+        [f"SIG{name}" for name in _PLAIN_SIGNALS]
         + [f"SIGRTMIN+{number}" for number in range(1, 16)]
         + [f"SIGRTMAX-{number}" for number in range(1, 15)]
     )
 )
 
 
-def validate_probes(
-    container: core.Container, grace_period: int | None, path: Path
-) -> Iterator[FieldError]:
+def validate_probes(container: core.Container, grace_period: int | None, path: Path) -> Iterator[FieldError]:
     """Liveness, readiness and startup probes."""
     for probe, name in ((container.liveness_probe, "livenessProbe"), (container.readiness_probe, "readinessProbe"),
                         (container.startup_probe, "startupProbe")):  # fmt: skip

@@ -96,9 +96,7 @@ def _validate_seccomp_annotation(profile: str, path: Path) -> Iterator[FieldErro
         yield invalid(path, profile, "must be a valid seccomp profile")
 
 
-def validate_profiles_match(
-    annotations: Mapping[str, str], spec: core.PodSpec, path: Path
-) -> Iterator[FieldError]:
+def validate_profiles_match(annotations: Mapping[str, str], spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
     """Where annotation and field are both there they say the same; `path` is that of the spec."""
     if not annotations:
         return

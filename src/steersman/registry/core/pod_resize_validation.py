@@ -22,10 +22,10 @@ _ONLY_CPU_AND_MEMORY: Final = "only cpu and memory resources are mutable"
 def validate_pod_resize(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """An update through `/resize`; metadata is the store's to validate."""
     if MIRROR_POD in old.metadata.annotations:
-        yield FieldError(FORBIDDEN, "", detail="static pods cannot be resized")
+        yield FieldError(FORBIDDEN, "[]", detail="static pods cannot be resized")
         return
     if old.spec.os is not None and old.spec.os.name == "windows":
-        yield FieldError(FORBIDDEN, "", detail="windows pods cannot be resized")
+        yield FieldError(FORBIDDEN, "[]", detail="windows pods cannot be resized")
         return
     errors = [*validate_pod(new, options), *_validate_pod_as_a_whole(new, old)]
     order = list(_validate_order(new.spec, old.spec))
@@ -152,6 +152,4 @@ def _same_container(new: core.Container, old: core.Container) -> bool:
 
 
 def _same_but_for_resources(new: core.PodSpec, old: core.PodSpec) -> bool:
-    return replace(
-        new, containers=old.containers, init_containers=old.init_containers, resources=old.resources
-    ) == old
+    return replace(new, containers=old.containers, init_containers=old.init_containers, resources=old.resources) == old

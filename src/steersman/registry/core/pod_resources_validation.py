@@ -217,7 +217,7 @@ def validate_resource_claims(
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         if is_static:
-            yield FieldError(FORBIDDEN, "", detail="static pods do not support resource claims")
+            yield FieldError(FORBIDDEN, "[]", detail="static pods do not support resource claims")
         else:
             yield from _validate_resource_claim(claim, seen, path[index])
 

@@ -169,9 +169,7 @@ def validate_label_keys(
             yield invalid((path / "matchLabelKeys")[index], key, text)
 
 
-def _validate_unmerged_label_keys(
-    keys: list[str], selector: LabelSelector | None, path: Path
-) -> Iterator[FieldError]:
+def _validate_unmerged_label_keys(keys: list[str], selector: LabelSelector | None, path: Path) -> Iterator[FieldError]:
     """The rule for `matchLabelKeys` of spread constraints from before they were merged into the selector."""
     if not keys:
         return

@@ -25,9 +25,7 @@ _LONGEST_DRIVER_NAME: Final = 63
 _HOST_PORT: Final = "must be a host:port pair or multiple pairs separated by commas"
 _CACHING_MODES: Final = ("None", "ReadOnly", "ReadWrite")
 _DISK_KINDS: Final = ("Dedicated", "Managed", "Shared")
-_MANAGED_DISK: Final = (
-    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
-)
+_MANAGED_DISK: Final = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 _BLOB_DISK: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
@@ -144,18 +142,14 @@ def validate_rbd(source: core.RBDVolumeSource, path: Path, options: PodValidatio
         yield required(path / "image")
 
 
-def validate_cinder(
-    source: core.CinderVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
+def validate_cinder(source: core.CinderVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """An OpenStack volume."""
     if not source.volume_id:
         yield required(path / "volumeID")
     yield from _secret_name(source.secret_ref, path)
 
 
-def validate_cephfs(
-    source: core.CephFSVolumeSource, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
+def validate_cephfs(source: core.CephFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """A Ceph file system."""
     if not source.monitors:
         yield required(path / "monitors")

@@ -12,6 +12,7 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector, LabelSelectorRequirement
 from steersman.machinery.field import FieldError, Path
 from steersman.machinery.validation.formats import is_dns1123_label
+from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.registry.core.pod_apparmor import sync_app_armor_annotations
 from steersman.registry.core.pod_conditions import set_condition
 from steersman.registry.core.pod_fields import drop_disabled_fields, drop_disabled_status_fields
@@ -25,7 +26,7 @@ from steersman.registry.core.pod_update_validation import (
     validate_pod_update,
 )
 from steersman.registry.core.pod_validation import validate_pod_create
-from steersman.registry.core.pod_warnings import ip_warnings, warnings_for_pod
+from steersman.registry.core.pod_warnings import warnings_for_pod
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 
@@ -81,9 +82,7 @@ class PodStrategy(Strategy[core.Pod]):
         return validate_pod_update(new, old, self._update_options(old))
 
     def _update_options(self, old: core.Pod) -> PodValidationOptions:
-        return pod_options(
-            old.spec, old.metadata.annotations, is_pod=True, allow_privileged=self.allow_privileged
-        )
+        return pod_options(old.spec, old.metadata.annotations, is_pod=True, allow_privileged=self.allow_privileged)
 
     def check_graceful_delete(self, ctx: Context, pod: core.Pod, options: DeleteOptions) -> bool:
         period = options.grace_period_seconds
@@ -112,9 +111,9 @@ class PodStatusStrategy(PodStrategy):
 
     def warnings_on_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> Iterator[str]:
         for index, pod_ip in enumerate(new.status.pod_ips):
-            yield from ip_warnings(Path("status", "podIPs")[index] / "ip", pod_ip.ip)
+            yield from warnings_for_ip(pod_ip.ip, Path("status", "podIPs")[index] / "ip")
         for index, host_ip in enumerate(new.status.host_ips):
-            yield from ip_warnings(Path("status", "hostIPs")[index] / "ip", host_ip.ip)
+            yield from warnings_for_ip(host_ip.ip, Path("status", "hostIPs")[index] / "ip")
 
 
 class PodEphemeralContainersStrategy(PodStrategy):

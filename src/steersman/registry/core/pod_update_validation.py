@@ -28,7 +28,6 @@ _UPDATABLE: Final = (
 _NO_PADDING: Final = "must not have leading or trailing whitespace"
 
 
-
 def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """An update by a user; metadata is the store's to validate."""
     yield from validate_pod(new, options)
@@ -147,7 +146,7 @@ def _validate_gated_changes(munged: core.PodSpec, old: core.PodSpec) -> Iterator
     if munged.node_selector != old.node_selector:
         if any(munged.node_selector.get(key) != value for key, value in old.node_selector.items()):
             text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            yield invalid(_SPEC / "nodeSelector", munged.node_selector, text)
+            yield invalid(_SPEC / "nodeSelector", dict(sorted(munged.node_selector.items())), text)
         munged.node_selector = old.node_selector
     before = old.affinity.node_affinity if old.affinity is not None else None
     affinity = munged.affinity
@@ -202,7 +201,7 @@ def validate_ephemeral_containers_update(
 ) -> Iterator[FieldError]:
     """Ephemeral containers come but do not change or go; static pods have none."""
     if MIRROR_POD in old.metadata.annotations:
-        yield FieldError(FORBIDDEN, "", detail="static pods do not support ephemeral containers")
+        yield FieldError(FORBIDDEN, "[]", detail="static pods do not support ephemeral containers")
         return
     yield from validate_pod(new, options)
     yield from validate_annotation_update(new, old, options)

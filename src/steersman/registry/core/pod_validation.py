@@ -142,9 +142,7 @@ def validate_pod_annotations(
     yield from validate_profile_annotations(annotations, spec, path)
 
 
-def _validate_annotated_tolerations(
-    text: str, path: Path, options: PodValidationOptions
-) -> Iterator[FieldError]:
+def _validate_annotated_tolerations(text: str, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     try:
         tolerations = msgspec.convert(json.loads(text), list[core.Toleration], strict=False)
     except (ValueError, msgspec.ValidationError) as error:

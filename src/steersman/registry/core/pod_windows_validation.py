@@ -28,9 +28,7 @@ _NOT_ON_WINDOWS: Final = "cannot be set for a windows pod"
 _NOT_ON_LINUX: Final = "windows options cannot be set for a linux pod"
 
 
-def validate_windows_options(
-    options: core.WindowsSecurityContextOptions | None, path: Path
-) -> Iterator[FieldError]:
+def validate_windows_options(options: core.WindowsSecurityContextOptions | None, path: Path) -> Iterator[FieldError]:
     """The Windows part of a security context."""
     if options is None:
         return

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.flowcontrol.v1 import FlowSchema, FlowSchemaStatus
+from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.flowcontrol.validation import validate_conditions, validate_flow_schema
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -19,10 +23,16 @@ class FlowSchemaStrategy(Strategy[FlowSchema]):
         schema.status = FlowSchemaStatus()
         schema.metadata.generation = 1
 
+    def validate(self, ctx: Context, schema: FlowSchema) -> Iterator[FieldError]:
+        return validate_flow_schema(schema)
+
     def prepare_for_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> None:
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
         new.status = old.status
+
+    def validate_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> Iterator[FieldError]:
+        return validate_flow_schema(new)
 
 
 class FlowSchemaStatusStrategy(StatusStrategy[FlowSchema]):
@@ -30,6 +40,9 @@ class FlowSchemaStatusStrategy(StatusStrategy[FlowSchema]):
         new.metadata, managed = old.metadata, new.metadata.managed_fields
         new.metadata.managed_fields = managed
         new.spec = old.spec
+
+    def validate_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> Iterator[FieldError]:
+        return validate_conditions(new.status.conditions)
 
 
 def missing_priority_level(schema: FlowSchema) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from steersman.api.flowcontrol.v1 import (
     PriorityLevelConfiguration,
     PriorityLevelConfigurationStatus,
     QueuingConfiguration,
 )
+from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.flowcontrol.validation import validate_conditions, validate_priority_level
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -38,12 +40,20 @@ class PriorityLevelConfigurationStrategy(Strategy[PriorityLevelConfiguration]):
         level.status = PriorityLevelConfigurationStatus()
         level.metadata.generation = 1
 
+    def validate(self, ctx: Context, level: PriorityLevelConfiguration) -> Iterator[FieldError]:
+        return validate_priority_level(level)
+
     def prepare_for_update(
         self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
     ) -> None:
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
         new.status = old.status
+
+    def validate_update(
+        self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
+    ) -> Iterator[FieldError]:
+        return validate_priority_level(new)
 
 
 class PriorityLevelConfigurationStatusStrategy(StatusStrategy[PriorityLevelConfiguration]):
@@ -53,6 +63,11 @@ class PriorityLevelConfigurationStatusStrategy(StatusStrategy[PriorityLevelConfi
         new.metadata, managed = old.metadata, new.metadata.managed_fields
         new.metadata.managed_fields = managed
         new.spec = old.spec
+
+    def validate_update(
+        self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
+    ) -> Iterator[FieldError]:
+        return validate_conditions(new.status.conditions)
 
 
 def _shares(level: PriorityLevelConfiguration) -> int | str | None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from steersman.api.networking.v1 import IngressClass
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.networking.v1 import IngressClass, IngressClassParametersReference
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
+from steersman.registry.batch.domain_prefixed_path import validate_domain_prefixed_path
+from steersman.registry.networking.ingress_validation import validate_typed_reference
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -16,13 +22,50 @@ def set_defaults(ingress_class: IngressClass) -> None:
         parameters.scope = "Cluster"
 
 
+MAX_CONTROLLER: Final = 250
+"""Bytes of the name of a controller."""
+
+
+def _validate(ingress_class: IngressClass) -> Iterator[FieldError]:
+    spec, path = ingress_class.spec, Path("spec")
+    if len(spec.controller.encode()) > MAX_CONTROLLER:
+        yield too_long(path / "controller", MAX_CONTROLLER)
+    yield from validate_domain_prefixed_path(spec.controller, path / "controller")
+    if spec.parameters is not None:
+        yield from _validate_parameters(spec.parameters, path / "parameters")
+
+
+def _validate_parameters(reference: IngressClassParametersReference, path: Path) -> Iterator[FieldError]:
+    yield from validate_typed_reference(reference.api_group, reference.kind, reference.name, path)
+    scope, namespace = reference.scope, reference.namespace
+    if scope is None:
+        yield required(path / "scope")
+    elif scope not in ("Cluster", "Namespace"):
+        yield not_supported(path / "scope", scope, ("Cluster", "Namespace"))
+    elif scope == "Namespace":
+        if namespace is None:
+            yield required(path / "namespace", "`parameters.scope` is set to 'Namespace'")
+        else:
+            for message in name_is_dns_label(namespace, False):
+                yield invalid(path / "namespace", namespace, message)
+    elif namespace is not None:
+        yield forbidden(path / "namespace", "`parameters.scope` is set to 'Cluster'")
+
+
 class IngressClassStrategy(Strategy[IngressClass]):
     def prepare_for_create(self, ctx: Context, ingress_class: IngressClass) -> None:
         ingress_class.metadata.generation = 1
 
+    def validate(self, ctx: Context, ingress_class: IngressClass) -> Iterator[FieldError]:
+        return _validate(ingress_class)
+
     def prepare_for_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> None:
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
+
+    def validate_update(self, ctx: Context, new: IngressClass, old: IngressClass) -> Iterator[FieldError]:
+        yield from validate_immutable(new.spec.controller, old.spec.controller, Path("spec", "controller"))
+        yield from _validate(new)
 
 
 def parameters(ingress_class: IngressClass) -> str:

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.networking.v1 import Ingress, IngressStatus
+from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.networking.ingress_validation import validate_ingress, validate_ingress_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -20,6 +23,13 @@ class IngressStrategy(Strategy[Ingress]):
         ingress.status = IngressStatus()
         ingress.metadata.generation = 1
 
+    def validate(self, ctx: Context, ingress: Ingress) -> Iterator[FieldError]:
+        yield from validate_ingress(ingress.spec, None)
+        annotation, name = ingress.metadata.annotations.get(CLASS_ANNOTATION), ingress.spec.ingress_class_name
+        if annotation is not None and name is not None and annotation != name:
+            detail = "must match `ingressClassName` when both are specified"
+            yield invalid(Path("annotations", CLASS_ANNOTATION), annotation, detail)
+
     def warnings_on_create(self, ctx: Context, ingress: Ingress) -> Iterator[str]:
         if CLASS_ANNOTATION in ingress.metadata.annotations and ingress.spec.ingress_class_name is None:
             yield f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
@@ -29,9 +39,18 @@ class IngressStrategy(Strategy[Ingress]):
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate_update(self, ctx: Context, new: Ingress, old: Ingress) -> Iterator[FieldError]:
+        return validate_ingress(new.spec, old)
+
 
 class IngressStatusStrategy(StatusStrategy[Ingress]):
-    pass
+    def validate_update(self, ctx: Context, new: Ingress, old: Ingress) -> Iterator[FieldError]:
+        return validate_ingress_status(new.status, old.status)
+
+    def warnings_on_update(self, ctx: Context, new: Ingress, old: Ingress) -> Iterator[str]:
+        for index, point in enumerate(new.status.load_balancer.ingress):
+            if point.ip:
+                yield from warnings_for_ip(point.ip, Path("status", "loadBalancer", "ingress")[index])
 
 
 def hosts(ingress: Ingress) -> str:

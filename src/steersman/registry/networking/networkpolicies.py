@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.networking.v1 import NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule
+from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.apps.columns import label_selector_text
+from steersman.registry.networking.network_policy_validation import network_policy_warnings, validate_network_policy
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -26,9 +30,21 @@ class NetworkPolicyStrategy(Strategy[NetworkPolicy]):
     def prepare_for_create(self, ctx: Context, policy: NetworkPolicy) -> None:
         policy.metadata.generation = 1
 
+    def validate(self, ctx: Context, policy: NetworkPolicy) -> Iterator[FieldError]:
+        return validate_network_policy(policy.spec, None)
+
+    def warnings_on_create(self, ctx: Context, policy: NetworkPolicy) -> Iterator[str]:
+        return network_policy_warnings(policy.spec)
+
     def prepare_for_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> None:
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
+
+    def validate_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> Iterator[FieldError]:
+        return validate_network_policy(new.spec, old.spec)
+
+    def warnings_on_update(self, ctx: Context, new: NetworkPolicy, old: NetworkPolicy) -> Iterator[str]:
+        return network_policy_warnings(new.spec)
 
 
 NETWORK_POLICIES = Resource(

@@ -2,15 +2,62 @@
 
 from __future__ import annotations
 
-from steersman.api.node.v1 import RuntimeClass
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from collections.abc import Iterator
+
+from steersman.api.core.v1 import ResourceRequirements
+from steersman.api.node.v1 import RuntimeClass, Scheduling
+from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.selectors import validate_labels
+from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.core.pod_options import PodValidationOptions
+from steersman.registry.core.pod_resources_validation import validate_container_resources
+from steersman.registry.core.pod_scheduling_validation import validate_tolerations
+from steersman.registry.node.deprecated_labels import DEPRECATED
+from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
+
+
+def _validate_scheduling(scheduling: Scheduling, path: Path) -> Iterator[FieldError]:
+    yield from validate_labels(scheduling.node_selector, path / "nodeSelector")
+    yield from validate_tolerations(scheduling.tolerations, path / "tolerations", PodValidationOptions())
+    seen: set[tuple[str, str, str, str]] = set()
+    for index, toleration in enumerate(scheduling.tolerations):
+        key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
+        if key in seen:
+            yield duplicate((path / "tolerations")[index], internal_form(toleration))
+        seen.add(key)
 
 
 class RuntimeClassStrategy(Strategy[RuntimeClass]):
     allow_create_on_update = True
     allow_unconditional_update = False
+
+    def validate(self, ctx: Context, runtime_class: RuntimeClass) -> Iterator[FieldError]:
+        if not runtime_class.handler:
+            yield required(Path("handler"))
+        else:
+            for message in name_is_dns_label(runtime_class.handler, False):
+                yield invalid(Path("handler"), runtime_class.handler, message)
+        if runtime_class.overhead is not None:
+            resources = ResourceRequirements(limits=runtime_class.overhead.pod_fixed)
+            yield from validate_container_resources(resources, (), Path("overhead"), PodValidationOptions())
+        if runtime_class.scheduling is not None:
+            yield from _validate_scheduling(runtime_class.scheduling, Path("scheduling"))
+
+    def validate_update(self, ctx: Context, new: RuntimeClass, old: RuntimeClass) -> Iterator[FieldError]:
+        yield from self.validate(ctx, new)
+        yield from validate_immutable(new.handler, old.handler, Path("handler"))
+
+    def warnings_on_create(self, ctx: Context, runtime_class: RuntimeClass) -> Iterator[str]:
+        if runtime_class.scheduling is not None:
+            for label in runtime_class.scheduling.node_selector:
+                if text := DEPRECATED.get(label):
+                    yield f"scheduling.nodeSelector: {text}"
+
+    def warnings_on_update(self, ctx: Context, new: RuntimeClass, old: RuntimeClass) -> Iterator[str]:
+        return self.warnings_on_create(ctx, new)
 
 
 RUNTIME_CLASSES = Resource(

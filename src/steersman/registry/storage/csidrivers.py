@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.storage.v1 import CSIDriver
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec, TokenRequest
+from steersman.machinery.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -35,6 +36,56 @@ def set_defaults(driver: CSIDriver) -> None:
         spec.se_linux_mount = False
 
 
+FS_GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
+LIFECYCLE_MODES: Final = ("Persistent", "Ephemeral")
+MIN_TOKEN_SECONDS: Final = 600
+MIN_UPDATE_PERIOD_SECONDS: Final = 10
+
+
+def _validate(spec: CSIDriverSpec) -> Iterator[FieldError]:
+    path = Path("spec")
+    for flag, name in (
+        (spec.attach_required, "attachedRequired"),
+        (spec.pod_info_on_mount, "podInfoOnMount"),
+        (spec.storage_capacity, "storageCapacity"),
+    ):
+        if flag is None:
+            yield required(path / name)
+    policy = spec.fs_group_policy
+    if policy is not None and policy not in FS_GROUP_POLICIES:
+        yield not_supported(path / "fsGroupPolicy", policy, FS_GROUP_POLICIES)
+    yield from _validate_token_requests(spec.token_requests, path / "tokenRequests")
+    for mode in spec.volume_lifecycle_modes:
+        if mode not in LIFECYCLE_MODES:
+            yield not_supported(path / "volumeLifecycleModes", mode, LIFECYCLE_MODES)
+    if spec.se_linux_mount is None:
+        yield required(path / "seLinuxMount")
+    period = spec.node_allocatable_update_period_seconds
+    if period is not None and period < MIN_UPDATE_PERIOD_SECONDS:
+        detail = f"must be greater than or equal to {MIN_UPDATE_PERIOD_SECONDS} seconds"
+        yield invalid(path / "nodeAllocatableUpdatePeriodSeconds", period, detail)
+    in_secrets = spec.service_account_token_in_secrets
+    if in_secrets is not None and not spec.token_requests:
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        yield invalid(path / "serviceAccountTokenInSecrets", in_secrets, detail)
+
+
+def _validate_token_requests(requests: list[TokenRequest], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, request in enumerate(requests):
+        if request.audience in seen:
+            yield duplicate(path[index] / "audience", request.audience)
+            continue
+        seen.add(request.audience)
+        seconds = request.expiration_seconds
+        if seconds is not None and seconds < MIN_TOKEN_SECONDS:
+            detail = "may not specify a duration less than 10 minutes"
+            yield invalid(path[index] / "expirationSeconds", seconds, detail)
+        if seconds is not None and seconds > 1 << 32:
+            detail = "may not specify a duration larger than 2^32 seconds"
+            yield invalid(path[index] / "expirationSeconds", seconds, detail)
+
+
 class CSIDriverStrategy(Strategy[CSIDriver]):
     allow_unconditional_update = False
 
@@ -42,11 +93,21 @@ class CSIDriverStrategy(Strategy[CSIDriver]):
         # The feature behind the field (VolumeLimitScaling) is off.
         driver.spec.prevent_pod_scheduling_if_missing = None
 
+    def validate(self, ctx: Context, driver: CSIDriver) -> Iterator[FieldError]:
+        return _validate(driver.spec)
+
     def prepare_for_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> None:
         if old.spec.prevent_pod_scheduling_if_missing is None:
             new.spec.prevent_pod_scheduling_if_missing = None
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
+
+    def validate_update(self, ctx: Context, new: CSIDriver, old: CSIDriver) -> Iterator[FieldError]:
+        spec, before, path = new.spec, old.spec, Path("spec")
+        yield from _validate(spec)
+        yield from validate_immutable(spec.attach_required, before.attach_required, path / "attachedRequired")
+        modes = path / "volumeLifecycleModes"
+        yield from validate_immutable(spec.volume_lifecycle_modes, before.volume_lifecycle_modes, modes)
 
     def warnings_on_create(self, ctx: Context, driver: CSIDriver) -> Iterator[str]:
         if driver.spec.token_requests and driver.spec.service_account_token_in_secrets is None:

@@ -2,14 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
 from steersman.api.storage.v1 import CSINode
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.validation.formats import byte_length, is_qualified_name
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_nonnegative
+from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.storage.validation import validate_driver_name
+from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
+
+MAX_NODE_ID: Final = 256
+
+
+def _validate(node: CSINode) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, driver in enumerate(node.spec.drivers or ()):
+        path = Path("spec", "drivers")[index]
+        yield from validate_driver_name(driver.name, path / "name")
+        if not driver.node_id:
+            yield required(path / "nodeID")
+        if byte_length(driver.node_id) > MAX_NODE_ID:
+            yield invalid(path / "nodeID", driver.node_id, f"must be {MAX_NODE_ID} characters or less")
+        if driver.allocatable is not None and driver.allocatable.count is not None:
+            yield from validate_nonnegative(driver.allocatable.count, path.child("allocatable", "count"))
+        if driver.name in seen:
+            yield duplicate(path / "name", driver.name)
+        seen.add(driver.name)
+        yield from _validate_topology_keys(driver.topology_keys or [], path)
+
+
+def _validate_topology_keys(keys: list[str], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for key in keys:
+        if not key:
+            yield required(path)
+        if key in seen:
+            yield duplicate(path, key)
+        seen.add(key)
+        for message in is_qualified_name(key):
+            yield invalid(path, key, message)
 
 
 class CSINodeStrategy(Strategy[CSINode]):
     allow_unconditional_update = False
+
+    def validate(self, ctx: Context, node: CSINode) -> Iterator[FieldError]:
+        return _validate(node)
+
+    def validate_update(self, ctx: Context, new: CSINode, old: CSINode) -> Iterator[FieldError]:
+        yield from _validate(new)
+        for before in old.spec.drivers or ():
+            for driver in new.spec.drivers or ():
+                if driver.name != before.name:
+                    continue
+                fixed = replace(driver, allocatable=None)
+                if fixed != replace(before, allocatable=None):
+                    yield invalid(Path("spec", "drivers"), internal_form(fixed), FIELD_IMMUTABLE)
 
 
 CSI_NODES = Resource(

@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.storage.v1 import CSIStorageCapacity
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery import quantity
+from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.validation.object_meta import NOT_NEGATIVE, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
 from steersman.registry.columns import CREATED_AT
+from steersman.registry.node.deprecated_labels import selector_warnings
+from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
 
 
+def _validate(capacity: CSIStorageCapacity, options: LabelSelectorOptions) -> Iterator[FieldError]:
+    yield from validate_label_selector(capacity.node_topology, Path("nodeTopology"), options)
+    for message in name_is_dns_subdomain(capacity.storage_class_name, False):
+        yield invalid(Path("storageClassName"), capacity.storage_class_name, message)
+    if capacity.capacity is not None and quantity.parse(capacity.capacity).sign < 0:
+        yield invalid(Path("capacity"), capacity.capacity, NOT_NEGATIVE)
+
+
 class CSIStorageCapacityStrategy(Strategy[CSIStorageCapacity]):
     allow_unconditional_update = False
+
+    def validate(self, ctx: Context, capacity: CSIStorageCapacity) -> Iterator[FieldError]:
+        return _validate(capacity, STRICT)
+
+    def validate_update(self, ctx: Context, new: CSIStorageCapacity, old: CSIStorageCapacity) -> Iterator[FieldError]:
+        was_invalid = any(True for _ in validate_label_selector(old.node_topology, Path()))
+        yield from _validate(new, LabelSelectorOptions(allow_invalid_label_value=was_invalid))
+        yield from validate_immutable(new.node_topology, old.node_topology, Path("nodeTopology"))
+        yield from validate_immutable(new.storage_class_name, old.storage_class_name, Path("storageClassName"))
+
+    def warnings_on_create(self, ctx: Context, capacity: CSIStorageCapacity) -> Iterator[str]:
+        return selector_warnings(capacity.node_topology, Path("nodeTopology"))
+
+    def warnings_on_update(self, ctx: Context, new: CSIStorageCapacity, old: CSIStorageCapacity) -> Iterator[str]:
+        return selector_warnings(new.node_topology, Path("nodeTopology"))
 
 
 CSI_STORAGE_CAPACITIES = Resource(

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.core.v1 import TopologySelectorLabelRequirement, TopologySelectorTerm
 from steersman.api.storage.v1 import StorageClass
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, duplicate, not_supported, required
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.selectors import validate_label_name
+from steersman.registry.node.deprecated_labels import DEPRECATED
+from steersman.registry.storage.validation import validate_parameters, validate_provisioner
+from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
 
@@ -16,8 +25,82 @@ def set_defaults(storage_class: StorageClass) -> None:
         storage_class.volume_binding_mode = "Immediate"
 
 
+RECLAIM_POLICIES: Final = ("Delete", "Retain")
+BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
+DEFAULT_CLASS_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+def is_default(storage_class: StorageClass) -> bool:
+    """Whether claims that name no class get this one."""
+    return any(storage_class.metadata.annotations.get(each) == "true" for each in DEFAULT_CLASS_ANNOTATIONS)
+
+
+def _validate(storage_class: StorageClass) -> Iterator[FieldError]:
+    yield from validate_provisioner(storage_class.provisioner, Path("provisioner"))
+    yield from validate_parameters(storage_class.parameters, Path("parameters"), needed=False)
+    policy, mode = storage_class.reclaim_policy, storage_class.volume_binding_mode
+    if policy and policy not in RECLAIM_POLICIES:
+        yield not_supported(Path("reclaimPolicy"), policy, RECLAIM_POLICIES)
+    if mode is None:
+        yield required(Path("volumeBindingMode"))
+    elif mode not in BINDING_MODES:
+        yield not_supported(Path("volumeBindingMode"), mode, BINDING_MODES)
+    yield from _validate_topologies(storage_class.allowed_topologies, Path("allowedTopologies"))
+
+
+def _validate_topologies(terms: list[TopologySelectorTerm], path: Path) -> Iterator[FieldError]:
+    seen: list[dict[str, set[str]]] = []
+    for index, term in enumerate(terms):
+        expressions: dict[str, set[str]] = {}
+        at = path[index] / "matchLabelExpressions"
+        for place, requirement in enumerate(term.match_label_expressions):
+            yield from _validate_requirement(requirement, at[place])
+            if requirement.key in expressions:
+                yield duplicate(at[place] / "key", requirement.key)
+            expressions[requirement.key] = set(requirement.values or ())
+        # The reference compares with places that it has not filled yet, which hold nothing.
+        for _ in range(len(terms) if not expressions else 0):
+            yield duplicate(at, "")
+        for other in seen:
+            if other == expressions:
+                yield duplicate(at, "")
+        seen.append(expressions)
+
+
+def _validate_requirement(requirement: TopologySelectorLabelRequirement, path: Path) -> Iterator[FieldError]:
+    values, seen = requirement.values or [], set[str]()
+    if not values:
+        yield required(path / "values")
+    for index, value in enumerate(values):
+        if value in seen:
+            yield duplicate((path / "values")[index], value)
+        seen.add(value)
+    yield from validate_label_name(requirement.key, path / "key")
+
+
 class StorageClassStrategy(Strategy[StorageClass]):
-    pass
+    def validate(self, ctx: Context, storage_class: StorageClass) -> Iterator[FieldError]:
+        return _validate(storage_class)
+
+    def validate_update(self, ctx: Context, new: StorageClass, old: StorageClass) -> Iterator[FieldError]:
+        yield from _validate(new)
+        yield from validate_immutable(new.parameters, old.parameters, Path("parameters"))
+        yield from validate_immutable(new.provisioner, old.provisioner, Path("provisioner"))
+        yield from validate_immutable(new.reclaim_policy, old.reclaim_policy, Path("reclaimPolicy"))
+        yield from validate_immutable(new.volume_binding_mode, old.volume_binding_mode, Path("volumeBindingMode"))
+
+    def warnings_on_create(self, ctx: Context, storage_class: StorageClass) -> Iterator[str]:
+        for index, term in enumerate(storage_class.allowed_topologies):
+            path = Path("allowedTopologies")[index] / "matchLabelExpressions"
+            for place, requirement in enumerate(term.match_label_expressions):
+                if text := DEPRECATED.get(requirement.key):
+                    yield f"{path[place] / 'key'}: {text}"
+
+    def warnings_on_update(self, ctx: Context, new: StorageClass, old: StorageClass) -> Iterator[str]:
+        return self.warnings_on_create(ctx, new)
 
 
 STORAGE_CLASSES = Resource(

@@ -2,12 +2,61 @@
 
 from __future__ import annotations
 
-from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentStatus
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentStatus
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
+from steersman.machinery.validation.formats import byte_length, inclusive_range_error
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.registry.core.pod_internal_form import internal_form
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.registry.storage.validation import size_of, validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
+
+MAX_METADATA_SIZE: Final = 256 * 1024
+MAX_ERROR_MESSAGE: Final = 1024
+"""Bytes."""
+ONE_SOURCE: Final = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+
+
+def _validate(attachment: VolumeAttachment) -> Iterator[FieldError]:
+    spec, path = attachment.spec, Path("spec")
+    yield from validate_driver_name(spec.attacher, path / "attacher")
+    yield from _validate_source(spec.source, path / "source")
+    for message in name_is_dns_subdomain(spec.node_name, False):
+        yield invalid(path / "nodeName", spec.node_name, message)
+    yield from _validate_status(attachment.status, Path("status"))
+    volume = spec.source.persistent_volume_name
+    if volume is not None:
+        for message in name_is_dns_subdomain(volume, False):
+            yield invalid(Path("spec", "source", "persistentVolumeName"), volume, message)
+
+
+def _validate_source(source: VolumeAttachmentSource, path: Path) -> Iterator[FieldError]:
+    volume, inline = source.persistent_volume_name, source.inline_volume_spec
+    if volume is None and inline is None:
+        yield required(path, ONE_SOURCE)
+    elif volume is not None and inline is not None:
+        yield forbidden(path, ONE_SOURCE)
+    elif volume == "":
+        yield required(path / "persistentVolumeName", "must specify non empty persistentVolumeName")
+
+
+def _validate_status(status: VolumeAttachmentStatus, path: Path) -> Iterator[FieldError]:
+    if size_of(status.attachment_metadata) > MAX_METADATA_SIZE:
+        yield too_long(path / "attachmentMetadata", MAX_METADATA_SIZE)
+    for error, name in ((status.attach_error, "attachError"), (status.detach_error, "detachError")):
+        if error is None:
+            continue
+        if byte_length(error.message) > MAX_ERROR_MESSAGE:
+            # The number in the message is the reference's, though the limit is another.
+            yield too_long(path / name / "message", MAX_METADATA_SIZE)
+        if error.error_code is not None and error.error_code < 0:
+            detail = inclusive_range_error(0, 2**31 - 1)
+            yield invalid(path / name / "errorCode", error.error_code, detail)
 
 
 class VolumeAttachmentStrategy(Strategy[VolumeAttachment]):
@@ -16,8 +65,20 @@ class VolumeAttachmentStrategy(Strategy[VolumeAttachment]):
     def prepare_for_create(self, ctx: Context, attachment: VolumeAttachment) -> None:
         attachment.status = VolumeAttachmentStatus()
 
+    def validate(self, ctx: Context, attachment: VolumeAttachment) -> Iterator[FieldError]:
+        return _validate(attachment)
+
     def prepare_for_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> None:
         new.status = old.status
+
+    def validate_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
+        return _validate_update(new, old)
+
+
+def _validate_update(new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
+    yield from _validate(new)
+    if new.spec != old.spec:
+        yield invalid(Path("spec"), internal_form(new.spec), FIELD_IMMUTABLE)
 
 
 class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):
@@ -26,6 +87,9 @@ class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):
     def prepare_for_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> None:
         new.spec = old.spec
         reset_metadata_for_status(new.metadata, old.metadata)
+
+    def validate_update(self, ctx: Context, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
+        return _validate_update(new, old)
 
 
 VOLUME_ATTACHMENTS = Resource(

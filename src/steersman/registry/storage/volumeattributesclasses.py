@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.storage.v1 import VolumeAttributesClass
+from steersman.machinery.field import FieldError, Path, forbidden
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.storage.validation import validate_parameters, validate_provisioner
+from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
 
 
 class VolumeAttributesClassStrategy(Strategy[VolumeAttributesClass]):
-    pass
+    def validate(self, ctx: Context, attributes_class: VolumeAttributesClass) -> Iterator[FieldError]:
+        yield from validate_provisioner(attributes_class.driver_name, Path("driverName"))
+        yield from validate_parameters(attributes_class.parameters, Path("parameters"), needed=True)
+
+    def validate_update(
+        self, ctx: Context, new: VolumeAttributesClass, old: VolumeAttributesClass
+    ) -> Iterator[FieldError]:
+        if new.driver_name != old.driver_name:
+            yield forbidden(Path("driverName"), "updates to driverName are forbidden.")
+        if new.parameters != old.parameters:
+            yield forbidden(Path("parameters"), "updates to parameters are forbidden.")
+        yield from self.validate(ctx, new)
 
 
 VOLUME_ATTRIBUTES_CLASSES = Resource(

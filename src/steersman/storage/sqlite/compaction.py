@@ -8,7 +8,7 @@ from steersman.storage.sqlite.log import Log
 
 _SLICE: Final = 500
 """Revisions a slice looks at."""
-_VACUUM_SLICE: Final = 256
+_VACUUM_SLICE: Final = 512
 """Pages given back to the file system at once."""
 _FREE_PAGES_KEPT: Final = 1024
 """Free pages up to this many, or up to a quarter of the file, are kept for what is written next."""
@@ -48,10 +48,13 @@ def delete_slice(log: Log) -> bool:
 
 def vacuum_slice(log: Log) -> bool:
     """Gives some free pages back to the file system if there are many; whether there are more to give."""
-    free, pages = log.connection.execute(
+    connection = log.connection
+    free, pages = connection.execute(
         "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
     ).fetchone()
     if free <= max(_FREE_PAGES_KEPT, pages // 4):
         return False
-    log.connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_SLICE})").fetchall()
-    return True
+    connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_SLICE})").fetchall()
+    left = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    # A file rebuilt with other settings gives nothing back.
+    return bool(left < free)

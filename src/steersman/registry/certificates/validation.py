@@ -1,0 +1,196 @@
+"""What a CertificateSigningRequest may be (kubernetes `pkg/apis/certificates/validation`)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+from steersman.api.certificates.v1 import (
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestSpec,
+)
+from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, quote, required
+from steersman.registry.certificates.pem import decode_block
+from steersman.registry.certificates.signer_name import validate_signer_name
+
+USAGES: Final = tuple(
+    sorted(
+        (
+            "signing", "digital signature", "content commitment", "key encipherment", "key agreement",
+            "data encipherment", "cert sign", "crl sign", "encipher only", "decipher only", "any", "server auth",
+            "client auth", "code signing", "email protection", "s/mime", "ipsec end system", "ipsec tunnel",
+            "ipsec user", "timestamping", "ocsp signing", "microsoft sgc", "netscape sgc",
+        )
+    )
+)  # fmt: skip
+LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
+MIN_SECONDS: Final = 600
+STATUSES: Final = ("False", "True", "Unknown")
+TERMINAL: Final = ("Approved", "Denied", "Failed")
+"""Conditions that are true or not there."""
+
+_CONDITIONS: Final = Path("status", "conditions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What a request may hold because what it replaces did, and what this endpoint may write."""
+
+    approval: bool = False
+    certificate: bool = False
+    approved_and_denied: bool = False
+    legacy_signer: bool = False
+    duplicate_conditions: bool = False
+    empty_condition: bool = False
+    any_certificate: bool = False
+    unknown_usages: bool = False
+    duplicate_usages: bool = False
+
+
+def allowed_by(
+    new: CertificateSigningRequest, old: CertificateSigningRequest, *, approval: bool = False, certificate: bool = False
+) -> Allowed:
+    """What an update of `old` may hold; `approval` and `certificate` say which of the endpoints it comes by."""
+    types = Counter(condition.type for condition in old.status.conditions)
+    usages = Counter(old.spec.usages)
+    same = new.status.certificate == old.status.certificate
+    return Allowed(
+        approval=approval,
+        certificate=certificate,
+        approved_and_denied="Approved" in types and "Denied" in types,
+        legacy_signer=old.spec.signer_name == LEGACY_SIGNER,
+        duplicate_conditions=any(count > 1 for count in types.values()),
+        empty_condition="" in types,
+        any_certificate=same or _certificate_error(old.status.certificate) != "",
+        unknown_usages=any(usage not in USAGES for usage in usages),
+        duplicate_usages=any(count > 1 for count in usages.values()),
+    )
+
+
+def validate_request(request: CertificateSigningRequest, allowed: Allowed) -> Iterator[FieldError]:
+    """A request as a whole."""
+    spec, path = request.spec, Path("spec")
+    if error := _request_error(spec.request or b""):
+        yield invalid(path / "request", spec.request or None, error)
+    yield from _validate_usages(spec, path / "usages", allowed)
+    if spec.signer_name == LEGACY_SIGNER and not allowed.legacy_signer:
+        detail = "the legacy signerName is not allowed via this API version"
+        yield invalid(path / "signerName", spec.signer_name, detail)
+    else:
+        yield from validate_signer_name(spec.signer_name, path / "signerName")
+    seconds = spec.expiration_seconds
+    if seconds is not None and seconds < MIN_SECONDS:
+        detail = "may not specify a duration less than 600 seconds (10 minutes)"
+        yield invalid(path / "expirationSeconds", seconds, detail)
+    yield from _validate_conditions(request.status.conditions, allowed)
+    if not allowed.any_certificate and (error := _certificate_error(request.status.certificate)):
+        yield invalid(Path("status", "certificate"), "<certificate data>", error)
+
+
+def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowed: Allowed) -> Iterator[FieldError]:
+    if not spec.usages:
+        yield required(path)
+    if not allowed.unknown_usages:
+        for index, usage in enumerate(spec.usages):
+            if usage not in USAGES:
+                yield not_supported(path[index], usage, USAGES)
+    if not allowed.duplicate_usages:
+        for index, usage in enumerate(spec.usages):
+            if usage in spec.usages[:index]:
+                yield duplicate(path[index], usage)
+
+
+def _validate_conditions(
+    conditions: list[CertificateSigningRequestCondition], allowed: Allowed
+) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        path = _CONDITIONS[index]
+        if not condition.type and not allowed.empty_condition:
+            yield required(path / "type")
+        statuses = ("True",) if condition.type in TERMINAL else STATUSES
+        if not condition.status:
+            yield required(path / "status")
+        elif condition.status not in statuses:
+            yield not_supported(path / "status", condition.status, statuses)
+        other = {"Approved": "Denied", "Denied": "Approved"}.get(condition.type)
+        if other in seen and not allowed.approved_and_denied:
+            detail = "Approved and Denied conditions are mutually exclusive"
+            yield invalid(_CONDITIONS, condition.type, detail)
+        if condition.type in seen and not allowed.duplicate_conditions:
+            yield duplicate(path / "type", condition.type)
+        seen.add(condition.type)
+
+
+def validate_request_update(
+    new: CertificateSigningRequest, old: CertificateSigningRequest, allowed: Allowed
+) -> Iterator[FieldError]:
+    """What may change: nothing final goes, and each endpoint writes what is its own."""
+    yield from validate_request(new, allowed)
+    for condition_type in TERMINAL:
+        if len(_of_type(new, condition_type)) < len(_of_type(old, condition_type)):
+            detail = f"updates may not remove a condition of type {quote(condition_type)}"
+            yield forbidden(_CONDITIONS, detail)
+    if not allowed.approval:
+        for condition_type in ("Approved", "Denied"):
+            before, after = _of_type(old, condition_type), _of_type(new, condition_type)
+            if len(after) > len(before):
+                yield forbidden(_CONDITIONS, f"updates may not add a condition of type {quote(condition_type)}")
+            elif len(after) == len(before) and after != before:
+                yield forbidden(_CONDITIONS, f"updates may not modify a condition of type {quote(condition_type)}")
+    if new.status.certificate != old.status.certificate:
+        path = Path("status", "certificate")
+        if not allowed.certificate:
+            yield forbidden(path, "updates may not set certificate content")
+        elif old.status.certificate:
+            yield forbidden(path, "updates may not modify existing certificate content")
+
+
+def _of_type(request: CertificateSigningRequest, condition_type: str) -> list[CertificateSigningRequestCondition]:
+    return [condition for condition in request.status.conditions if condition.type == condition_type]
+
+
+def _request_error(pem: bytes) -> str:
+    """What is wrong with the PKCS #10 request (RFC 2986) in PEM, "" if nothing is."""
+    try:
+        block, _ = decode_block(pem)
+        if block is None or block.type != "CERTIFICATE REQUEST":
+            return "PEM block type must be CERTIFICATE REQUEST"
+        request = x509.load_der_x509_csr(block.content)
+        if not request.is_signature_valid:
+            return "x509: signature does not match"
+    except (ValueError, UnsupportedAlgorithm, InvalidSignature) as error:
+        return f"x509: {_first_line(error)}"
+    return ""
+
+
+def _certificate_error(pem: bytes) -> str:
+    """What is wrong with certificates in PEM, "" if nothing is; none at all are fine."""
+    if not pem:
+        return ""
+    blocks, rest = 0, pem
+    while True:
+        block, rest = decode_block(rest)
+        if block is None:
+            break
+        if block.type != "CERTIFICATE":
+            return f"only CERTIFICATE PEM blocks are allowed, found {quote(block.type)}"
+        if block.has_headers:
+            return "no PEM block headers are permitted"
+        blocks += 1
+        try:
+            x509.load_der_x509_certificate(block.content)
+        except ValueError as error:
+            return f"x509: malformed certificate: {_first_line(error)}"
+    return "" if blocks else "must contain at least one CERTIFICATE PEM block"
+
+
+def _first_line(error: Exception) -> str:
+    return re.split(r"[\r\n]", str(error), maxsplit=1)[0]

@@ -1,0 +1,18 @@
+"""Bindings: posted by a scheduler, never stored; see pod_binding."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.core.v1 import Binding
+from steersman.registry.core.pod_binding import create_binding
+from steersman.rest.resource import Resource
+from steersman.rest.strategy import ANY_NAME
+
+BINDINGS: Final = Resource(
+    kind=Binding,
+    plural="bindings",
+    verbs=("create",),
+    name_validator=ANY_NAME,
+    creater=create_binding,
+)

@@ -1,0 +1,85 @@
+"""Pods: containers that run together on one node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.core.v1 import (
+    Binding,
+    Pod,
+    PodAttachOptions,
+    PodExecOptions,
+    PodPortForwardOptions,
+    PodProxyOptions,
+)
+from steersman.api.policy.v1 import Eviction
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.core.pod_binding import bind_pod
+from steersman.registry.core.pod_columns import POD_COLUMNS
+from steersman.registry.core.pod_defaults import set_pod_defaults
+from steersman.registry.core.pod_eviction import evict_pod
+from steersman.registry.core.pod_kubelet import pod_exec, pod_logs, pod_port_forward, proxy_to_pod
+from steersman.registry.core.pod_strategy import (
+    PodEphemeralContainersStrategy,
+    PodResizeStrategy,
+    PodStatusStrategy,
+    PodStrategy,
+)
+from steersman.rest.resource import Resource, Subresource
+
+PODS: Final = Resource(
+    kind=Pod,
+    plural="pods",
+    short_names=("po",),
+    categories=("all",),
+    strategy=PodStrategy(),
+    name_validator=name_is_dns_subdomain,
+    default=set_pod_defaults,
+    columns=POD_COLUMNS,
+    selectable_fields={
+        "spec.nodeName": lambda p: p.spec.node_name,
+        "spec.restartPolicy": lambda p: p.spec.restart_policy,
+        "spec.schedulerName": lambda p: p.spec.scheduler_name,
+        "spec.serviceAccountName": lambda p: p.spec.service_account_name,
+        "spec.hostNetwork": lambda p: "true" if p.spec.host_network else "false",
+        "status.phase": lambda p: p.status.phase,
+        "status.podIP": lambda p: p.status.pod_ips[0].ip if p.status.pod_ips else "",
+        "status.podIPs": lambda p: "",
+        "status.nominatedNodeName": lambda p: p.status.nominated_node_name,
+    },
+    subresources=(
+        Subresource(name="attach", verbs=("create", "get"), kind=PodAttachOptions, connect=pod_exec, tables=False),
+        Subresource(name="binding", verbs=("create",), kind=Binding, create=bind_pod),
+        Subresource(name="ephemeralcontainers", strategy=PodEphemeralContainersStrategy(), tables=False),
+        Subresource(
+            name="eviction",
+            verbs=("create",),
+            kind=Eviction,
+            kind_group="policy",
+            kind_version="v1",
+            create=evict_pod,
+        ),
+        Subresource(name="exec", verbs=("create", "get"), kind=PodExecOptions, connect=pod_exec, tables=False),
+        Subresource(name="log", verbs=("get",), connect=pod_logs, connect_methods=("GET",), tables=False),
+        Subresource(
+            name="portforward",
+            verbs=("create", "get"),
+            kind=PodPortForwardOptions,
+            connect=pod_port_forward,
+            tables=False,
+        ),
+        Subresource(
+            name="proxy",
+            verbs=("create", "delete", "get", "patch", "update"),
+            kind=PodProxyOptions,
+            connect=proxy_to_pod,
+            connect_path=True,
+            connect_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
+            tables=False,
+        ),
+        Subresource(name="resize", strategy=PodResizeStrategy(), tables=False),
+        Subresource(name="status", strategy=PodStatusStrategy()),
+    ),
+    storage_version_hash="xPOwRZ+Yhw8=",
+    returns_deleted_object=True,
+)

@@ -1,0 +1,93 @@
+"""`services/NAME/proxy`: finds where a request through the API server to a Service goes.
+
+Follows pkg/registry/core/service/storage (`ResourceLocation`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from steersman.api.core.v1 import EndpointAddress, Endpoints, Pod, Service
+from steersman.machinery.errors import (
+    GroupResource,
+    StatusError,
+    bad_request,
+    not_found,
+    not_implemented,
+    service_unavailable,
+)
+from steersman.machinery.field import quote
+from steersman.registry.core.endpoint_addresses import host_port
+from steersman.registry.core.proxy_names import split_scheme_name_port
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+
+T = TypeVar("T")
+
+_SERVICES: Final = GroupResource("", "services")
+
+
+async def locate(services: Services, ctx: Context, text: str) -> str:
+    """The base URL of an endpoint of the service in `text` (`NAME`, `NAME:PORT`, `SCHEME:NAME:PORT`).
+
+    Raises StatusError: BadRequest, NotFound, ServiceUnavailable.
+    """
+    parts = split_scheme_name_port(text)
+    if parts is None:
+        raise bad_request(f"invalid service request {quote(text)}")
+    scheme, name, port = parts
+    if port.isdecimal():
+        port = await _port_name(services, ctx, name, int(port))
+    endpoints = await _endpoints(services, ctx, name)
+    if not endpoints.subsets:
+        raise service_unavailable(f"no endpoints available for service {quote(name)}")
+    for subset in _from_anywhere(endpoints.subsets):
+        number = next((each.port for each in subset.ports if each.name == port), None)
+        if number is None:
+            continue
+        for address in _from_anywhere(subset.addresses):
+            if await _is_pod(services, ctx, address):
+                return f"{scheme or 'http'}://{host_port(address.ip, number)}"
+    raise service_unavailable(f"no endpoints available for service {quote(text)}")
+
+
+async def _port_name(services: Services, ctx: Context, name: str, number: int) -> str:
+    service: Service = await services.objects("", "services").get(replace(ctx, name=name), name)
+    for port in service.spec.ports:
+        if port.port == number:
+            return port.name
+    raise service_unavailable(f"no service port {number} found for service {quote(name)}")
+
+
+async def _endpoints(services: Services, ctx: Context, name: str) -> Endpoints:
+    try:
+        found: Endpoints = await services.objects("", "endpoints").get(replace(ctx, name=name), name)
+    except StatusError as error:
+        if error.code == 404:  # clients are told of the service they asked for
+            raise not_found(_SERVICES, name) from error
+        raise
+    return found
+
+
+def _from_anywhere(items: Sequence[T]) -> list[T]:
+    """All items, beginning at a random one."""
+    start = random.randrange(len(items)) if items else 0
+    return [*items[start:], *items[:start]]
+
+
+async def _is_pod(services: Services, ctx: Context, address: EndpointAddress) -> bool:
+    """Whether a pod of the namespace has the address: nothing else may be reached through the server."""
+    target = address.target_ref
+    if target is None or target.namespace != ctx.namespace:
+        return False
+    pod: Pod | None = services.objects("", "pods").find(ctx.namespace, target.name)
+    return pod is not None and any(each.ip == address.ip for each in pod.status.pod_ips)
+
+
+async def proxy_to_service(services: Services, ctx: Context, name: str, request: Any) -> Any:
+    """Finds the endpoint that a proxy request is for. Raises StatusError."""
+    location = await locate(services, ctx, name)
+    raise not_implemented(f"this server does not connect to pods: the one at {location} was not asked")

@@ -1,0 +1,79 @@
+"""IPAddresses: one object for each address in use by a Service, which keeps it from being given away twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.networking.v1 import IPAddress, ParentReference
+from steersman.machinery.field import FieldError, Path, invalid, required
+from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
+from steersman.machinery.validation.ip import is_valid_ip
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.strategy import Strategy
+
+_PARENT: Final = Path("spec", "parentRef")
+
+
+def ip_address_name(name: str, prefix: bool) -> list[str]:
+    """The name is the address, in canonical form."""
+    return [error.detail for error in is_valid_ip(name, Path())]
+
+
+def _validate_parent(parent: ParentReference | None) -> Iterator[FieldError]:
+    if parent is None:
+        yield required(_PARENT)
+        return
+    if parent.group:
+        for message in is_dns1123_subdomain(parent.group):
+            yield invalid(_PARENT / "group", parent.group, message)
+    for name, value, needed in (
+        ("resource", parent.resource, True),
+        ("name", parent.name, True),
+        ("namespace", parent.namespace, False),
+    ):
+        if value:
+            for message in is_path_segment_name(value):
+                yield invalid(_PARENT / name, value, message)
+        elif needed:
+            yield required(_PARENT / name)
+
+
+class IPAddressStrategy(Strategy[IPAddress]):
+    def validate(self, ctx: Context, obj: IPAddress) -> Iterator[FieldError]:
+        return _validate_parent(obj.spec.parent_ref)
+
+    def validate_update(self, ctx: Context, new: IPAddress, old: IPAddress) -> Iterator[FieldError]:
+        parent = new.spec.parent_ref
+        yield from _validate_parent(parent)
+        if parent != old.spec.parent_ref:
+            value = parent and {
+                "Group": parent.group,
+                "Resource": parent.resource,
+                "Namespace": parent.namespace,
+                "Name": parent.name,
+            }
+            yield invalid(_PARENT, value, FIELD_IMMUTABLE)
+
+
+def _parent_text(address: IPAddress) -> str:
+    parent = address.spec.parent_ref
+    if parent is None:
+        return "<none>"
+    resource = f"{parent.resource}.{parent.group}" if parent.group else parent.resource
+    return "/".join(part for part in (resource.lower(), parent.namespace) if part) + f"/{parent.name}"
+
+
+IP_ADDRESSES: Final = Resource(
+    kind=IPAddress,
+    group="networking.k8s.io",
+    plural="ipaddresses",
+    namespaced=False,
+    short_names=("ip",),
+    strategy=IPAddressStrategy(),
+    name_validator=ip_address_name,
+    columns=(Column("ParentRef", _parent_text), AGE),
+    storage_version_hash="3f/plJFChNE=",
+)

@@ -1,0 +1,89 @@
+"""ServiceCIDRs: ranges that addresses of Services are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
+from steersman.machinery.field import FieldError, Path, invalid, required
+from steersman.machinery.validation.ip import is_valid_cidr, parse_cidr_sloppy
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.rest.context import Context
+from steersman.rest.resource import AGE, Column, Resource, Subresource
+from steersman.rest.strategy import StatusStrategy, Strategy
+
+_CIDRS: Final = Path("spec", "cidrs")
+
+
+def _validate_spec(spec: ServiceCIDRSpec) -> Iterator[FieldError]:
+    cidrs = spec.cidrs
+    if not cidrs:
+        yield required(_CIDRS, "at least one CIDR required")
+        return
+    if len(cidrs) > 2:
+        yield invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")
+        return
+    for index, cidr in enumerate(cidrs):
+        yield from is_valid_cidr(cidr, _CIDRS[index])
+    parsed = [parse_cidr_sloppy(cidr) for cidr in cidrs]
+    families = [each[1].version for each in parsed if each is not None]
+    if len(families) == 2 and families[0] == families[1]:
+        detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+        yield invalid(_CIDRS, cidrs, detail)
+
+
+class ServiceCIDRStrategy(Strategy[ServiceCIDR]):
+    def prepare_for_create(self, ctx: Context, obj: ServiceCIDR) -> None:
+        obj.status = ServiceCIDRStatus()
+
+    def validate(self, ctx: Context, obj: ServiceCIDR) -> Iterator[FieldError]:
+        return _validate_spec(obj.spec)
+
+    def prepare_for_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> None:
+        new.status = old.status
+
+    def validate_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> Iterator[FieldError]:
+        """A range does not change, but one of the other family may be added."""
+        before, after = old.spec.cidrs, new.spec.cidrs
+        if len(before) == len(after):
+            for index, (was, is_) in enumerate(zip(before, after, strict=True)):
+                if was != is_:
+                    yield invalid(_CIDRS[index], is_, FIELD_IMMUTABLE)
+        elif len(before) == 1 and len(after) == 2:
+            if before[0] != after[0]:
+                yield invalid(_CIDRS[0], after[0], FIELD_IMMUTABLE)
+            yield from _validate_spec(new.spec)
+        else:
+            yield invalid(_CIDRS, after or None, FIELD_IMMUTABLE)
+
+
+class ServiceCIDRStatusStrategy(StatusStrategy[ServiceCIDR]):
+    def prepare_for_update(self, ctx: Context, new: ServiceCIDR, old: ServiceCIDR) -> None:
+        super().prepare_for_update(ctx, new, old)
+        _reset_metadata(new.metadata, old.metadata)
+
+
+def _reset_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
+    """Keeps all metadata that clients set: a status update changes none of it (ResetObjectMetaForStatus)."""
+    new.deletion_timestamp = old.deletion_timestamp
+    new.generation = old.generation
+    new.self_link = old.self_link
+    new.labels = old.labels
+    new.annotations = old.annotations
+    new.finalizers = old.finalizers
+    new.owner_references = old.owner_references
+
+
+SERVICE_CIDRS: Final = Resource(
+    kind=ServiceCIDR,
+    group="networking.k8s.io",
+    plural="servicecidrs",
+    namespaced=False,
+    strategy=ServiceCIDRStrategy(),
+    name_validator=name_is_dns_subdomain,
+    columns=(Column("CIDRs", lambda c: ",".join(c.spec.cidrs)), AGE),
+    subresources=(Subresource(name="status", strategy=ServiceCIDRStatusStrategy()),),
+    storage_version_hash="gNLvruQhW2g=",
+)

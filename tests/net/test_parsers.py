@@ -1,0 +1,140 @@
+"""Whatever bytes come, in whatever pieces: a connection answers or ends, and never fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import uvloop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steersman.net import hpack, http1_exchange
+from steersman.net import http2_frames as frames
+from steersman.net.connection import Core
+from steersman.net.fields import FieldCache
+from steersman.net.http1 import Http1Connection
+from steersman.net.http2 import Http2Connection
+from steersman.net.limits import Limits
+from steersman.net.message import Request, Response
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def set_write_buffer_limits(self, high=None, low=None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+
+class Undated(FieldCache):
+    """Fields without the time, so that two runs can be compared."""
+
+    def date(self) -> bytes:
+        return b""
+
+
+async def handler(request: Request) -> Response:
+    """Tells the request without its body, so that it needs no turn of the loop."""
+    return Response(200, [], f"{request.method} {request.path} {sorted(request.headers.items())}".encode())
+
+
+def run(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]) -> tuple[bytes, bool]:
+    """What a connection writes when these pieces come, without the Date; and whether it closes."""
+
+    async def serve() -> tuple[bytes, bool]:
+        fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
+        limits = Limits(linger=0)
+        core = Core(handler, limits, asyncio.get_running_loop(), eager=True, h1_fields=fields[0], h2_fields=fields[1])
+        connection, wire = kind(core), Wire()
+        connection.connection_made(wire)
+        for piece in pieces:
+            if not wire.closed:
+                connection.data_received(piece)
+        await asyncio.sleep(0.001)
+        connection.connection_lost(None)
+        assert core.counters.running == 0
+        assert core.counters.streams == 0
+        return wire.written, wire.closed
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(serve())
+
+
+def cut(data: bytes, at: list[int]) -> list[bytes]:
+    """`data` in pieces."""
+    places = sorted({0, len(data), *(place % (len(data) + 1) for place in at)})
+    return [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+
+
+def goaway(written: bytes) -> bytes | None:
+    """The code of the GOAWAY frame, if there is one. (When a handler starts depends on the pieces, this does not.)"""
+    at = 0
+    while at < len(written):
+        head, _, _ = frames.unpack_head(written, at)
+        if head & 0xFF == frames.GOAWAY:
+            return written[at + 13 : at + 17]
+        at += 9 + (head >> 8)
+    return None
+
+
+GOOD_BLOCK = b"\x82\x87\x84" + hpack.field("x-a", "b")
+FRAME = st.builds(
+    frames.frame,
+    st.sampled_from([*range(10), 0x42]),
+    st.sampled_from([0, 1, 4, 5, 8, 0xC, 0x24, 0x25, 0x2D, 0xFF]),
+    st.sampled_from([0, 1, 1, 2, 3, 3, 5, 7]),
+    st.one_of(st.binary(max_size=12), st.sampled_from([b"", bytes(4), bytes(5), bytes(6), bytes(8), GOOD_BLOCK])),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(FRAME, max_size=12), st.lists(st.integers(0, 1 << 16), max_size=6))
+def test_http2_takes_any_frames_in_any_pieces(sent, places):
+    data = frames.PREFACE + frames.settings({}) + b"".join(sent)
+    assert goaway(run(Http2Connection, cut(data, places))[0]) == goaway(run(Http2Connection, [data])[0])
+
+
+LINES = st.sampled_from(
+    [
+        b"GET / HTTP/1.1\r\n", b"POST /a?b HTTP/1.1\r\n", b"Host: h\r\n", b"Content-Length: 3\r\n", b"\r\n", b"abc",
+        b"Transfer-Encoding: chunked\r\n", b"3\r\n", b"abc\r\n", b"0\r\n\r\n", b"X: y\r\n", b" folded\r\n",
+        b"Connection: Upgrade\r\nUpgrade: x\r\n", b"Connection: close\r\n", b"Expect: 100-continue\r\n",
+        b"CONNECT h:1 HTTP/1.1\r\n", b"GET / HTTP/1.0\r\n", b"HEAD * HTTP/1.1\r\n", b"\n", b"\0", b"\xff",
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(LINES, st.binary(max_size=5)), max_size=25), st.lists(st.integers(0, 4096), max_size=6))
+def test_http1_answers_the_same_however_the_bytes_are_cut(lines, places):
+    data = b"".join(lines)
+    assert run(Http1Connection, cut(data, places)) == run(Http1Connection, [data])
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_good_http2_requests_in_small_pieces_are_answered(size):
+    data = frames.PREFACE + frames.settings({})
+    for stream in range(1, 40, 2):
+        data += frames.headers(stream, GOOD_BLOCK, frames.END_STREAM, 16384)
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    written, _ = run(Http2Connection, pieces)
+    assert written.count(b"GET / [('x-a', 'b')]") == 20
