@@ -44,9 +44,7 @@ class Authority:
             x509.BasicConstraints(True, None), True
         )
         self.file = folder / f"{name}.crt"
-        self.file.write_bytes(
-            certificate.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        )
+        self.file.write_bytes(certificate.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def _build(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
@@ -128,6 +126,18 @@ def client_context(authority: Authority) -> Callable[..., ssl.SSLContext]:
         return context
 
     return make
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
+    """Waits for what nothing announces."""
+
+    async def wait(condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    return wait
 
 
 @dataclass

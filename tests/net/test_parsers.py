@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 import uvloop
@@ -82,7 +83,7 @@ def run(kind: type[Http1Connection] | type[Http2Connection], pieces: list[bytes]
 def cut(data: bytes, at: list[int]) -> list[bytes]:
     """`data` in pieces."""
     places = sorted({0, len(data), *(place % (len(data) + 1) for place in at)})
-    return [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
 def goaway(written: bytes) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 
 from steersman.api.apiregistration.v1 import APIService, APIServiceCondition, APIServiceSpec, APIServiceStatus
@@ -160,8 +160,9 @@ class Bootstrap:
         services = self._objects("", "services")
         if not await _ensure(services, Service(metadata=metadata, spec=spec)):
             await services.update(loopback("default", "kubernetes"), "kubernetes", self._with_port(port))
-        await self._endpoints()
-        await self._endpoint_slice()
+        if not ip_address(self.address).is_loopback:  # endpoints may not hold one
+            await self._endpoints()
+            await self._endpoint_slice()
 
     @staticmethod
     def _with_port(port: ServicePort) -> Callable[[Service], Service]:

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
@@ -277,7 +277,7 @@ def _ports(text: str) -> tuple[int, int]:
 
 def _advertised(bind_address: str) -> str:
     """The address that others reach this host by."""
-    if bind_address not in ("", "0.0.0.0", "::"):
+    if bind_address and not (ip_address(bind_address).is_unspecified or ip_address(bind_address).is_loopback):
         return bind_address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -44,12 +44,15 @@ from steersman.registry.core.replicationcontrollers import REPLICATION_CONTROLLE
 from steersman.registry.core.resourcequotas import RESOURCE_QUOTAS
 from steersman.registry.core.secrets import SECRETS
 from steersman.registry.core.serviceaccounts import SERVICE_ACCOUNTS
+from steersman.registry.core.services import SERVICES
 from steersman.registry.discovery.endpointslices import ENDPOINT_SLICES
 from steersman.registry.flowcontrol.flowschemas import FLOW_SCHEMAS
 from steersman.registry.flowcontrol.prioritylevelconfigurations import PRIORITY_LEVEL_CONFIGURATIONS
 from steersman.registry.networking.ingressclasses import INGRESS_CLASSES
 from steersman.registry.networking.ingresses import INGRESSES
+from steersman.registry.networking.ipaddresses import IP_ADDRESSES
 from steersman.registry.networking.networkpolicies import NETWORK_POLICIES
+from steersman.registry.networking.servicecidrs import SERVICE_CIDRS
 from steersman.registry.node.runtimeclasses import RUNTIME_CLASSES
 from steersman.registry.policy.poddisruptionbudgets import POD_DISRUPTION_BUDGETS
 from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
@@ -88,6 +91,7 @@ KUBE_API: Final[tuple[Resource[Any], ...]] = (
     RESOURCE_QUOTAS,
     SECRETS,
     SERVICE_ACCOUNTS,
+    SERVICES,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -105,7 +109,9 @@ KUBE_API: Final[tuple[Resource[Any], ...]] = (
     CERTIFICATE_SIGNING_REQUESTS,
     INGRESS_CLASSES,
     INGRESSES,
+    IP_ADDRESSES,
     NETWORK_POLICIES,
+    SERVICE_CIDRS,
     POD_DISRUPTION_BUDGETS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,

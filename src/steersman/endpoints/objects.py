@@ -13,6 +13,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, encoded_response, pretty_wanted
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
+from steersman.machinery.errors import not_acceptable
 from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item, Listing
@@ -37,6 +38,11 @@ def item_response(scope: Scope, request: Request, item: Item, wanted: Representa
         return Response(code, [JSON_TYPE], [scope.prefix, scope.body(item), b"\n"])
     if not wanted.as_kind:
         return encoded_response(scope.prefix + scope.body(item), wanted, code)
+    if wanted.as_kind == "PartialObjectMetadataList":
+        package = scope.group.partition(".")[0] or "core"
+        raise not_acceptable(
+            f"you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{scope.kind_name})"
+        )
     if wanted.as_kind == "Table":
         including = include_object(request, wanted)
         table = table_of(scope, [item], wanted, including, revision=str(item.revision) if item.revision else "")
@@ -66,7 +72,12 @@ def list_metadata(listing: Listing) -> bytes:
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
-    """A list as the answer, compressed where it is large and the client accepts that."""
+    """A list as the answer, compressed where it is large and the client accepts that. Raises StatusError 406."""
+    if wanted.as_kind == "PartialObjectMetadata":
+        package = scope.group.partition(".")[0] or "core"
+        raise not_acceptable(
+            f"you requested PartialObjectMetadata, but the requested object is a list (*{package}.{scope.kind_name}List)"
+        )
     if wanted.as_kind == "Table":
         table = await _table(scope, request, listing, wanted)
         response = encoded_response(encode_in_order(table), wanted)

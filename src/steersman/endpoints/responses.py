@@ -25,7 +25,9 @@ COMPRESS_OVER: Final = 128 * 1024
 def error_response(request: Request, error: StatusError) -> Response:
     """The Status of `error` in the media type the client accepts, JSON if none."""
     try:
-        wanted = negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request))
+        accept = request.headers.get("accept", "")
+        found = negotiate(accept, tables=True, partial=True, pretty=pretty_wanted(request))
+        wanted = Representation(found.media, found.pretty)
     except StatusError as refused:
         wanted = Representation(JSON, pretty_wanted(request))
         if error.code != 406:

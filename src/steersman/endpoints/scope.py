@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from steersman.admission.interface import Chain
@@ -17,7 +18,7 @@ from steersman.machinery.scheme import Scheme
 from steersman.machinery.serializer import encode
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
-from steersman.rest.resource import Column, OtherVersion, Resource
+from steersman.rest.resource import NAME, Column, OtherVersion, Resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +61,12 @@ class Scope:
         self.default = other.default if other else resource.default
         self._representation = (self.group, self.version)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a Table, Name not among them. They read the stored version's objects."""
-        if self.other is not None and self.other.columns is not None:
-            return self.other.columns
-        return self.resource.columns
+        """The columns of a Table. They read the stored version's objects."""
+        own = self.other.columns if self.other is not None else None
+        columns = self.resource.columns if own is None else own
+        return (NAME, *columns) if self.resource.name_column else columns
 
     def type_meta(self, kind: str) -> bytes:
         """`{"kind":KIND,"apiVersion":...,` in this version."""

@@ -13,14 +13,14 @@ from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery import times
-from steersman.machinery.errors import GroupKind, invalid
-from steersman.machinery.field import FieldError, Path, quote
+from steersman.machinery.errors import bad_request
+from steersman.machinery.field import INVALID, FieldError
 from steersman.machinery.serializer import encode
 from steersman.rest.capabilities import Item
-from steersman.rest.resource import Column
+from steersman.rest.resource import Column, name_of
 
 _INCLUDES = ("", "Metadata", "Object", "None")
-_NAME_TEXT = (
+NAME_TEXT = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
     "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
     "idempotence and configuration definition. Cannot be updated. More info: "
@@ -33,15 +33,17 @@ _AGE_TEXT = (
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
 
+_TEXTS = {"Name": NAME_TEXT, "Age": _AGE_TEXT}
+
 
 def include_object(request: Request, wanted: Representation) -> str:
-    """What of each object its row carries: Metadata, Object or None. Raises StatusError 400, 422."""
+    """What of each object its row carries: Metadata, Object or None. Raises StatusError 400."""
     asked = request.query.get("includeObject", "")
     if asked not in _INCLUDES:
-        error = FieldError(
-            "FieldValueInvalid", str(Path("includeObject")), asked, "must be 'Metadata', 'Object', 'None', or empty"
+        why = FieldError(
+            INVALID, "includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty"
         )
-        raise invalid(GroupKind("meta.k8s.io", "TableOptions"), "", [error])
+        raise bad_request(f"Unable to convert to Table as requested: {why}")
     return asked or "Metadata"
 
 
@@ -63,9 +65,9 @@ def table_of(
 
 def column_definitions(columns: Sequence[Column]) -> list[dict[str, Any]]:
     """The columns of a Table as clients read them."""
-    definitions = [_definition("Name", "string", "name", _NAME_TEXT, 0)]
+    definitions = []
     for column in columns:
-        text = column.description or (_AGE_TEXT if column.cell is None else "")
+        text = column.description or _TEXTS.get(column.name, "") if column.cell in (None, name_of) else column.description
         definitions.append(_definition(column.name, column.type, column.format, text, column.priority))
     return definitions
 
@@ -79,7 +81,7 @@ def _row(
 ) -> dict[str, Any]:
     obj = scope.storage.decode(item)
     metadata = obj.metadata
-    cells: list[Any] = [metadata.name]
+    cells: list[Any] = []
     for column in columns:
         if column.cell is None:
             cells.append(times.age(metadata.creation_timestamp, now))
@@ -93,8 +95,3 @@ def _row(
     if including == "Object":
         return {"cells": cells, "object": msgspec.Raw(scope.prefix + scope.body(item))}
     return {"cells": cells, "object": None}
-
-
-def unknown_as(kind: str) -> str:
-    """The text for a kind that nothing can be shown as."""
-    return f"no such representation: {quote(kind)}"

@@ -164,7 +164,7 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
         exchange.respond(response)
         if response.upgrade is not None:
             await exchange.upgrade(response.upgrade)
-        elif is_pulled(response.body) and not exchange.over:
+        elif is_pulled(response.body):
             await pump(cast(AsyncIterator[bytes], response.body), exchange)
     except asyncio.CancelledError:
         exchange.abort()
@@ -194,24 +194,28 @@ def is_pushed(body: Body) -> bool:
 
 async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
     """Sends the pieces of an async iterator under back-pressure, and closes it in any case."""
-    since_turn = 0
     try:
-        async for piece in body:
-            exchange.write(piece)
-            since_turn += len(piece)
-            if since_turn >= BATCH:
-                since_turn = 0
-                await asyncio.sleep(0)
-                await exchange.drain()
-            if exchange.over:
-                break
-        else:
-            exchange.end()
+        if not exchange.over:
+            await _send_pieces(body, exchange)
     except BodyAborted:
         exchange.abort()
     finally:
         if (close := getattr(body, "aclose", None)) is not None:
             await cast(Coroutine[Any, Any, None], close())
+
+
+async def _send_pieces(body: AsyncIterator[bytes], exchange: Exchange) -> None:
+    since_turn = 0
+    async for piece in body:
+        exchange.write(piece)
+        since_turn += len(piece)
+        if since_turn >= BATCH:
+            since_turn = 0
+            await asyncio.sleep(0)
+            await exchange.drain()
+        if exchange.over:
+            return
+    exchange.end()
 
 
 def notify_closed(stream: Stream) -> None:

@@ -16,7 +16,7 @@ from steersman.net.body import EMPTY_BODY, IncomingBody
 from steersman.net.connection import BATCH, Core, peer_of
 from steersman.net.flood import TokenBucket
 from steersman.net.http2_frames import ConnectionFault, ErrorCode, Setting, StreamFault
-from steersman.net.http2_request import Head, parse_head
+from steersman.net.http2_request import Head, HeadParser
 from steersman.net.http2_stream import Http2Stream
 from steersman.net.message import Headers, Peer, Request
 
@@ -64,6 +64,7 @@ class Http2Connection(asyncio.Protocol):
         self._new: list[Http2Stream] = []
         self._reset_by_us: dict[int, None] = {}
         self._decoder = Decoder(limits.max_header_bytes)
+        self._heads = HeadParser()
         self._blocks: dict[bytes, Head] = {}
         self._block: bytearray | None = None
         self._block_id = 0
@@ -434,7 +435,7 @@ class Http2Connection(asyncio.Protocol):
         self._last_id = stream_id
         if len(fields) > self._limits.max_header_count:
             raise StreamFault(stream_id, ErrorCode.ENHANCE_YOUR_CALM, "too many header fields")
-        head = parse_head(stream_id, fields)
+        head = self._heads.parse(stream_id, fields)
         if repeatable and len(self._blocks) < _MAX_BLOCKS:
             self._blocks[block] = head
         self._open(stream_id, head, bool(flags & frames.END_STREAM))

@@ -16,6 +16,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _OF_ONE_CONNECTION: Final = frozenset(
     {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
+_MAX_KNOWN: Final = 16
 _PSEUDO: Final = frozenset({":method", ":scheme", ":authority", ":path"})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
 
@@ -23,9 +24,9 @@ Fields = list[tuple[bytes, bytes, bool]]
 """Decoded fields: name, value, and whether it must never be indexed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Head:
-    """The head of a request; `content_length` is None if it was not sent."""
+    """The head of a request, shared by requests that are alike; `content_length` is None if it was not sent."""
 
     method: str
     scheme: str
@@ -57,6 +58,41 @@ def text_of(raw: bytes) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         return raw.decode("latin-1")
+
+
+class HeadParser:
+    """Parses the heads of one connection, whose requests mostly differ in nothing but their path."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Head] = {}
+
+    def parse(self, stream_id: int, fields: Fields) -> Head:
+        """The head of a request. Raises StreamFault if it is malformed."""
+        at = 0
+        for at, field in enumerate(fields):  # noqa: B007
+            if field[0] == b":path":
+                break
+        else:
+            return parse_head(stream_id, fields)
+        raw_target = field[1]
+        del fields[at]
+        key = (at, *fields)
+        known = self._known.get(key)
+        if known is None:
+            head = parse_head(stream_id, [*fields[:at], field, *fields[at:]])
+            if len(self._known) < _MAX_KNOWN and sum(len(name) + len(value) for name, value, _ in fields) < 2048:
+                self._known[key] = head
+            return head
+        try:
+            target = raw_target.decode() if raw_target.isascii() else text_of(raw_target)
+            if not target.isprintable() and _CONTROL.search(target):
+                raise ValueError("control character in :path")
+            path, query = _split(target, known.method)
+        except ValueError as error:
+            raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, str(error)) from None
+        return Head(known.method, known.scheme, known.host, path, query, known.headers, known.content_length)
 
 
 def parse_head(stream_id: int, fields: Fields) -> Head:
@@ -115,8 +151,13 @@ def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
         return Head(method, "https", host, "", "", headers, content_length)
     if scheme not in ("https", "http"):
         raise ValueError("invalid :scheme")
-    target = target or ""
+    path, query = _split(target or "", method)
+    return Head(method, scheme, host, path, query, headers, content_length)
+
+
+def _split(target: str, method: str) -> tuple[str, str]:
+    """Path and query of :path. Raises ValueError."""
     if not target.startswith("/") and not (target == "*" and method == "OPTIONS"):
         raise ValueError("invalid :path")
     path, _, query = target.partition("?")
-    return Head(method, scheme, host, path, query, headers, content_length)
+    return path, query

@@ -90,6 +90,12 @@ class Http2Stream:
         pieces: Sequence[bytes] | None = None
         if type(body) is bytes:
             size = len(body)
+            if self._fits(size) and not bodiless and self.request.method != "HEAD":
+                parts.append(hpack.content_length(size))
+                self._send_small(connection.prefix(b"".join(parts)), body)
+                if response.close:
+                    connection.shut_down()
+                return
             pieces = (body,) if size else ()
         elif isinstance(body, (list, tuple)):
             pieces = body
@@ -107,6 +113,31 @@ class Http2Stream:
             self._send_whole(block, pieces, size)
         if response.close:
             connection.shut_down()
+
+    def _fits(self, size: int) -> bool:
+        """Whether a body of this size can leave at once, in one frame."""
+        connection = self.connection
+        return (
+            0 < size <= self.window
+            and size <= connection.max_frame
+            and size <= connection.window
+            and not connection.blocked
+        )
+
+    def _send_small(self, block: bytes, body: bytes) -> None:
+        """The whole response at once: what nearly every response takes."""
+        connection = self.connection
+        size = len(body)
+        self.responded = self.ended = self.local_closed = True
+        connection.window -= size
+        connection.out += (
+            headers(self.id, block, 0, connection.max_frame),
+            pack_head(size << 8 | DATA, _END, self.id),
+            body,
+        )
+        if not connection.scheduled:
+            connection.schedule()
+        connection.half_closed(self)
 
     def _begin(self, block: bytes, pushed: object) -> None:
         """Sends the head of a body whose length is not known."""
@@ -139,7 +170,7 @@ class Http2Stream:
     def _send_whole(self, block: bytes, pieces: Sequence[bytes], size: int) -> None:
         connection = self.connection
         self._send_head(block, 0)
-        if not self.queued and size <= connection.max_frame and size <= self.window and size <= connection.window:
+        if not self.queued and self._fits(size):
             self.window -= size
             connection.window -= size
             connection.out.append(pack_head(size << 8 | DATA, _END, self.id))

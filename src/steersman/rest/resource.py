@@ -33,6 +33,13 @@ class Column:
     description: str = ""
 
 
+def name_of(obj: Any) -> str:
+    """The cell of the column Name."""
+    name: str = obj.metadata.name
+    return name
+
+
+NAME: Final = Column("Name", name_of, format="name")
 AGE: Final = Column("Age", None)
 
 
@@ -129,6 +136,8 @@ class Resource(Generic[T]):
     """Fills in the version's defaults after decoding (SetDefaults_* of upstream)."""
     columns: tuple[Column, ...] = (AGE,)
     """After Name."""
+    name_column: bool = True
+    """Whether Name comes first; events put it elsewhere."""
     selectable_fields: Mapping[str, Callable[[T], str]] = field(default_factory=dict)
     """Beside metadata.name and metadata.namespace."""
     subresources: tuple[Subresource, ...] = ()

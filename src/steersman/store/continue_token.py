@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Final
 
 import msgspec
@@ -34,21 +33,37 @@ def decode(token: str, prefix: str) -> tuple[str, int]:
     """The key to start at and the revision (-1: the newest) of a token. Raises StatusError 400."""
     try:
         if len(token) > _LONGEST:
-            raise ValueError(token)
+            raise ValueError("token too long")
         data = base64.urlsafe_b64decode(token.rstrip("=") + "=" * (-len(token.rstrip("=")) % 4))
+    except ValueError as error:
+        raise _invalid(str(error)) from None
+    try:
         parsed = _DECODER.decode(data)
-    except (binascii.Error, msgspec.MsgspecError, ValueError):
-        raise bad_request("continue key is not valid: illegal base64 data or token") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise _invalid(_unreadable(data)) from None
     if parsed.v != _VERSION:
-        raise bad_request(f'continue key is not valid: server does not recognize this encoded version "{parsed.v}"')
+        raise _invalid(f"server does not recognize this encoded version {parsed.v}")
     if parsed.rv == 0:
-        raise bad_request("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+        raise _invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not parsed.start:
-        raise bad_request("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
+        raise _invalid("encoded start key empty (version meta.k8s.io/v1)")
     start = parsed.start.lstrip("/")
     if ".." in start.split("/") or "" in start.rstrip("\0").split("/"):
-        raise bad_request("continue key is not valid: invalid encoded start key")
+        raise _invalid(parsed.start)
     return prefix + start, parsed.rv
+
+
+def _invalid(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _unreadable(data: bytes) -> str:
+    """As Go says that something is no JSON: by its first character."""
+    if not data:
+        return "unexpected end of JSON input"
+    code = data[0]
+    char = f"'{chr(code)}'" if 0x20 <= code < 0x7F else f"'\\u{code:04x}'"
+    return f"invalid character {char} looking for beginning of value"
 
 
 def expired_page(token: str) -> StatusError:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.machinery import errors, fields, labels
+from steersman.machinery import errors, field, fields, labels
 from steersman.machinery.field import quote
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
@@ -31,10 +31,10 @@ def parse_version(text: str, *, plain: bool = False) -> int:
     """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
-    message = f'strconv.ParseUint: parsing {quote(text)}: invalid syntax'
+    error = field.invalid(field.Path("resourceVersion"), text, f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
     if plain:
-        raise errors.plain_internal(f'invalid resource version "{text}": {message}')
-    raise errors.bad_request(f'invalid resource version "{text}": {message}')
+        raise errors.plain_internal(str(error))
+    raise errors.bad_request(f"invalid resource version: {error}")
 
 
 class Selection:
@@ -88,19 +88,19 @@ async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> L
     """The list that `options` ask for; see rest.capabilities.Lister."""
     prefix = f"{store.prefix}{ctx.namespace}/" if ctx.namespace else store.prefix
     version = options.resource_version
-    if options.continue_token and version != "0":
-        if version:
+    if options.continue_token:
+        if version not in ("", "0"):
             raise errors.bad_request("specifying resource version is not allowed when using continue")
-        return await _continue(store, prefix, options)
+        return await _continue(store, prefix, options, limit=0 if version else options.limit)
     if not version:
         await store.wait_current()
         return await _list_now(store, prefix, options, limit=options.limit)
     revision = parse_version(version)
     if revision and (options.resource_version_match == EXACT or (options.limit and not options.resource_version_match)):
-        return await _list_at(store, prefix, options, revision, "", token="")
+        return await _list_at(store, prefix, options, revision, "", limit=options.limit, token="")
     if revision:
         await store.wait_fresh(revision)
-    return await _list_now(store, prefix, options, limit=0)
+    return await _list_now(store, prefix, options, limit=options.limit if revision else 0)
 
 
 async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
@@ -138,21 +138,20 @@ async def _select(found: Sequence[Entry], accept: Accept, limit: int) -> tuple[l
     return items, ""
 
 
-async def _continue(store: Store[Any], prefix: str, options: ListOptions) -> Listing:
+async def _continue(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
     start, revision = continue_token.decode(options.continue_token, prefix)
     if revision < 0:
         await store.wait_current()
         revision = store.cacher.revision
     token = continue_token.encode(start.rstrip("\0"), prefix, -1)
-    return await _list_at(store, prefix, options, revision, start, token=token)
+    return await _list_at(store, prefix, options, revision, start, limit=limit, token=token)
 
 
 async def _list_at(
-    store: Store[Any], prefix: str, options: ListOptions, revision: int, start: str, *, token: str
+    store: Store[Any], prefix: str, options: ListOptions, revision: int, start: str, *, limit: int, token: str
 ) -> Listing:
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
     accept = store.select.accept(options)
-    limit = options.limit
     cacher = store.cacher
     await store.wait_fresh(revision)
     try:

@@ -12,7 +12,7 @@ from steersman.rest.resource import Subresource
 async def connect(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Whatever the subresource answers. Raises StatusError 400 on a dry run."""
     if "dryRun" in request.query:
-        raise bad_request("the dryRun parameter is not supported on connect requests")
+        raise bad_request("dryRun is not supported")
     assert subresource.connect is not None
     ctx = scope.context(request)
     response: Response = await subresource.connect(scope.shared.services, ctx, request.info.name, request)

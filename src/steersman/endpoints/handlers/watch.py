@@ -18,7 +18,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, pretty_wanted
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
-from steersman.machinery.errors import StatusError, expired, internal
+from steersman.machinery.errors import StatusError, expired, internal, method_not_supported
 from steersman.machinery.serializer import encode_in_order
 from steersman.net.message import BodyAborted, BodyWriter, Response
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
@@ -38,6 +38,8 @@ async def watch(scope: Scope, request: Request) -> Response:
     wanted = negotiate(
         accept, tables=True, partial=True, stream=True, pretty=pretty_wanted(request), offers_stream=True
     )
+    if not hasattr(scope.storage, "watch"):
+        raise method_not_supported(scope.group_resource, "watch")
     options = list_options(scope, request, watching=True)
     including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
     seconds = options.timeout_seconds

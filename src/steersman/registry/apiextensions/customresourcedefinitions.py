@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from steersman.api.apiextensions.v1 import (
     CustomResourceConversion,
     CustomResourceDefinition,
@@ -53,7 +55,7 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         stored = new.status.stored_versions or []
         added = [name for name in _storage_version(new) or () if name not in stored]
         if added:
-            new.status.stored_versions = [*stored, *added]
+            new.status = replace(new.status, stored_versions=[*stored, *added])
 
 
 class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefinition]):

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.apps.v1 import ControllerRevision
-from steersman.machinery.field import FieldError, Path, required
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
+from steersman.machinery.field import FieldError, Path, Verbatim, invalid, required
+from steersman.machinery.serializer import compact
+from steersman.machinery.validation.object_meta import (
+    FIELD_IMMUTABLE,
+    name_is_dns_subdomain,
+    validate_nonnegative,
+)
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -36,7 +41,9 @@ class ControllerRevisionStrategy(Strategy[ControllerRevision]):
 
     def validate_update(self, ctx: Context, new: ControllerRevision, old: ControllerRevision) -> Iterator[FieldError]:
         yield from _validate(new)
-        yield from validate_immutable(new.data, old.data, Path("data"))
+        if bytes(new.data or b"") != bytes(old.data or b""):
+            shown = Verbatim(compact(bytes(new.data or b"null")).decode())
+            yield invalid(Path("data"), shown, FIELD_IMMUTABLE)
 
 
 CONTROLLER_REVISIONS = Resource(

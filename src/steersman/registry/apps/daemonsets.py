@@ -130,7 +130,7 @@ class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
         return _validate(daemon_set, self.template_options(None))
 
     def warnings_on_create(self, ctx: Context, daemon_set: DaemonSet) -> Iterator[str]:
-        yield from template_warnings(daemon_set.spec.template, None)
+        yield from template_warnings(daemon_set.spec.template)
 
     def prepare_for_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> None:
         drop_disabled_template_fields(new.spec.template, old.spec.template)
@@ -148,7 +148,7 @@ class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
 
     def warnings_on_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[str]:
         if new.spec.template != old.spec.template:
-            yield from template_warnings(new.spec.template, old.spec.template)
+            yield from template_warnings(new.spec.template)
 
 
 class DaemonSetStatusStrategy(StatusStrategy[DaemonSet]):

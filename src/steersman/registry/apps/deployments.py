@@ -143,7 +143,7 @@ class DeploymentStrategy(WorkloadStrategy[Deployment]):
 
     def warnings_on_create(self, ctx: Context, deployment: Deployment) -> Iterator[str]:
         yield from name_warnings(deployment.metadata.name)
-        yield from template_warnings(deployment.spec.template, None)
+        yield from template_warnings(deployment.spec.template)
 
     def prepare_for_update(self, ctx: Context, new: Deployment, old: Deployment) -> None:
         new.status = old.status
@@ -158,7 +158,7 @@ class DeploymentStrategy(WorkloadStrategy[Deployment]):
 
     def warnings_on_update(self, ctx: Context, new: Deployment, old: Deployment) -> Iterator[str]:
         if new.metadata.generation != old.metadata.generation:
-            yield from template_warnings(new.spec.template, old.spec.template)
+            yield from template_warnings(new.spec.template)
 
 
 class DeploymentStatusStrategy(StatusStrategy[Deployment]):

@@ -76,7 +76,7 @@ class ReplicaSetStrategy(WorkloadStrategy[ReplicaSet]):
 
     def warnings_on_create(self, ctx: Context, replica_set: ReplicaSet) -> Iterator[str]:
         yield from name_warnings(replica_set.metadata.name)
-        yield from template_warnings(replica_set.spec.template, None)
+        yield from template_warnings(replica_set.spec.template)
 
     def prepare_for_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> None:
         new.status = old.status
@@ -90,7 +90,7 @@ class ReplicaSetStrategy(WorkloadStrategy[ReplicaSet]):
 
     def warnings_on_update(self, ctx: Context, new: ReplicaSet, old: ReplicaSet) -> Iterator[str]:
         if new.metadata.generation != old.metadata.generation:
-            yield from template_warnings(new.spec.template, old.spec.template)
+            yield from template_warnings(new.spec.template)
 
 
 class ReplicaSetStatusStrategy(StatusStrategy[ReplicaSet]):

@@ -16,7 +16,8 @@ from steersman.api.apps.v1 import (
     StatefulSetUpdateStrategy,
 )
 from steersman.api.core.v1 import PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
+from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations, validate_nonnegative
 from steersman.machinery.validation.selectors import validate_labels
@@ -119,7 +120,11 @@ def _validate_update_strategy(strategy: StatefulSetUpdateStrategy, path: Path) -
     elif strategy.type == "OnDelete":
         if rolling is not None:
             shown = {"Partition": rolling.partition or 0, "MaxUnavailable": rolling.max_unavailable}
-            yield invalid(path / "rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+            yield invalid(
+                path / "rollingUpdate",
+                Verbatim(encode_in_order(shown).decode()),
+                "only allowed for updateStrategy 'RollingUpdate'",
+            )
     elif strategy.type == "RollingUpdate":
         if rolling is not None:
             yield from _validate_rolling_update(rolling, path / "rollingUpdate")
@@ -225,7 +230,7 @@ class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
         return _validate_spec(stateful_set.spec, self.template_options(None), new=True)
 
     def warnings_on_create(self, ctx: Context, stateful_set: StatefulSet) -> Iterator[str]:
-        yield from template_warnings(stateful_set.spec.template, None)
+        yield from template_warnings(stateful_set.spec.template)
         yield from _warnings(stateful_set.spec)
 
     def prepare_for_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> None:
@@ -246,7 +251,7 @@ class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
 
     def warnings_on_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> Iterator[str]:
         if new.metadata.generation != old.metadata.generation:
-            yield from template_warnings(new.spec.template, old.spec.template)
+            yield from template_warnings(new.spec.template)
         yield from _warnings(new.spec)
 
 

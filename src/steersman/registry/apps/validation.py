@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.api.meta.v1 import LabelSelector
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
 from steersman.machinery.labels import Selector, SelectorError, from_label_selector
+from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import is_valid_percent
 from steersman.machinery.validation.object_meta import validate_nonnegative
 from steersman.machinery.validation.selectors import validate_label_selector
@@ -18,15 +19,15 @@ from steersman.registry.core.pod_validation import validate_pod_template_spec
 MORE_THAN_REPLICAS: Final = "cannot be greater than status.replicas"
 
 
-def shown_strategy(strategy: Any) -> dict[str, Any]:
-    """An update strategy as the reference prints it: its internal type has no JSON names."""
+def shown_strategy(strategy: Any) -> Verbatim:
+    """An update strategy as the reference prints it."""
     rolling = strategy.rolling_update
     shown = None
     if rolling is not None:
         shown = {"MaxUnavailable": rolling.max_unavailable or 0, "MaxSurge": rolling.max_surge or 0}
         if hasattr(rolling, "partition"):
             shown = {"Partition": rolling.partition or 0, "MaxUnavailable": rolling.max_unavailable}
-    return {"Type": strategy.type, "RollingUpdate": shown}
+    return Verbatim(encode_in_order({"Type": strategy.type, "RollingUpdate": shown}).decode())
 
 
 def validate_selector(selector: LabelSelector | None, path: Path, kind: str) -> Iterator[FieldError]:

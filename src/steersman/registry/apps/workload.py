@@ -49,6 +49,6 @@ def name_warnings(name: str) -> Iterator[str]:
         )
 
 
-def template_warnings(template: PodTemplateSpec, old: PodTemplateSpec | None, path: Path = TEMPLATE) -> Iterator[str]:
+def template_warnings(template: PodTemplateSpec, path: Path = TEMPLATE) -> Iterator[str]:
     """What the client should know of a template."""
-    yield from warnings_for_pod_template(template, path, old)
+    return warnings_for_pod_template(template, path)

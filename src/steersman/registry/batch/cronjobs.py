@@ -107,7 +107,7 @@ class CronJobStrategy(WorkloadStrategy[CronJob]):
 
     def warnings_on_create(self, ctx: Context, cron_job: CronJob) -> Iterator[str]:
         yield from name_warnings(cron_job.metadata.name)
-        yield from job_spec_warnings(cron_job.spec.job_template.spec, None, JOB_SPEC)
+        yield from job_spec_warnings(cron_job.spec.job_template.spec, JOB_SPEC)
 
     def prepare_for_update(self, ctx: Context, new: CronJob, old: CronJob) -> None:
         new.status = old.status
@@ -120,7 +120,7 @@ class CronJobStrategy(WorkloadStrategy[CronJob]):
 
     def warnings_on_update(self, ctx: Context, new: CronJob, old: CronJob) -> Iterator[str]:
         if new.metadata.generation != old.metadata.generation:
-            yield from job_spec_warnings(new.spec.job_template.spec, old.spec.job_template.spec, JOB_SPEC)
+            yield from job_spec_warnings(new.spec.job_template.spec, JOB_SPEC)
         if "TZ" in new.spec.schedule:
             yield (
                 "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "

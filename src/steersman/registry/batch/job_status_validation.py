@@ -11,8 +11,8 @@ from typing import Final
 from steersman.api.batch.v1 import Job, JobStatus
 from steersman.machinery.field import OMITTED, FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.object_meta import validate_nonnegative
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.batch.indexes import IndexesError, count_indexes, overlap
-from steersman.registry.core.pod_internal_form import internal_form
 
 _STATUS: Final = Path("status")
 _CONDITIONS: Final = _STATUS / "conditions"
@@ -112,7 +112,7 @@ def _validate_finished(new: Job, old: Job) -> Iterator[FieldError]:
     checked = changed or uncounted != before.uncounted_terminated_pods
     if checked and uncounted is not None and (uncounted.failed or uncounted.succeeded):
         path = _STATUS / "uncountedTerminatedPods"
-        yield invalid(path, internal_form(uncounted), "must be empty for finished job")
+        yield invalid(path, internal_text(uncounted), "must be empty for finished job")
 
 
 def _validate_indexes(new: Job, old: Job) -> Iterator[FieldError]:

@@ -14,9 +14,9 @@ from steersman.machinery.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, validate_immutable, validate_nonnegative
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.batch.domain_prefixed_path import validate_domain_prefixed_path
 from steersman.registry.batch.policy_validation import validate_pod_failure_policy, validate_success_policy
-from steersman.registry.core.pod_internal_form import internal_form
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_validation import validate_pod_template_spec
 
@@ -117,7 +117,7 @@ def validate_spec(spec: JobSpec, path: Path, options: PodValidationOptions) -> I
         yield from validate_pod_failure_policy(spec, spec.pod_failure_policy, path / "podFailurePolicy")
     if spec.success_policy is not None:
         if spec.completion_mode != "Indexed":
-            shown = internal_form(spec.success_policy)
+            shown = internal_text(spec.success_policy)
             yield invalid(path / "successPolicy", shown, "requires indexed completion mode")
         else:
             yield from validate_success_policy(spec, spec.success_policy, path / "successPolicy")
@@ -203,7 +203,7 @@ def validate_job_spec_update(
 
 def _validate_unchanged(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
     if new != old:
-        yield invalid(path, internal_form(new), FIELD_IMMUTABLE)
+        yield invalid(path, internal_text(new), FIELD_IMMUTABLE)
 
 
 def _validate_completions(new: JobSpec, old: JobSpec) -> Iterator[FieldError]:

@@ -82,14 +82,14 @@ def _template_is_mutable(job: Job) -> bool:
     return bool(job.spec.suspend) and idle and status.active == 0
 
 
-def job_spec_warnings(new: JobSpec, old: JobSpec | None, path: Path) -> Iterator[str]:
+def job_spec_warnings(spec: JobSpec, path: Path) -> Iterator[str]:
     """What the client should know of a job that is valid."""
-    if new.completion_mode == "Indexed" and (new.completions or 0) > 100_000 and (new.parallelism or 0) > 10_000:
+    if spec.completion_mode == "Indexed" and (spec.completions or 0) > 100_000 and (spec.parallelism or 0) > 10_000:
         yield (
             f"{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
             "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
         )
-    yield from template_warnings(new.template, None if old is None else old.template, path / "template")
+    yield from template_warnings(spec.template, path / "template")
 
 
 class JobStrategy(WorkloadStrategy[Job]):
@@ -107,7 +107,7 @@ class JobStrategy(WorkloadStrategy[Job]):
 
     def warnings_on_create(self, ctx: Context, job: Job) -> Iterator[str]:
         yield from name_warnings(job.metadata.name)
-        yield from job_spec_warnings(job.spec, None, Path("spec"))
+        yield from job_spec_warnings(job.spec, Path("spec"))
 
     def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
         new.status = old.status
@@ -126,7 +126,7 @@ class JobStrategy(WorkloadStrategy[Job]):
 
     def warnings_on_update(self, ctx: Context, new: Job, old: Job) -> Iterator[str]:
         if new.metadata.generation != old.metadata.generation:
-            yield from job_spec_warnings(new.spec, old.spec, Path("spec"))
+            yield from job_spec_warnings(new.spec, Path("spec"))
 
 
 class JobStatusStrategy(StatusStrategy[Job]):

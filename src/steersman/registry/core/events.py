@@ -179,6 +179,7 @@ EVENTS: Final = Resource(
     short_names=("ev",),
     strategy=EventStrategy(),
     name_validator=name_is_path_segment,
+    name_column=False,
     columns=(
         Column("Last Seen", _last_seen),
         Column("Type", lambda e: e.type),

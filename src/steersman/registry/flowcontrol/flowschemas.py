@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from steersman.api.flowcontrol.v1 import FlowSchema, FlowSchemaStatus
 from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -37,8 +39,7 @@ class FlowSchemaStrategy(Strategy[FlowSchema]):
 
 class FlowSchemaStatusStrategy(StatusStrategy[FlowSchema]):
     def prepare_for_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> None:
-        new.metadata, managed = old.metadata, new.metadata.managed_fields
-        new.metadata.managed_fields = managed
+        new.metadata = replace(old.metadata, managed_fields=new.metadata.managed_fields)
         new.spec = old.spec
 
     def validate_update(self, ctx: Context, new: FlowSchema, old: FlowSchema) -> Iterator[FieldError]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from steersman.api.flowcontrol.v1 import (
     PriorityLevelConfiguration,
     PriorityLevelConfigurationStatus,
@@ -60,8 +62,7 @@ class PriorityLevelConfigurationStatusStrategy(StatusStrategy[PriorityLevelConfi
     def prepare_for_update(
         self, ctx: Context, new: PriorityLevelConfiguration, old: PriorityLevelConfiguration
     ) -> None:
-        new.metadata, managed = old.metadata, new.metadata.managed_fields
-        new.metadata.managed_fields = managed
+        new.metadata = replace(old.metadata, managed_fields=new.metadata.managed_fields)
         new.spec = old.spec
 
     def validate_update(

@@ -24,7 +24,7 @@ from steersman.api.flowcontrol.v1 import (
 )
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.flowcontrol.mandatory import FLOW_SCHEMAS, PRIORITY_LEVELS
 
 MAX_PRECEDENCE: Final = 10_000
@@ -55,7 +55,7 @@ def validate_flow_schema(schema: FlowSchema) -> Iterator[FieldError]:
     yield from _validate_precedence(spec.matching_precedence, name)
     method = spec.distinguisher_method
     if method is not None and method.type not in DISTINGUISHERS:
-        yield not_supported(_SPEC.child("distinguisherMethod", "type"), internal_form(method), DISTINGUISHERS)
+        yield not_supported(_SPEC.child("distinguisherMethod", "type"), internal_text(method), DISTINGUISHERS)
     level, path = spec.priority_level_configuration.name, _SPEC.child("priorityLevelConfiguration", "name")
     if not level:
         yield required(path, "must reference a priority level")
@@ -65,7 +65,7 @@ def validate_flow_schema(schema: FlowSchema) -> Iterator[FieldError]:
         yield from _validate_rule(rule, (_SPEC / "rules")[index])
     fixed = FLOW_SCHEMAS.get(name)
     if fixed is not None and spec != fixed:
-        yield invalid(_SPEC, internal_form(spec), f"spec of '{name}' must equal the fixed value")
+        yield invalid(_SPEC, internal_text(spec), f"spec of '{name}' must equal the fixed value")
     yield from validate_conditions(schema.status.conditions)
 
 
@@ -212,9 +212,9 @@ def validate_priority_level(level: PriorityLevelConfiguration) -> Iterator[Field
         if name == "exempt":
             if replace(spec, exempt=fixed.exempt) != fixed:
                 detail = f"spec of '{name}' except the 'spec.exempt' field must equal the fixed value"
-                yield invalid(_SPEC, internal_form(spec), detail)
+                yield invalid(_SPEC, internal_text(spec), detail)
         elif spec != fixed:
-            yield invalid(_SPEC, internal_form(spec), f"spec of '{name}' must equal the fixed value")
+            yield invalid(_SPEC, internal_text(spec), f"spec of '{name}' must equal the fixed value")
     yield from validate_conditions(level.status.conditions)
 
 

@@ -9,7 +9,7 @@ from steersman.api.node.v1 import RuntimeClass, Scheduling
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_resources_validation import validate_container_resources
 from steersman.registry.core.pod_scheduling_validation import validate_tolerations
@@ -26,7 +26,7 @@ def _validate_scheduling(scheduling: Scheduling, path: Path) -> Iterator[FieldEr
     for index, toleration in enumerate(scheduling.tolerations):
         key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
         if key in seen:
-            yield duplicate((path / "tolerations")[index], internal_form(toleration))
+            yield duplicate((path / "tolerations")[index], internal_text(toleration))
         seen.add(key)
 
 

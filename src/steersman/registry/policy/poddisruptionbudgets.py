@@ -10,8 +10,8 @@ from steersman.machinery.field import FieldError, Path, invalid, not_supported
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.apps.validation import validate_at_most_all, validate_counters, validate_int_or_percent
-from steersman.registry.core.pod_internal_form import internal_form
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -28,7 +28,7 @@ COUNTERS: Final = (
 def _validate(spec: PodDisruptionBudgetSpec, options: LabelSelectorOptions) -> Iterator[FieldError]:
     path = Path("spec")
     if spec.min_available is not None and spec.max_unavailable is not None:
-        yield invalid(path, internal_form(spec), "minAvailable and maxUnavailable cannot be both set")
+        yield invalid(path, internal_text(spec), "minAvailable and maxUnavailable cannot be both set")
     for value, name in ((spec.min_available, "minAvailable"), (spec.max_unavailable, "maxUnavailable")):
         if value is not None:
             yield from validate_int_or_percent(value, path / name)

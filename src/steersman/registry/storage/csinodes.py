@@ -11,7 +11,7 @@ from steersman.api.storage.v1 import CSINode
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_nonnegative
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.storage.validation import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -63,7 +63,7 @@ class CSINodeStrategy(Strategy[CSINode]):
                     continue
                 fixed = replace(driver, allocatable=None)
                 if fixed != replace(before, allocatable=None):
-                    yield invalid(Path("spec", "drivers"), internal_form(fixed), FIELD_IMMUTABLE)
+                    yield invalid(Path("spec", "drivers"), internal_text(fixed), FIELD_IMMUTABLE)
 
 
 CSI_NODES = Resource(

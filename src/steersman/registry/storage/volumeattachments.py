@@ -9,7 +9,7 @@ from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, V
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.registry.storage.validation import size_of, validate_driver_name
 from steersman.rest.context import Context
@@ -78,7 +78,7 @@ class VolumeAttachmentStrategy(Strategy[VolumeAttachment]):
 def _validate_update(new: VolumeAttachment, old: VolumeAttachment) -> Iterator[FieldError]:
     yield from _validate(new)
     if new.spec != old.spec:
-        yield invalid(Path("spec"), internal_form(new.spec), FIELD_IMMUTABLE)
+        yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 
 
 class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):

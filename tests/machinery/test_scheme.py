@@ -1,0 +1,193 @@
+"""Kinds, versions, and the way from one version to another."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steersman.api.apps.v1 import Deployment, DeploymentList
+from steersman.api.autoscaling import v1 as autoscaling_v1
+from steersman.api.autoscaling import v2 as autoscaling_v2
+from steersman.api.core import v1 as core
+from steersman.api.events import v1 as events
+from steersman.api.meta.v1 import DeleteOptions, Status
+from steersman.machinery.conversion import built_in_scheme
+from steersman.machinery.conversion_autoscaling import (
+    BEHAVIOR,
+    CONDITIONS,
+    CURRENT_METRICS,
+    METRICS,
+    without_annotations,
+)
+from steersman.machinery.schema import GroupVersion, GroupVersionError, GroupVersionKind, parse_group_version
+from steersman.machinery.scheme import NotRegisteredError, kind_of
+from steersman.machinery.serializer import decode_json, to_plain
+
+SCHEME = built_in_scheme()
+
+
+def test_kinds_are_found_by_name() -> None:
+    gvk = GroupVersionKind("apps", "v1", "Deployment")
+    assert SCHEME.lookup(gvk) is Deployment
+    assert SCHEME.list_class(gvk) is DeploymentList
+    assert kind_of(Deployment) == gvk
+    assert SCHEME.lookup(GroupVersionKind("apps", "v1", "DeleteOptions")) is DeleteOptions
+    assert SCHEME.lookup(GroupVersionKind("", "v1", "Status")) is Status
+    assert SCHEME.new(gvk) == Deployment(kind="Deployment", api_version="apps/v1")
+    assert not SCHEME.recognizes(GroupVersionKind("apps", "v1", "Status"))
+
+
+@pytest.mark.parametrize(
+    ("gvk", "message"),
+    [
+        (("apps", "v1", "Nope"), 'no kind "Nope" is registered for version "apps/v1" in scheme'),
+        (("nope", "v1", "X"), 'no kind "X" is registered for version "nope/v1" in scheme'),
+        (("nope", "v1", ""), 'no version "nope/v1" has been registered in scheme'),
+    ],
+)
+def test_what_is_not_there_is_told_in_upstreams_words(gvk: tuple[str, str, str], message: str) -> None:
+    with pytest.raises(NotRegisteredError, match=message):
+        SCHEME.lookup(GroupVersionKind(*gvk))
+
+
+def test_api_versions_are_parsed() -> None:
+    assert parse_group_version("v1") == GroupVersion("", "v1")
+    assert parse_group_version("apps/v1") == GroupVersion("apps", "v1")
+    assert parse_group_version("") == GroupVersion("", "")
+    assert str(GroupVersion("apps", "v1").with_kind("Deployment")) == "apps/v1, Kind=Deployment"
+    with pytest.raises(GroupVersionError, match="unexpected GroupVersion string: a/b/c"):
+        parse_group_version("a/b/c")
+
+
+def test_versions_meet_in_the_one_that_is_stored() -> None:
+    assert SCHEME.hub(GroupVersion("autoscaling", "v1")) == GroupVersion("autoscaling", "v2")
+    assert SCHEME.hub(GroupVersion("events.k8s.io", "v1")) == GroupVersion("", "v1")
+    assert SCHEME.hub(GroupVersion("apps", "v1")) == GroupVersion("apps", "v1")
+
+
+def test_there_is_no_way_between_unrelated_kinds() -> None:
+    deployment = Deployment()
+    assert SCHEME.convert(deployment, Deployment) is deployment
+    with pytest.raises(LookupError):
+        SCHEME.convert(deployment, core.Pod)
+
+
+def test_events_keep_everything_on_the_way_to_core_and_back() -> None:
+    event = decode_json(
+        events.Event,
+        b'{"metadata":{"name":"e"},"eventTime":"2024-01-01T00:00:00.000001Z","series":{"count":2,'
+        b'"lastObservedTime":"2024-01-01T00:00:01.000000Z"},"reportingController":"c","reportingInstance":"i",'
+        b'"action":"a","reason":"r","regarding":{"kind":"Pod"},"related":{"kind":"Node"},"note":"n","type":"Normal",'
+        b'"deprecatedSource":{"host":"h"},"deprecatedFirstTimestamp":"2024-01-01T00:00:00Z","deprecatedCount":3}',
+    )
+    stored = SCHEME.convert(event, core.Event)
+    assert (stored.kind, stored.api_version) == ("Event", "v1")
+    assert (stored.message, stored.involved_object.kind, stored.count, stored.reporting_component) == (
+        "n",
+        "Pod",
+        3,
+        "c",
+    )
+    again = SCHEME.convert(stored, events.Event)
+    assert to_plain(again) == to_plain(event) | {"kind": "Event", "apiVersion": "events.k8s.io/v1"}
+
+
+def test_lists_are_converted_item_by_item() -> None:
+    converted = SCHEME.convert(core.EventList(items=[core.Event(message="m")]), events.EventList)
+    assert (converted.kind, converted.api_version, converted.items[0].note) == ("EventList", "events.k8s.io/v1", "m")
+
+
+V2 = {
+    "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
+    "minReplicas": 1,
+    "maxReplicas": 5,
+    "metrics": [
+        {
+            "type": "Resource",
+            "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "100Mi"}},
+        },
+        {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "1k"}}},
+        {
+            "type": "Object",
+            "object": {
+                "describedObject": {"kind": "Ingress", "name": "i"},
+                "target": {"type": "AverageValue", "averageValue": "2"},
+                "metric": {"name": "hits", "selector": {"matchLabels": {"a": "b"}}},
+            },
+        },
+        {
+            "type": "External",
+            "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "30"}},
+        },
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 60},
+                "container": "c",
+            },
+        },
+        {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
+    ],
+    "behavior": {
+        "scaleUp": {
+            "stabilizationWindowSeconds": 0,
+            "selectPolicy": "Max",
+            "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
+        },
+        "scaleDown": {"tolerance": "100m"},
+    },
+}
+
+
+def test_what_v1_has_no_members_for_travels_in_annotations_of_upstreams_form() -> None:
+    hpa = decode_json(autoscaling_v2.HorizontalPodAutoscaler, json.dumps({"spec": V2}).encode())
+    hpa.status.conditions = [autoscaling_v2.HorizontalPodAutoscalerCondition(type="AbleToScale", status="True")]
+    cpu = autoscaling_v2.MetricValueStatus(average_utilization=40, average_value="10m")
+    hpa.status.current_metrics = [
+        autoscaling_v2.MetricStatus(
+            type="Resource", resource=autoscaling_v2.ResourceMetricStatus(name="cpu", current=cpu)
+        )
+    ]
+    old = SCHEME.convert(hpa, autoscaling_v1.HorizontalPodAutoscaler)
+    assert old.spec.target_cpu_utilization_percentage == 50
+    assert old.status.current_cpu_utilization_percentage == 40
+    annotations = old.metadata.annotations
+    assert annotations[METRICS].startswith(
+        '[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"100Mi"}},'
+        '{"type":"Pods","pods":{"metricName":"rps","targetAverageValue":"1k"}},'
+        '{"type":"Object","object":{"target":{"kind":"Ingress","name":"i"},"metricName":"hits","targetValue":"0",'
+        '"selector":{"matchLabels":{"a":"b"}},"averageValue":"2"}},'
+    )
+    assert annotations[BEHAVIOR] == (
+        '{"ScaleUp":{"StabilizationWindowSeconds":0,"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,'
+        '"PeriodSeconds":15}],"Tolerance":null},"ScaleDown":{"StabilizationWindowSeconds":null,"SelectPolicy":null,'
+        '"Policies":null,"Tolerance":"100m"}}'
+    )
+    assert annotations[CONDITIONS] == '[{"type":"AbleToScale","status":"True","lastTransitionTime":null}]'
+    assert annotations[CURRENT_METRICS] == (
+        '[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":40,"currentAverageValue":"10m"}}]'
+    )
+    assert hpa.metadata.annotations == {}
+
+    again = SCHEME.convert(old, autoscaling_v2.HorizontalPodAutoscaler)
+    assert to_plain(again)["spec"] == V2
+    assert again.metadata.annotations == {}
+    assert again.status.conditions == hpa.status.conditions
+    assert again.status.current_metrics == hpa.status.current_metrics
+
+
+def test_an_autoscaler_of_v1_without_metrics_aims_at_eighty_percent() -> None:
+    old = autoscaling_v1.HorizontalPodAutoscaler()
+    old.metadata.annotations = {METRICS: "no json", "other": "stays"}
+    new = SCHEME.convert(old, autoscaling_v2.HorizontalPodAutoscaler)
+    assert new.spec.metrics[0].resource.target.average_utilization == 80
+    assert new.metadata.annotations == {"other": "stays"}
+
+
+def test_v2_never_shows_the_annotations_of_v1() -> None:
+    hpa = autoscaling_v2.HorizontalPodAutoscaler()
+    assert without_annotations(hpa) is hpa
+    hpa.metadata.annotations = {BEHAVIOR: "{}", "other": "stays"}
+    assert without_annotations(hpa).metadata.annotations == {"other": "stays"}
