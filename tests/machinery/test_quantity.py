@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.machinery.quantity import FORMAT_WRONG, SUFFIX_WRONG, Quantity, QuantityError, canonical, parse
+from steersman.machinery.quantity import (
+    FORMAT_WRONG,
+    NUMERIC_WRONG,
+    SUFFIX_WRONG,
+    Quantity,
+    QuantityError,
+    canonical,
+    parse,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +37,8 @@ def test_texts_are_made_canonical_as_upstream_does(text: str, expected: str) -> 
     ("text", "message"),
     [
         ("", FORMAT_WRONG), ("x", FORMAT_WRONG), ("5X", FORMAT_WRONG), ("1 Gi", FORMAT_WRONG), ("1Gi ", FORMAT_WRONG),
-        ("٣", FORMAT_WRONG), ("5KK", SUFFIX_WRONG), ("1e", SUFFIX_WRONG), ("5Mi5", SUFFIX_WRONG), ("1-5", SUFFIX_WRONG),
+        ("٣", FORMAT_WRONG), ("5KK", SUFFIX_WRONG), ("Ei", NUMERIC_WRONG),
+        ("1e", SUFFIX_WRONG), ("5Mi5", SUFFIX_WRONG), ("1-5", SUFFIX_WRONG),
         ("1e99999999999999999999", SUFFIX_WRONG),
     ],
 )  # fmt: skip
@@ -83,3 +92,11 @@ def test_addition_is_exact(first: int, second: int) -> None:
     total = Quantity(first, -3) + Quantity(second, -6)
     assert total.scaled(-6) == first * 1000 + second
     assert total - Quantity(second, -6) == Quantity(first, -3)
+
+
+def test_texts_of_any_length_are_not_remembered() -> None:
+    from steersman.machinery import quantity
+
+    before = quantity._canonical_text.cache_info().currsize
+    assert canonical("0" * 100_000 + "1k") == "0" * 100_000 + "1k"
+    assert quantity._canonical_text.cache_info().currsize == before

@@ -158,13 +158,13 @@ def test_white_space_does_not_stay_in_raw_parts() -> None:
 
 
 def test_yaml_is_read_and_its_repeated_keys_are_told() -> None:
-    data = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  a: x\n  a: y\nextra: 1\n"
+    data = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  a: x\n  a: z\nextra: 1\n"
     decoded = decode_object(ConfigMap, data, "yaml", want_strict=True)
     assert decoded.warnings == [
         'yaml: unmarshal errors:\n  line 5: key "a" already set in map',
         'unknown field "extra"',
     ]
-    assert decoded.obj.data == {"a": "y"}
+    assert decoded.obj.data == {"a": "z"}
     with pytest.raises(DecodeError, match="of type string"):
         decode_object(ConfigMap, b"data: {a: yes}", "yaml", want_strict=True)
     with pytest.raises(DecodeError, match="yaml: line 2: "):

@@ -88,7 +88,9 @@ def test_nesting_without_end_is_an_error_and_no_crash() -> None:
 def test_objects_are_written_with_sorted_keys_and_quotes_where_needed() -> None:
     data = {
         "kind": "ConfigMap",
-        "data": {"a10": "1", "a2": "yes", "b.c": "x", "multi": "a\nb\n", "time": "2024-01-01T00:00:00Z", "colon": "a: b"},
+        "data": {
+            "a10": "1", "a2": "yes", "b.c": "x", "multi": "a\nb\n", "time": "2024-01-01T00:00:00Z", "colon": "a: b",
+        },
         "empty": {}, "list": [{"b": 1, "a": None}, [], "é"], "base60": "1:20", "float": 1234567.5,
     }  # fmt: skip
     assert from_json(json.dumps(data, ensure_ascii=False).encode()).decode() == (

@@ -216,7 +216,7 @@ async def test_streams_over_the_limit_are_refused_and_served_later(serve, http2)
 async def test_rapid_resets_end_the_connection_and_leave_no_handler(serve, http2):
     server = await serve(hang, limits=QUICK)
     client = await http2(server)
-    for _ in range(1500):
+    for _ in range(3000):
         stream = client.request()
         client.writer.write(frames.rst_stream(stream, ErrorCode.CANCEL))
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM
@@ -226,7 +226,7 @@ async def test_rapid_resets_end_the_connection_and_leave_no_handler(serve, http2
 
 async def test_provoked_resets_end_the_connection_too(serve, http2):
     client = await http2(await serve(hang, limits=QUICK))
-    for _ in range(1500):
+    for _ in range(3000):
         stream = client.request()
         client.writer.write(frames.window_update(stream, 0))
     assert await client.goaway() == ErrorCode.ENHANCE_YOUR_CALM

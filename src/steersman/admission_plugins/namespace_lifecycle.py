@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
 from steersman.machinery.errors import CAUSE_NAMESPACE_TERMINATING, Cause, GroupResource, forbidden, not_found
@@ -14,14 +14,14 @@ _REVIEWS: Final = GroupResource("authorization.k8s.io", "localsubjectaccessrevie
 
 
 class NamespaceLifecycle(Plugin):
-    """`find` gives a namespace by name; the cache behind it is as fresh as storage."""
+    """`phase` gives the phase of a namespace, None if there is none; the cache behind it is as fresh as storage."""
 
     name = "NamespaceLifecycle"
     operations = frozenset({CREATE, UPDATE, DELETE})
     mutates = True
 
-    def __init__(self, find: Callable[[str], Any | None]) -> None:
-        self._find = find
+    def __init__(self, phase: Callable[[str], str | None]) -> None:
+        self._phase = phase
 
     async def admit(self, attributes: Attributes) -> None:
         is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
@@ -31,10 +31,10 @@ class NamespaceLifecycle(Plugin):
             return
         if not attributes.namespace or is_namespace or attributes.resource == _REVIEWS:
             return
-        namespace = self._find(attributes.namespace)
-        if namespace is None:
+        phase = self._phase(attributes.namespace)
+        if phase is None:
             raise not_found(_NAMESPACES, attributes.namespace)
-        if attributes.operation != CREATE or namespace.status.phase != "Terminating":
+        if attributes.operation != CREATE or phase != "Terminating":
             return
         error = attributes.forbid(
             f"unable to create new content in namespace {attributes.namespace} because it is being terminated"

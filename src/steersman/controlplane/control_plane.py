@@ -231,11 +231,10 @@ class ControlPlane:
         )
 
     def _admission(self) -> Chain:
-        namespaces = self.objects("", "namespaces")
         classes = self.objects("scheduling.k8s.io", "priorityclasses")
         options = self.options
         plugins: dict[str, Callable[[], Plugin]] = {
-            "NamespaceLifecycle": lambda: NamespaceLifecycle(lambda name: namespaces.find("", name)),
+            "NamespaceLifecycle": lambda: NamespaceLifecycle(self._namespace_phase),
             "Priority": lambda: Priority(lambda name: classes.find("", name), classes.list),
             "DefaultTolerationSeconds": lambda: DefaultTolerationSeconds(
                 options.default_not_ready_toleration_seconds, options.default_unreachable_toleration_seconds
@@ -243,6 +242,20 @@ class ControlPlane:
         }
         off = set(options.disable_admission_plugins)
         return Chain(tuple(plugins[name]() for name in DEFAULT_PLUGINS if name not in off))
+
+    def _namespace_phase(self, name: str) -> str | None:
+        """The phase of a namespace, None if there is none; kept with its entry, as every write asks for it."""
+        store = self.store("", "namespaces")
+        entry = store.entry("", name)
+        if entry is None:
+            return None
+        known = entry.representations
+        if known is None:
+            known = entry.representations = {}
+        phase = known.get("phase")
+        if phase is None:
+            known["phase"] = phase = store.decode(entry).status.phase
+        return str(phase)
 
     def _authentication_info(self, files: CertificateFiles) -> dict[str, str]:
         client_ca = self.options.client_ca_file or str(files.ca)

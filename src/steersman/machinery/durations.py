@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from steersman.machinery.field import quote
 
@@ -20,7 +19,6 @@ class DurationError(ValueError):
     """The text is not a duration; the message is Go's."""
 
 
-@lru_cache(maxsize=1024)
 def parse_duration(text: str) -> int:
     """Nanoseconds, as Go's time.ParseDuration. Raises DurationError."""
     invalid = DurationError(f"time: invalid duration {quote(text)}")
@@ -81,7 +79,6 @@ def _decimal(value: int, unit: int) -> str:
     return f"{whole}.{str(part).rjust(len(str(unit)) - 1, '0').rstrip('0')}"
 
 
-@lru_cache(maxsize=1024)
 def canonical_duration(text: str) -> str:
     """`text` as a server prints a meta/v1 Duration. Raises DurationError."""
     return format_duration(parse_duration(text))

@@ -72,9 +72,8 @@ _WIRE_TYPES: Final = {BOOL: 0, INT32: 0, INT64: 0, NUMBERS: 0, FLOAT64: 1}
 """The wire types of kinds that have no length (2)."""
 _ZEROS: Final[dict[int, bytes]] = {
     BOOL: b"\0", INT32: b"\0", INT64: b"\0", FLOAT64: bytes(8), STRING: b"\0", BYTES: b"\0", ITEMS: b"\0",
-    INT_OR_STRING: b"\x06\x08\0\x10\0\x1a\0",
 }  # fmt: skip
-"""What is written for a falsy value, after the key; other kinds have no falsy value or write nothing for it."""
+"""What is written for an empty value, after the key; other kinds have none, write nothing, or are told apart later."""
 _NONES: Final[dict[int, bytes]] = {
     TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\x03\x0a\x010", DURATION: b"\x02\x08\0",
 }  # fmt: skip
@@ -115,7 +114,7 @@ class Writer(NamedTuple):
     """
 
     kind: int
-    index: int
+    place: int
     key: bytes
     none: bytes
     zero: bytes
@@ -128,12 +127,11 @@ class Message:
     `readers` go by the key as it stands before the value, `fields` has the Go name and wire type of each number.
     """
 
-    __slots__ = ("cls", "embedded_in", "fields", "name", "readers", "writers")
+    __slots__ = ("cls", "fields", "name", "readers", "writers")
 
-    def __init__(self, cls: type[msgspec.Struct], name: str, embedded_in: str = "") -> None:
+    def __init__(self, cls: type[msgspec.Struct], name: str) -> None:
         self.cls = cls
         self.name = name
-        self.embedded_in = embedded_in
         self.readers: dict[int, Reader] = {}
         self.writers: tuple[Writer, ...] = ()
         self.fields: dict[int, tuple[str, int]] = {}
@@ -187,10 +185,10 @@ class _Builder:
         if row.inline:
             package, version, name = row.type.split(".")
             value = Value(EMBEDDED, self.message(f"{package}.{version}", name, message.cls))
-            index = 0
+            place = 0
         else:
             value = self._value(module, row.type)
-            index = message.cls.__struct_fields__.index(row.attribute)
+            place = message.cls.__struct_fields__.index(row.attribute)
         kind, element = value
         wire_type = _WIRE_TYPES.get(kind, 2)
         message.fields[row.tag] = (row.go, wire_type)
@@ -200,9 +198,11 @@ class _Builder:
         key = number_key(row.tag, wire_type)
         none = b""
         zero = key + _ZEROS[kind] if kind in _ZEROS else b""
+        if kind == BYTES and row.omit:
+            zero = b""  # such a member has no None: it is empty where Go has nil
         if not row.pointer and kind in _NONES:
             none = key + _NONES[kind]
-        return Writer(kind, index, key, none, zero, element)
+        return Writer(kind, place, key, none, zero, element)
 
     def _value(self, module: str, type_name: str) -> Value:
         """How a value of a Go type is read and written."""

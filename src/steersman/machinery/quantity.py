@@ -31,6 +31,8 @@ _MAX_BINARY = 2**63 - 1
 _NANO = -9
 _MAX_DIGITS = 4000
 """Digits a number may have: what Python turns into an int in passing."""
+_MAX_CACHED = 64
+"""Longer texts are not remembered: a client chooses them, and they may be as long as a body."""
 _MAX_EXPONENT = 1000
 """Exponents above this count as this in arithmetic, so that no text makes a sum or comparison take long."""
 
@@ -133,18 +135,26 @@ def _rescale(mantissa: int, exponent: int, scale: int) -> tuple[int, bool]:
     return (quotient if mantissa > 0 else -quotient), rest == 0
 
 
-@lru_cache(maxsize=8192)
 def parse(text: str) -> Quantity:
     """The quantity that `text` stands for. Raises QuantityError."""
-    return _read(text)[0]
+    return _parsed(text) if len(text) <= _MAX_CACHED else _read(text)[0]
 
 
-@lru_cache(maxsize=8192)
 def canonical(text: str) -> str:
     """`text` as a server stores and prints it. Raises QuantityError.
 
     Some texts that are not canonical stay as they are ("1.500", "+5"), as upstream keeps what it need not compute.
     """
+    return _canonical_text(text) if len(text) <= _MAX_CACHED else _canonical_text.__wrapped__(text)
+
+
+@lru_cache(maxsize=8192)
+def _parsed(text: str) -> Quantity:
+    return _read(text)[0]
+
+
+@lru_cache(maxsize=8192)
+def _canonical_text(text: str) -> str:
     quantity, kept = _read(text)
     return text if kept else str(quantity)
 
@@ -163,12 +173,15 @@ def _read(text: str) -> tuple[Quantity, bool]:
     if len(digits) > _MAX_DIGITS:
         raise QuantityError(NUMERIC_WRONG)
     mantissa = -int(digits) if sign == "-" else int(digits)
+    has_digits = any(map(str.isdigit, text[: match.start(4)]))
     if format == BINARY_SI:
-        return _binary(mantissa, whole, fraction, exponent)
+        return _binary(mantissa, whole, fraction, exponent, has_digits=has_digits)
     exponent -= len(fraction)
     if len(digits) <= 18 and exponent >= _NANO:
         kept = exponent % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
         return Quantity(mantissa, exponent, format), kept
+    if not has_digits:
+        raise QuantityError(NUMERIC_WRONG)
     if exponent < _NANO:
         mantissa, exponent = _rescale(mantissa, exponent, _NANO)[0], _NANO
     return Quantity(mantissa, exponent, format), False
@@ -188,10 +201,13 @@ def _suffix(suffix: str) -> tuple[int, str]:
     raise QuantityError(SUFFIX_WRONG)
 
 
-def _binary(mantissa: int, whole: str, fraction: str, exponent: int) -> tuple[Quantity, bool]:
+def _binary(mantissa: int, whole: str, fraction: str, exponent: int, *, has_digits: bool) -> tuple[Quantity, bool]:
+    """As `_read`. Without a digit, only suffixes that upstream reads the short way stand for zero."""
     value = mantissa << exponent
     if not fraction and 15 - len(whole) - exponent * 3 // 10 - 1 >= 0:
         return Quantity(value, 0, BINARY_SI), mantissa & 7 != 0
+    if not has_digits:
+        raise QuantityError(NUMERIC_WRONG)
     value, scale = value, -len(fraction)
     if scale < _NANO:
         value, scale = _rescale(value, scale, _NANO)[0], _NANO

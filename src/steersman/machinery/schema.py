@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -58,7 +57,6 @@ class GroupVersionResource(NamedTuple):
         return f"{self.group}/{self.version}, Resource={self.resource}"
 
 
-@lru_cache(maxsize=1024)
 def parse_group_version(text: str) -> GroupVersion:
     """What an `apiVersion` names; nothing, or a lone slash, names the empty version. Raises GroupVersionError."""
     if text in ("", "/"):

@@ -137,11 +137,6 @@ def to_plain(obj: Any) -> Any:
     return _PLAIN_DECODER.decode(_ENCODER.encode(obj))
 
 
-def copy_of(obj: T) -> T:
-    """A copy that shares nothing with `obj`, an object of a generated class."""
-    return cast("T", decoder(type(obj)).decode(_ENCODER.encode(obj)))
-
-
 def from_plain(cls: type[T], data: Any) -> T:
     """The opposite of `to_plain`. Raises msgspec.ValidationError."""
     return cast("T", decoder(cls).decode(_IN_ORDER.encode(data)))

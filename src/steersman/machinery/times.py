@@ -20,6 +20,8 @@ _FRACTION = re.compile(r"[.,][0-9]+", re.ASCII)
 _MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)
 _ZERO = datetime(401, 1, 1, tzinfo=UTC)
+_MAX_CACHED = 64
+"""Longer texts are not remembered: a client chooses them, and they may be as long as a body."""
 _ELEMENTS = (
     # prefix, layout element, digits at least, name and exclusive range where Go checks it at once
     ("", "2006", 4, "", 0, 10000),
@@ -68,22 +70,24 @@ def unix(text: str) -> int:
     return int(parse(text).timestamp())
 
 
-@lru_cache(maxsize=4096)
 def canonical_time(text: str) -> str | None:
     """`text` as a server prints a Time; None for Go's zero time. Raises TimeError."""
-    moment, year_shift = _parse(text, RFC3339)
-    if moment == _ZERO and year_shift == 400:
-        return None
-    return f"{moment.year - year_shift:04d}-{moment:%m-%dT%H:%M:%SZ}"
+    return _canonical(text, RFC3339) if len(text) <= _MAX_CACHED else _canonical.__wrapped__(text, RFC3339)
 
 
-@lru_cache(maxsize=4096)
 def canonical_micro_time(text: str) -> str | None:
     """`text` as a server prints a MicroTime; None for Go's zero time. Raises TimeError."""
-    moment, year_shift = _parse(text, RFC3339_MICRO)
+    return _canonical(text, RFC3339_MICRO) if len(text) <= _MAX_CACHED else _canonical.__wrapped__(text, RFC3339_MICRO)
+
+
+@lru_cache(maxsize=8192)
+def _canonical(text: str, layout: str) -> str | None:
+    moment, year_shift = _parse(text, layout)
     if moment == _ZERO and year_shift == 400:
         return None
-    return f"{moment.year - year_shift:04d}-{moment:%m-%dT%H:%M:%S.%fZ}"
+    rest = f"{moment:%m-%dT%H:%M:%SZ}" if layout is RFC3339 else f"{moment:%m-%dT%H:%M:%S.%fZ}"
+    year = moment.year - year_shift
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{rest}"
 
 
 def _parse(text: str, layout: str) -> tuple[datetime, int]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cmp_to_key
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import yaml as pyyaml
@@ -22,7 +21,7 @@ from steersman.machinery.serializer import encode, whole_or_float
 MAX_NODES_FROM_ALIASES: Final = 100_000
 """How many nodes following aliases may visit altogether; documents made to grow are refused here."""
 
-_BASE_LOADER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+_PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _DUMPER: Any = getattr(pyyaml, "CSafeDumper", pyyaml.SafeDumper)
 
 _WORDS: dict[str, Any] = {
@@ -47,21 +46,10 @@ _TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CL
 """What go-yaml takes for a timestamp. It stays text, but is written with quotes."""
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _DIGITS_BEFORE = re.compile(r"[0-9]+\Z")
-_ANCHOR = re.compile(r"[&*]([0-9A-Za-z_-]+)")
 _PREFIX = "tag:yaml.org,2002:"
-_STR_TAG, _FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}str", f"{_PREFIX}float", f"{_PREFIX}merge"
-_RESOLVED = frozenset({"", _FLOAT_TAG, f"{_PREFIX}int", f"{_PREFIX}bool", f"{_PREFIX}null"})
-"""Tags of scalars whose text decides what they are; no tag is what a plain scalar without one has."""
-
-
-class _Loader(_BASE_LOADER):  # type: ignore[misc]
-    """Parses and composes; leaves what plain scalars stand for to this module."""
-
-    def resolve(self, kind: type, value: Any, implicit: Any) -> str:
-        """The tag of a node without one."""
-        if kind is pyyaml.ScalarNode:
-            return "" if implicit[0] else _STR_TAG
-        return f"{_PREFIX}seq" if kind is pyyaml.SequenceNode else f"{_PREFIX}map"
+_FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}float", f"{_PREFIX}merge"
+_RESOLVED = frozenset({_FLOAT_TAG, f"{_PREFIX}int", f"{_PREFIX}bool", f"{_PREFIX}null"})
+"""Tags of scalars whose text decides what they are, as it does for plain ones without a tag."""
 
 
 class YAMLError(ValueError):
@@ -71,31 +59,19 @@ class YAMLError(ValueError):
 def load(data: bytes) -> tuple[Any, str]:
     """The first document as JSON values, and go-yaml's message about keys given twice, empty if there are none.
 
-    Raises YAMLError.
+    What aliases refer to is shared, not copied. Raises YAMLError.
     """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise YAMLError("yaml: invalid leading UTF-8 octet") from None
-    loader = _Loader(text)
     try:
-        if not loader.check_node():
-            return None, ""
-        node = loader.get_node()
+        reader = _Reader(_PARSER(text))
+        value = reader.document()
     except pyyaml.reader.ReaderError:
         raise YAMLError("yaml: control characters are not allowed") from None
     except pyyaml.MarkedYAMLError as error:
-        if error.problem == "found undefined alias" and error.problem_mark is not None:
-            alias = _ANCHOR.match(text, error.problem_mark.index)
-            raise YAMLError(f"yaml: unknown anchor '{alias.group(1) if alias else ''}' referenced") from None
         raise YAMLError(f"yaml: {_where(error)}{error.problem or 'unknown problem parsing YAML content'}") from None
-    except RecursionError:
-        raise YAMLError("yaml: exceeded max depth") from None
-    finally:
-        loader.dispose()
-    reader = _Reader(text)
-    try:
-        value = reader.value(node)
     except RecursionError:
         raise YAMLError("yaml: exceeded max depth") from None
     duplicates = "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in reader.repeated)
@@ -113,85 +89,109 @@ def _where(error: pyyaml.MarkedYAMLError) -> str:
 
 
 class _Reader:
-    """Turns nodes into JSON values."""
+    """Turns a parser's events into JSON values.
 
-    def __init__(self, text: str) -> None:
+    The parser's own composer is not used: it recurses in C without a bound.
+    """
+
+    def __init__(self, parser: Any) -> None:
         self.repeated: list[str] = []
-        self._text = text
-        self._open: set[int] = set()
-        self._seen: set[int] = set()
-        self._visits = 0
+        self._next: Callable[[], Any] = parser.get_event
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._open: set[str] = set()
+        self._nodes = 0
+        self._from_aliases = 0
 
-    def value(self, node: Any) -> Any:
-        """The JSON value of a node. Raises YAMLError."""
-        if isinstance(node, pyyaml.ScalarNode):
-            return self._scalar(node)
-        with self._visit(node):
-            return self._sequence(node) if isinstance(node, pyyaml.SequenceNode) else self._mapping(node)
+    def document(self) -> Any:
+        """The value of the first document, None if there is none."""
+        while not isinstance(event := self._next(), pyyaml.DocumentStartEvent):
+            if isinstance(event, pyyaml.StreamEndEvent):
+                return None
+        value = self._value(self._next())
+        self._next()
+        return value
 
-    @contextmanager
-    def _visit(self, node: Any) -> Iterator[None]:
-        """Around the reading of a list or map: none may contain itself, nor may aliases lead to too many."""
-        identity = id(node)
-        if identity in self._open:
-            match = _ANCHOR.match(self._text, node.start_mark.index)
-            raise YAMLError(f"yaml: anchor '{match.group(1) if match else ''}' value contains itself")
-        self._visits += 1
-        if self._visits - len(self._seen) > MAX_NODES_FROM_ALIASES:
+    def _value(self, event: Any) -> Any:
+        if isinstance(event, pyyaml.AliasEvent):
+            return self._alias(event.anchor or "")
+        before = self._nodes
+        self._nodes += 1
+        if event.anchor:
+            self._open.add(event.anchor)
+        if isinstance(event, pyyaml.ScalarEvent):
+            value = _scalar_value(event)
+        elif isinstance(event, pyyaml.SequenceStartEvent):
+            value = self._sequence()
+        else:
+            value = self._mapping()
+        if event.anchor:
+            self._open.discard(event.anchor)
+            self._anchors[event.anchor] = (value, self._nodes - before)
+        return value
+
+    def _alias(self, anchor: str) -> Any:
+        if anchor in self._open:
+            raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
+        if anchor not in self._anchors:
+            raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
+        value, size = self._anchors[anchor]
+        self._nodes += size
+        self._from_aliases += size
+        if self._from_aliases > MAX_NODES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
-        self._seen.add(identity)
-        self._open.add(identity)
-        try:
-            yield
-        finally:
-            self._open.discard(identity)
+        return value
 
-    def _sequence(self, node: pyyaml.SequenceNode) -> list[Any]:
-        return [self.value(item) for item in node.value]
-
-    def _mapping(self, node: pyyaml.MappingNode) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        self._fill(node, found, set())
+    def _sequence(self) -> list[Any]:
+        found = []
+        while not isinstance(event := self._next(), pyyaml.SequenceEndEvent):
+            found.append(self._value(event))
         return found
 
-    def _fill(self, node: pyyaml.MappingNode, found: dict[str, Any], seen: set[tuple[type, Any]]) -> None:
-        """Puts the members of a node into `found`, later ones over earlier ones, merged ones in their place."""
-        for key_node, value_node in node.value:
-            if _is_merge(key_node):
-                self._merge(value_node, found, seen)
+    def _mapping(self) -> dict[str, Any]:
+        """The members of a mapping: later ones replace earlier ones, merged ones come in their place."""
+        found: dict[str, Any] = {}
+        seen: set[tuple[type, Any]] = set()
+        while not isinstance(event := self._next(), pyyaml.MappingEndEvent):
+            merge = _is_merge(event)
+            key = self._value(event)
+            event = self._next()
+            value = self._value(event)
+            line = event.start_mark.line + 1
+            if merge:
+                for each in reversed(value) if isinstance(value, list) else (value,):
+                    if not isinstance(each, dict):
+                        raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
+                    for name, item in each.items():
+                        self._put(found, seen, name, item, line)
                 continue
-            key = self._key(key_node)
-            value = self.value(value_node)
+            if isinstance(key, dict | list):
+                raise YAMLError("yaml: invalid map key")
             if key is None:
                 raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
-            if (type(key), key) in seen:
-                line = value_node.start_mark.line + 1
-                self.repeated.append(f"line {line}: key {_shown(key)} already set in map")
-            seen.add((type(key), key))
-            found[_text_key(key)] = value
+            self._put(found, seen, key, value, line)
+        return found
 
-    def _merge(self, node: Any, found: dict[str, Any], seen: set[tuple[type, Any]]) -> None:
-        for each in reversed(node.value) if isinstance(node, pyyaml.SequenceNode) else (node,):
-            if not isinstance(each, pyyaml.MappingNode):
-                raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
-            with self._visit(each):
-                self._fill(each, found, seen)
-
-    def _key(self, node: Any) -> Any:
-        if not isinstance(node, pyyaml.ScalarNode):
-            raise YAMLError("yaml: invalid map key")
-        return self._scalar(node)
-
-    def _scalar(self, node: pyyaml.ScalarNode) -> Any:
-        text = cast("str", node.value)
-        if node.tag not in _RESOLVED:
-            return text
-        value = resolve(text)
-        return float(value) if node.tag == _FLOAT_TAG and type(value) is int else value
+    def _put(self, found: dict[str, Any], seen: set[tuple[type, Any]], key: Any, value: Any, line: int) -> None:
+        if (type(key), key) in seen:
+            self.repeated.append(f"line {line}: key {_shown(key)} already set in map")
+        seen.add((type(key), key))
+        found[_text_key(key)] = value
 
 
-def _is_merge(node: Any) -> bool:
-    return isinstance(node, pyyaml.ScalarNode) and node.value == "<<" and node.tag in ("", _MERGE_TAG)
+def _scalar_value(event: pyyaml.ScalarEvent) -> Any:
+    text: str = event.value
+    if event.tag is None:
+        return resolve(text) if event.implicit[0] else text
+    if event.tag not in _RESOLVED:
+        return text
+    value = resolve(text)
+    return float(value) if event.tag == _FLOAT_TAG and type(value) is int else value
+
+
+def _is_merge(event: Any) -> bool:
+    if not isinstance(event, pyyaml.ScalarEvent) or event.value != "<<":
+        return False
+    return event.implicit[0] if event.tag is None else event.tag == _MERGE_TAG
 
 
 def resolve(text: str) -> Any:
@@ -234,7 +234,7 @@ def _shown(value: Any) -> str:
         return quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "interface {}(nil)" if value is None else str(value)
+    return "<nil>" if value is None else str(value)
 
 
 def to_json(value: Any) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from steersman.net import eager
 from steersman.net.fields import FieldCache
@@ -15,7 +15,8 @@ from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Res
 
 log = logging.getLogger("steersman.net")
 
-BATCH = 128 << 10
+_READ_SIZE: Final = 256 << 10
+BATCH: Final = 128 << 10
 """Bytes joined into one write to the transport; between two batches the loop gets its turn.
 
 More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
@@ -49,6 +50,28 @@ class Connection(Protocol):
     def abort(self) -> None:
         """Closes at once."""
         ...
+
+
+class Receiver(asyncio.BufferedProtocol):
+    """The asyncio side of a connection: all connections of a server read through one buffer.
+
+    With a plain Protocol, TLS would allocate and shrink 256 KB for every read: a mapping of its own each time. The loop
+    fills the buffer and says so in one go, and what has come is copied out first, so that one buffer is enough.
+    """
+
+    core: Core
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the loop reads to."""
+        return self.core.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """The loop has read."""
+        self.data_received(self.core.read_buffer[:nbytes].tobytes())
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what has come."""
+        raise NotImplementedError
 
 
 class Exchange(Protocol):
@@ -100,6 +123,7 @@ class Core:
         "handler",
         "limits",
         "loop",
+        "read_buffer",
     )
 
     def __init__(
@@ -121,6 +145,7 @@ class Core:
         self.connections: set[Connection] = set()
         self.counters = Counters()
         self.draining = False
+        self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self._change: asyncio.Future[None] | None = None
 
     def remove(self, connection: Connection) -> None:

@@ -10,7 +10,7 @@ from typing import Final, cast
 import httptools
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import BATCH, Core, peer_of
+from steersman.net.connection import BATCH, Core, Receiver, peer_of
 from steersman.net.http1_exchange import STATUS_LINES, Http1Exchange
 from steersman.net.http2_request import text_of
 from steersman.net.message import Headers, Peer, Request
@@ -34,7 +34,7 @@ class _Fault(Exception):
         self.text = text
 
 
-class Http1Connection(asyncio.Protocol):
+class Http1Connection(Receiver):
     """One connection. `out` collects pieces for the next write."""
 
     def __init__(self, core: Core) -> None:

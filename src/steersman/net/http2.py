@@ -1,10 +1,9 @@
-"""HTTP/2 connections (RFC 9113): frames in, flow control both ways, and one joined write for each turn of the loop."""
+"""HTTP/2 connections (RFC 9113): what comes in, and what becomes of it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -16,48 +15,36 @@ from steersman.net.body import EMPTY_BODY, IncomingBody
 from steersman.net.connection import BATCH, Core, peer_of
 from steersman.net.flood import TokenBucket
 from steersman.net.http2_frames import ConnectionFault, ErrorCode, Setting, StreamFault
+from steersman.net.http2_output import Http2Output
 from steersman.net.http2_request import Head, HeadParser
 from steersman.net.http2_stream import Http2Stream
 from steersman.net.message import Headers, Peer, Request
 
 log = logging.getLogger("steersman.net")
 
-_RESET_BURST: Final = 1000
-_RESET_RATE: Final = 33
+_RESET_BURST: Final = 2000
+_RESET_RATE: Final = 200
 _CONTROL_BURST: Final = 2000
 _CONTROL_RATE: Final = 200
-_MAX_CONTROL_WHILE_BLOCKED: Final = 1 << 20
 _MAX_BLOCKS: Final = 256
 _MAX_REMEMBERED_RESETS: Final = 1000
 _DEFAULT_TABLE: Final = 4096
 
 
-class Http2Connection(asyncio.Protocol):
-    """One connection. What streams send is collected in `out` and leaves in one write."""
+class Http2Connection(Http2Output):
+    """One connection: takes frames, keeps streams and receive windows, and ends in an orderly way."""
 
     def __init__(self, core: Core) -> None:
+        super().__init__(core)
         limits = core.limits
-        self.core = core
         self.fields = core.h2_fields
-        self.out: list[bytes] = []
-        """Pieces for the next write."""
-        self.scheduled = False
-        """flush() will be called in this turn of the loop."""
-        self.blocked = False
-        """The transport has enough: bodies and heads wait in their streams."""
-        self.window = frames.DEFAULT_WINDOW
-        self.max_frame = frames.DEFAULT_FRAME_SIZE
-        self.ready: deque[Http2Stream] = deque()
         self.streams: dict[int, Http2Stream] = {}
-        self._stalled: list[Http2Stream] = []
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._peer: Peer = Peer()
         self._limits = limits
         self._partial = b""
         self._preface_seen = False
         self._settings_seen = False
         self._peer_window = frames.DEFAULT_WINDOW
-        self._table_update_due = False
         self._recv_window = limits.connection_window
         self._unacknowledged = 0
         self._last_id = 0
@@ -73,9 +60,7 @@ class Http2Connection(asyncio.Protocol):
         self._draining = False
         self._deaf = False
         """GOAWAY for an error has been sent: what comes is ignored until the connection closes."""
-        self._lost = False
         self._handlers = 0
-        self._blocked_bytes = 0
         now = core.loop.time()
         self._idle_since = now
         self._closing_since: float | None = None
@@ -124,17 +109,6 @@ class Http2Connection(asyncio.Protocol):
         """The client will send no more: nothing can be acknowledged either, so the connection ends."""
         return False
 
-    def pause_writing(self) -> None:
-        """The transport has enough."""
-        self.blocked = True
-
-    def resume_writing(self) -> None:
-        """The transport takes more."""
-        self.blocked = False
-        self._blocked_bytes = 0
-        if self.ready:
-            self.schedule()
-
     def data_received(self, data: bytes) -> None:
         """Takes frames, starts the handlers of complete heads, and writes what came of it."""
         if self._deaf:
@@ -150,67 +124,6 @@ class Http2Connection(asyncio.Protocol):
                 if not stream.closed:
                     self._start(stream)
         self.flush()
-
-    # Writing
-
-    def schedule(self) -> None:
-        """Has flush() called once in this turn of the loop."""
-        if not self.scheduled:
-            self.scheduled = True
-            self.core.loop.call_soon(self.flush)
-
-    def flush(self) -> None:
-        """Writes what is collected, and a batch of what waits in streams."""
-        self.scheduled = False
-        if self._lost:
-            self.out.clear()
-            return
-        out = self.out
-        if self.ready and not self.blocked:
-            self._fill(out)
-        if out:
-            data = b"".join(out)
-            out.clear()
-            if self.blocked:
-                self._blocked_bytes += len(data)
-                if self._blocked_bytes > _MAX_CONTROL_WHILE_BLOCKED:
-                    self._transport.abort()
-                    return
-            self._transport.write(data)
-        if self.ready and not self.blocked:
-            self.schedule()
-
-    def _fill(self, out: list[bytes]) -> None:
-        """One frame of each ready stream in turn, up to a batch."""
-        ready = self.ready
-        budget = BATCH
-        while ready and budget > 0:
-            stream = ready.popleft()
-            if stream.closed:
-                continue
-            if not stream.sendable(self.window):
-                stream.parked = True
-                if stream.window > 0:
-                    self._stalled.append(stream)
-                continue
-            size = stream.take(out, self.window, self.max_frame)
-            self.window -= size
-            budget -= size + frames.HEADER_LENGTH
-            if not stream.drained:
-                ready.append(stream)
-            else:
-                stream.queued = False
-                if stream.ended:
-                    stream.local_closed = True
-                    self.half_closed(stream)
-            stream.wake_writers()
-
-    def prefix(self, block: bytes) -> bytes:
-        """A header block, with the table size update if one is due."""
-        if self._table_update_due:
-            self._table_update_due = False
-            return hpack.EMPTY_THE_TABLE + block
-        return block
 
     # Streams
 
@@ -575,11 +488,7 @@ class Http2Connection(asyncio.Protocol):
             self.window += increment
             if self.window > frames.MAX_WINDOW:
                 raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "connection window too large")
-            if self._stalled:
-                for stalled in self._stalled:
-                    stalled.parked = False
-                self.ready.extend(self._stalled)
-                self._stalled.clear()
+            self.unpark_stalled()
             return
         stream = self.streams.get(stream_id)
         if stream is None:
@@ -595,9 +504,8 @@ class Http2Connection(asyncio.Protocol):
         stream.window += increment
         if stream.window > frames.MAX_WINDOW:
             raise too_wide
-        if stream.parked and before <= 0 < stream.window:
-            stream.parked = False
-            self.ready.append(stream)
+        if before <= 0 < stream.window:
+            self.unpark(stream)
 
     def _spend_control(self) -> None:
         """Counts a frame that asks for work and carries nothing. Raises ConnectionFault when there are too many."""

@@ -60,7 +60,10 @@ class RequestBody(Protocol):
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request. `path` is as sent (still percent-encoded), `query` is what follows the question mark."""
+    """One HTTP request. `path` is as sent (still percent-encoded), `query` is what follows the question mark.
+
+    The Host field is in `host`, not among the headers. The headers are this request's own: a handler may change them.
+    """
 
     method: str
     path: str
@@ -104,7 +107,7 @@ class Stream(Protocol):
     """A response body that is pushed, not pulled: a watch among a thousand others costs no task of its own."""
 
     def start(self, writer: BodyWriter) -> None:
-        """Called once, when the headers have been queued."""
+        """Called once, when the headers have been queued; not at all if no body is sent (HEAD, the client gone)."""
         ...
 
     def closed(self) -> None:
@@ -135,7 +138,7 @@ class Response:
 
     `body` is bytes (its content-length is sent), a list of bytes (sent in order, as one length), an async iterator
     (chunks sent under back-pressure) or a `Stream`. Header names are lower case; content-length, transfer-encoding
-    and date are the transport's business. `upgrade` takes over the connection after a 101 (HTTP/1.1 only).
+    and date are the transport's business. `upgrade` goes with status 101 and takes over the connection (HTTP/1.1 only).
     `close` asks for the connection to be closed after this response (Connection: close, or GOAWAY).
     """
 
@@ -147,4 +150,7 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
-"""Answers one request. It runs in a task of its own, which is cancelled when the client goes away."""
+"""Answers one request. It runs in a task of its own, which is cancelled when the client goes away.
+
+A server may run the part before the first wait at once, without a task: see `net.eager`.
+"""

@@ -15,7 +15,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
 from steersman.net.message import Response
-from steersman.machinery.serializer import copy_of
+from steersman.machinery.serializer import deep_copy
 
 
 async def update(scope: Scope, request: Request) -> Response:
@@ -33,7 +33,7 @@ async def update(scope: Scope, request: Request) -> Response:
     chain = scope.shared.admission
 
     async def make(old: Any | None) -> Any:
-        new = copy_of(hub)
+        new = deep_copy(hub)
         if old is None:
             await authorize_create(scope, request)
             new.metadata.deletion_timestamp = None

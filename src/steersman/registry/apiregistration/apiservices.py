@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from steersman.api.apiregistration.v1 import APIService, APIServiceCondition, APIServiceStatus
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.apiregistration.v1 import (
+    APIService,
+    APIServiceCondition,
+    APIServiceSpec,
+    APIServiceStatus,
+    ServiceReference,
+)
 from steersman.machinery import times
 from steersman.machinery.errors import not_implemented
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, quote, required
+from steersman.machinery.validation.formats import (
+    is_dns1035_label,
+    is_dns1123_subdomain,
+    is_path_segment_name,
+    is_valid_port_num,
+)
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Release, StatusStrategy, Strategy
+
+STATUSES: Final = ("True", "False", "Unknown")
 
 
 def set_defaults(service: APIService) -> None:
@@ -16,6 +34,48 @@ def set_defaults(service: APIService) -> None:
     reference = service.spec.service
     if reference is not None and reference.port is None:
         reference.port = 443
+
+
+def _validate(service: APIService) -> Iterator[FieldError]:
+    spec, path = service.spec, Path("spec")
+    needed = f"{spec.version}.{spec.group}"
+    name = service.metadata.name
+    if name != needed and not is_path_segment_name(name):
+        yield invalid(Path("metadata", "name"), name, f'must be `spec.version+"."+spec.group`: {quote(needed)}')
+    if not spec.group and spec.version != "v1":
+        yield required(path / "group", "only v1 may have an empty group and it better be legacy kube")
+    for message in is_dns1123_subdomain(spec.group) if spec.group else ():
+        yield invalid(path / "group", spec.group, message)
+    for message in is_dns1035_label(spec.version):
+        yield invalid(path / "version", spec.version, message)
+    if not 0 < spec.group_priority_minimum <= 20_000:
+        detail = "must be positive and less than 20000"
+        yield invalid(path / "groupPriorityMinimum", spec.group_priority_minimum, detail)
+    if not 0 < spec.version_priority <= 1000:
+        yield invalid(path / "versionPriority", spec.version_priority, "must be positive and less than 1000")
+    if spec.service is None:
+        yield from _validate_local(spec, path)
+    else:
+        yield from _validate_remote(spec, spec.service, path)
+
+
+def _validate_local(spec: APIServiceSpec, path: Path) -> Iterator[FieldError]:
+    if spec.ca_bundle:
+        detail = "local APIServices may not have a caBundle"
+        yield invalid(path / "caBundle", f"{len(spec.ca_bundle)} bytes", detail)
+    if spec.insecure_skip_tls_verify:
+        yield invalid(path / "insecureSkipTLSVerify", True, "local APIServices may not have insecureSkipTLSVerify")
+
+
+def _validate_remote(spec: APIServiceSpec, service: ServiceReference, path: Path) -> Iterator[FieldError]:
+    if not service.namespace:
+        yield required(path.child("service", "namespace"))
+    if not service.name:
+        yield required(path.child("service", "name"))
+    if problems := is_valid_port_num(service.port or 0):
+        yield invalid(path.child("service", "port"), service.port or 0, f"port is not valid: {', '.join(problems)}")
+    if spec.insecure_skip_tls_verify and spec.ca_bundle:
+        yield invalid(path / "insecureSkipTLSVerify", True, "may not be true if caBundle is present")
 
 
 def _refuse_remote(service: APIService) -> None:
@@ -39,12 +99,18 @@ class APIServiceStrategy(Strategy[APIService]):
                 )
             ]
 
+    def validate(self, ctx: Context, service: APIService) -> Iterator[FieldError]:
+        return _validate(service)
+
     async def before_create(self, ctx: Context, service: APIService) -> Release | None:
         _refuse_remote(service)
         return None
 
     def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
         new.status = old.status
+
+    def validate_update(self, ctx: Context, new: APIService, old: APIService) -> Iterator[FieldError]:
+        return _validate(new)
 
     async def before_update(self, ctx: Context, new: APIService, old: APIService) -> Release | None:
         _refuse_remote(new)
@@ -61,6 +127,12 @@ class APIServiceStatusStrategy(StatusStrategy[APIService]):
         metadata.annotations = before.annotations
         metadata.finalizers = before.finalizers
         metadata.owner_references = before.owner_references
+
+    def validate_update(self, ctx: Context, new: APIService, old: APIService) -> Iterator[FieldError]:
+        for index, condition in enumerate(new.status.conditions):
+            if condition.status not in STATUSES:
+                path = Path("status", "conditions")[index] / "status"
+                yield not_supported(path, condition.status, STATUSES)
 
 
 def service_name(service: APIService) -> str:

@@ -152,6 +152,10 @@ class DaemonSetStrategy(WorkloadStrategy[DaemonSet]):
 
 
 class DaemonSetStatusStrategy(StatusStrategy[DaemonSet]):
+    def prepare_for_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> None:
+        new.spec = old.spec
+        new.metadata.annotations[TEMPLATE_GENERATION] = str(template_generation(old))
+
     def validate_update(self, ctx: Context, new: DaemonSet, old: DaemonSet) -> Iterator[FieldError]:
         yield from validate_counters(new.status, COUNTERS, Path("status"))
         yield from validate_collision_count(new.status, old.status, Path("status"))

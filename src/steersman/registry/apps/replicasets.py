@@ -118,7 +118,6 @@ REPLICA_SETS = Resource(
         *container_columns(lambda r: r.spec.template),
         Column("Selector", lambda r: label_selector_text(r.spec.selector), priority=1),
     ),
-    selectable_fields={"status.replicas": lambda r: str(r.status.replicas)},
     subresources=(Subresource(name="status", strategy=ReplicaSetStatusStrategy()), SCALE),
     storage_version_hash="P1RzHs8/mWQ=",
 )

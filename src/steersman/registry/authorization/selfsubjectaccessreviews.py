@@ -14,6 +14,8 @@ from steersman.rest.resource import Resource
 
 async def create(services: Services, ctx: Context, review: SelfSubjectAccessReview) -> SelfSubjectAccessReview:
     """Answers with the review and its status. Raises StatusError (422)."""
+    # Cluster-scoped: a namespace in the metadata is ignored.
+    review.metadata.namespace = ""
     require_valid(validate_self_subject_access_review(review))
     spec = review.spec
     attributes = review_attributes(ctx.user, spec.resource_attributes, spec.non_resource_attributes)

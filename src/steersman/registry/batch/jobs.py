@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.batch.v1 import Job, JobSpec, JobStatus
-from steersman.api.meta.v1 import LabelSelector
+from steersman.api.meta.v1 import DeleteOptions, LabelSelector
 from steersman.machinery import times
 from steersman.machinery.field import FieldError, Path
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -32,6 +32,11 @@ from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
+PODS_ARE_KEPT: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "or set propagationPolicy=Orphan to suppress this warning"
+)
+
 
 def set_defaults(job: Job) -> None:
     """One completion, one pod at a time, six retries."""
@@ -43,7 +48,8 @@ def set_defaults(job: Job) -> None:
     if spec.backoff_limit is None:
         spec.backoff_limit = 6 if spec.backoff_limit_per_index is None else 2**31 - 1
     if spec.template.metadata.labels and not job.metadata.labels:
-        job.metadata.labels = dict(spec.template.metadata.labels)
+        # The same dict, so that it is seen later that the labels are not the client's own.
+        job.metadata.labels = spec.template.metadata.labels
     spec.completion_mode = spec.completion_mode or "NonIndexed"
     if spec.suspend is None:
         spec.suspend = False
@@ -98,12 +104,19 @@ class JobStrategy(WorkloadStrategy[Job]):
     def prepare_for_create(self, ctx: Context, job: Job) -> None:
         if not job.spec.manual_selector:
             generate_selector(job)
+        labels = job.spec.template.metadata.labels
+        if job.metadata.labels is labels:
+            job.metadata.labels = dict(labels)
         job.status = JobStatus()
         job.metadata.generation = 1
         drop_disabled_template_fields(job.spec.template, None)
 
     def validate(self, ctx: Context, job: Job) -> Iterator[FieldError]:
         return validate_job(job, self.template_options(None))
+
+    def canonicalize(self, job: Job) -> None:
+        # Only now, so that a bad label is told of once.
+        job.metadata.labels = job.metadata.labels or dict(job.spec.template.metadata.labels)
 
     def warnings_on_create(self, ctx: Context, job: Job) -> Iterator[str]:
         yield from name_warnings(job.metadata.name)
@@ -114,6 +127,11 @@ class JobStrategy(WorkloadStrategy[Job]):
         drop_disabled_template_fields(new.spec.template, old.spec.template)
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
+
+    def check_graceful_delete(self, ctx: Context, job: Job, options: DeleteOptions) -> bool:
+        if options.propagation_policy is None and options.orphan_dependents is None:
+            ctx.warn(PODS_ARE_KEPT)
+        return False
 
     def validate_update(self, ctx: Context, new: Job, old: Job) -> Iterator[FieldError]:
         options = self.template_options(old.spec.template)

@@ -14,11 +14,12 @@ from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.times import age
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 from steersman.machinery.validation.object_meta import (
+    FIELD_IMMUTABLE,
     name_is_dns_subdomain,
     name_is_path_segment,
-    validate_immutable,
 )
 from steersman.registry.events.conversion import SELECTABLE_FIELDS, from_core, to_core
+from steersman.registry.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, OtherVersion, Resource
 from steersman.rest.strategy import Strategy
@@ -120,10 +121,11 @@ def _go_value(value: Any) -> Any:
     """`value` with the member names of upstream's internal types, as its messages print it."""
     if not isinstance(value, msgspec.Struct):
         return value
-    return {
+    members = {
         _GO_NAMES.get(name, "".join(part.capitalize() for part in name.split("_"))): _go_value(getattr(value, name))
         for name in value.__struct_fields__
     }
+    return go_struct(**members)
 
 
 class EventStrategy(Strategy[Event]):
@@ -143,7 +145,7 @@ class EventStrategy(Strategy[Event]):
             yield from _validate_series(new)
         for (name, after), (_, before) in zip(_immutable(new), _immutable(old), strict=True):
             if after != before:
-                yield from validate_immutable(_go_value(after), _go_value(before), Path(name))
+                yield invalid(Path(name), _go_value(after), FIELD_IMMUTABLE)
 
 
 def _source(event: Event) -> str:

@@ -26,6 +26,7 @@ from steersman.registry.core.node_annotations import validate_node_annotations
 from steersman.registry.core.pod_resources import round_up_to_milli
 from steersman.registry.core.proxy_names import split_scheme_name_port
 from steersman.registry.core.resource_names import validate_quantity
+from steersman.registry.go_struct import go_struct
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -57,7 +58,7 @@ def validate_taints(taints: Sequence[Taint], path: Path) -> Iterator[FieldError]
         elif taint.effect not in TAINT_EFFECTS:
             yield not_supported(item / "effect", taint.effect, TAINT_EFFECTS)
         if (taint.key, taint.effect) in seen:
-            value = {"Key": taint.key, "Value": taint.value, "Effect": taint.effect, "TimeAdded": taint.time_added}
+            value = go_struct(Key=taint.key, Value=taint.value, Effect=taint.effect, TimeAdded=taint.time_added)
             found = duplicate(item, value)
             yield FieldError(found.type, found.field, value, "taints must be unique by key and effect pair")
         seen.add((taint.key, taint.effect))
@@ -117,8 +118,7 @@ def _validate_addresses(node: Node) -> Iterator[FieldError]:
     for index, address in enumerate(node.status.addresses):
         key = (address.type, address.address)
         if key in seen:
-            value = {"Type": address.type, "Address": address.address}
-            yield duplicate(_STATUS.child("addresses")[index], value)
+            yield duplicate(_STATUS.child("addresses")[index], go_struct(Type=address.type, Address=address.address))
         seen.add(key)
 
 

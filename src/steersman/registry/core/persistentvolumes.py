@@ -18,6 +18,7 @@ from steersman.registry.core.pod_claim_validation import ACCESS_MODES, VOLUME_MO
 from steersman.registry.core.pod_internal_form import internal_diff, internal_form
 from steersman.registry.core.pod_resources import round_up_to_milli
 from steersman.registry.core.pod_scheduling_validation import validate_node_selector
+from steersman.registry.core.pod_warnings import DEPRECATED_NODE_LABELS
 from steersman.registry.core.resource_names import validate_positive_quantity
 from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES, validate_sources
 from steersman.rest.context import Context
@@ -47,31 +48,6 @@ _MOUNTABLE: Final = (
 )
 """Sources that take mount options by the annotation."""
 
-_SOURCE_NAMES: Final = (
-    "GCEPersistentDisk",
-    "AWSElasticBlockStore",
-    "HostPath",
-    "Glusterfs",
-    "NFS",
-    "RBD",
-    "Quobyte",
-    "ISCSI",
-    "FlexVolume",
-    "Cinder",
-    "CephFS",
-    "FC",
-    "Flocker",
-    "AzureFile",
-    "VsphereVolume",
-    "AzureDisk",
-    "PhotonPersistentDisk",
-    "PortworxVolume",
-    "ScaleIO",
-    "Local",
-    "StorageOS",
-    "CSI",
-)
-"""The members of upstream's internal PersistentVolumeSource, in their order."""
 _GA_LABELS: Final = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
@@ -80,16 +56,6 @@ _GA_LABELS: Final = {
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
 """Labels of nodes under which others took their place."""
-_LABEL_WARNINGS: Final = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
-}
 _SOURCE_WARNINGS: Final = (
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photon_persistent_disk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -168,10 +134,18 @@ def _validate_mount_options(volume: PersistentVolume) -> Iterator[FieldError]:
         yield forbidden(path, "may not specify mount options for this volume type")
 
 
-def _sources(spec: PersistentVolumeSpec) -> dict[str, Any]:
-    """The sources as upstream prints them: all, by their internal names."""
-    form = internal_form(spec)
-    return {name: form[name] for name in _SOURCE_NAMES}
+_JSON_NAMES: Final = dict(
+    zip(PersistentVolumeSpec.__struct_fields__, PersistentVolumeSpec.__struct_encode_fields__, strict=True)
+)
+_Sources: Final = msgspec.defstruct(
+    "_Sources",
+    [(name, Any, msgspec.field(default=None, name=_JSON_NAMES[name])) for name in SOURCE_ATTRIBUTES],
+)
+"""The sources alone, as upstream's messages print them."""
+
+
+def _sources(spec: PersistentVolumeSpec) -> msgspec.Struct:
+    return _Sources(*(getattr(spec, name) for name in SOURCE_ATTRIBUTES))
 
 
 def _validate_source_update(new: PersistentVolumeSpec, old: PersistentVolumeSpec) -> Iterator[FieldError]:
@@ -288,7 +262,7 @@ def _warnings(volume: PersistentVolume) -> Iterator[str]:
         path = _SPEC.child("nodeAffinity", "required", "nodeSelectorTerms")
         for index, term in enumerate(spec.node_affinity.required.node_selector_terms or ()):
             for place, expression in enumerate(term.match_expressions):
-                if text := _LABEL_WARNINGS.get(expression.key):
+                if text := DEPRECATED_NODE_LABELS.get(expression.key):
                     yield f"{path[index].child('matchExpressions')[place] / 'key'}: {expression.key} is {text}"
     for attribute, name, text in _SOURCE_WARNINGS:
         if getattr(spec, attribute) is not None:

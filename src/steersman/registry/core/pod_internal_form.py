@@ -15,6 +15,7 @@ import msgspec
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.machinery.field import Verbatim
 
 LONGEST_DIFF: Final = 4000
 """Lines of a spec up to which the diff is the shortest there is; finding that takes quadratic time."""
@@ -122,6 +123,19 @@ def internal_form(value: Any) -> Any:
     return value
 
 
+def internal_text(value: Any) -> Verbatim:
+    """`value` as the value of a field error."""
+    return Verbatim(_escaped(json.dumps(internal_form(value), ensure_ascii=False, separators=(",", ":"))))
+
+
+def _escaped(text: str) -> str:
+    """Go's JSON encoder escapes what HTML knows."""
+    for char in "<>&":
+        if char in text:
+            text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
 def _spec_form(spec: core.PodSpec) -> dict[str, Any]:
     form = {name: internal_form(getattr(spec, attribute)) for attribute, name in _fields(core.PodSpec)}
     context = spec.security_context or core.PodSecurityContext()
@@ -145,9 +159,7 @@ def internal_diff(old: Any, new: Any) -> str:
 
 
 def _lines(value: Any) -> list[str]:
-    text = json.dumps(internal_form(value), indent=1, ensure_ascii=False)
-    for char in "<>&":
-        text = text.replace(char, f"\\u{ord(char):04x}")
+    text = _escaped(json.dumps(internal_form(value), indent=1, ensure_ascii=False))
     return [line + "\n" for line in text.split("\n")]
 
 

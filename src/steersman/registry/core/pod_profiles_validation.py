@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required, too_long
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_paths_validation import validate_descending_path
 from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.pod_visiting import containers_with_paths
@@ -37,7 +37,7 @@ def validate_seccomp_profile(profile: core.SeccompProfile | None, path: Path) ->
     here = path / "localhostProfile"
     if profile.type != "Localhost":
         if profile.localhost_profile is not None:
-            yield invalid(here, internal_form(profile), "can only be set when seccomp type is Localhost")
+            yield invalid(here, internal_text(profile), "can only be set when seccomp type is Localhost")
     elif profile.localhost_profile is None:
         yield required(here, "must be set when seccomp type is Localhost")
     else:

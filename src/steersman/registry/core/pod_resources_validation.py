@@ -21,7 +21,7 @@ from steersman.machinery.field import (
 )
 from steersman.machinery.quantity import parse
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import validate_dns1123_label
 from steersman.registry.core.pod_resources import (
@@ -233,10 +233,10 @@ def _validate_resource_claim(claim: core.PodResourceClaim, seen: set[str], path:
     name, template = claim.resource_claim_name, claim.resource_claim_template_name
     if name is not None and template is not None:
         text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-        yield invalid(path, internal_form(claim), text)
+        yield invalid(path, internal_text(claim), text)
     if name is None and template is None:
         text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-        yield invalid(path, internal_form(claim), text)
+        yield invalid(path, internal_text(claim), text)
     if name is not None:
         for message in name_is_dns_subdomain(name, False):
             yield invalid(path / "resourceClaimName", name, message)

@@ -9,7 +9,7 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_profiles_validation import validate_app_armor_profile, validate_seccomp_profile
 from steersman.registry.core.pod_visiting import containers_with_paths
@@ -56,12 +56,12 @@ def validate_security_context(
 def _validate_no_escalation(context: core.SecurityContext, path: Path) -> Iterator[FieldError]:
     if context.privileged:
         text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield invalid(path, internal_form(context), text)
+        yield invalid(path, internal_text(context), text)
     if context.capabilities is not None:
         for capability in context.capabilities.add:
             if capability == "CAP_SYS_ADMIN":
                 text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-                yield invalid(path, internal_form(context), text)
+                yield invalid(path, internal_text(context), text)
 
 
 def _validate_ids(context: core.SecurityContext | core.PodSecurityContext, path: Path) -> Iterator[FieldError]:

@@ -20,9 +20,13 @@ from steersman.machinery.quantity import parse
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, parse_ip_sloppy
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.core.pod_internal_form import internal_form
+from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_paths_validation import validate_dns1123_label, validate_qualified_name
+from steersman.registry.core.pod_paths_validation import (
+    validate_dns1123_label,
+    validate_finalizer_names,
+    validate_qualified_name,
+)
 from steersman.registry.core.pod_update_validation import validate_annotation_update
 from steersman.registry.core.resource_names import is_native_resource
 
@@ -35,6 +39,7 @@ _NOT_NEGATIVE: Final = "must be a non-negative integer"
 
 def validate_pod_status_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """An update through `/status`; metadata is the store's to validate."""
+    yield from validate_finalizer_names(new.metadata.finalizers, Path("metadata", "finalizers"))
     yield from validate_annotation_update(new, old, options)
     status, before, spec = new.status, old.status, old.spec
     yield from _validate_conditions(status.conditions)
@@ -229,7 +234,7 @@ def _validate_pair(
             break
         versions.add(parsed.version)
     if versions != {4, 6} or len(addresses) > 2:
-        yield invalid(path, internal_form(shown), "may specify no more than one IP for each IP family")
+        yield invalid(path, internal_text(shown), "may specify no more than one IP for each IP family")
 
 
 def _validate_containers(status: core.PodStatus, spec: core.PodSpec) -> Iterator[FieldError]:

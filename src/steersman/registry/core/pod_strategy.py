@@ -45,7 +45,9 @@ class PodStrategy(Strategy[core.Pod]):
 
     def prepare_for_create(self, ctx: Context, pod: core.Pod) -> None:
         pod.metadata.generation = 1
-        pod.status = core.PodStatus(phase="Pending", qos_class=compute_qos_class(pod.spec))
+        # A class that the client gives is kept.
+        qos_class = pod.status.qos_class or compute_qos_class(pod.spec)
+        pod.status = core.PodStatus(phase="Pending", qos_class=qos_class)
         pod.spec.service_account = pod.spec.service_account_name
         drop_disabled_fields(pod.spec, None)
         if pod.spec.scheduling_gates:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote, required
 from steersman.machinery.validation.formats import inclusive_range_error
-from steersman.registry.core.pod_internal_form import internal_diff, internal_form
+from steersman.registry.core.pod_internal_form import internal_diff, internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_profiles_validation import APP_ARMOR_CONTAINER
 from steersman.registry.core.pod_resources_validation import MIRROR_POD
@@ -173,12 +173,12 @@ def _validate_node_affinity_change(
     )
     if len(then) != len(now):
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        yield invalid(path, internal_form(now), text)
+        yield invalid(path, internal_text(now), text)
         return
     for index, (term, before) in enumerate(zip(now, then, strict=True)):
         if not _only_adds(term, before):
             text = "only additions are allowed (no mutations or deletions)"
-            yield invalid(path[index], internal_form(term), text)
+            yield invalid(path[index], internal_text(term), text)
 
 
 def _required_terms(affinity: core.NodeAffinity | None) -> list[core.NodeSelectorTerm]:

@@ -42,6 +42,7 @@ def set_volume_defaults(volume: core.Volume) -> None:
 def set_projected_defaults(projected: core.ProjectedVolumeSource) -> None:
     """The mode of files, and what its sources get."""
     projected.default_mode = _mode(projected.default_mode)
+    projected.sources = projected.sources or None
     for source in projected.sources or ():
         if source.downward_api is not None:
             _set_field_versions(source.downward_api.items)

@@ -80,7 +80,7 @@ class ReplicationControllerStrategy(WorkloadStrategy[ReplicationController]):
     def warnings_on_create(self, ctx: Context, obj: ReplicationController) -> Iterator[str]:
         yield from name_warnings(obj.metadata.name)
         if obj.spec.template is not None:
-            yield from template_warnings(obj.spec.template, None)
+            yield from template_warnings(obj.spec.template)
 
     def prepare_for_update(self, ctx: Context, new: ReplicationController, old: ReplicationController) -> None:
         new.status = old.status
@@ -96,7 +96,7 @@ class ReplicationControllerStrategy(WorkloadStrategy[ReplicationController]):
 
     def warnings_on_update(self, ctx: Context, new: ReplicationController, old: ReplicationController) -> Iterator[str]:
         if new.metadata.generation != old.metadata.generation and new.spec.template is not None:
-            yield from template_warnings(new.spec.template, old.spec.template)
+            yield from template_warnings(new.spec.template)
 
 
 class ReplicationControllerStatusStrategy(StatusStrategy[ReplicationController]):

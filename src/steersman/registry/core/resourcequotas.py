@@ -16,6 +16,7 @@ from steersman.machinery.quantity import parse
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.core.pod_resources import round_up_to_milli
 from steersman.registry.core.resource_names import is_quota_resource, validate_quantity, validate_quota_resource_name
+from steersman.registry.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
@@ -92,7 +93,7 @@ def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> Iterator[Fi
         if requirement.scope_name not in SCOPES:
             yield invalid(path / "scopeName", requirement.scope_name, "unsupported scope")
         for _ in _unscoped(spec, requirement.scope_name):
-            value = {"MatchExpressions": [_go_value(each) for each in requirements]}
+            value = go_struct(MatchExpressions=[_go_value(each) for each in requirements])
             yield invalid(path, value, "unsupported scope applied to resource")
         yield from _validate_requirement(requirement, path)
     yield from _validate_conflicts(spec, {each.scope_name for each in requirements}, path)
@@ -114,13 +115,9 @@ def _validate_requirement(requirement: ScopedResourceSelectorRequirement, path: 
         yield invalid(path / "operator", operator, "not a valid selector operator")
 
 
-def _go_value(requirement: ScopedResourceSelectorRequirement) -> dict[str, object]:
-    """A requirement with upstream's internal member names, as its messages print it."""
-    return {
-        "ScopeName": requirement.scope_name,
-        "Operator": requirement.operator,
-        "Values": requirement.values or None,
-    }
+def _go_value(requirement: ScopedResourceSelectorRequirement) -> object:
+    """A requirement as upstream's messages print it."""
+    return go_struct(ScopeName=requirement.scope_name, Operator=requirement.operator, Values=requirement.values or None)
 
 
 class ResourceQuotaStrategy(Strategy[ResourceQuota]):

@@ -126,7 +126,7 @@ SECRETS: Final = Resource(
     strategy=SecretStrategy(),
     name_validator=name_is_dns_subdomain,
     default=default_secret,
-    columns=(Column("Type", lambda s: s.type), Column("Data", lambda s: len(s.data), type="integer"), AGE),
+    columns=(Column("Type", lambda s: s.type), Column("Data", lambda s: len(s.data)), AGE),
     selectable_fields={"type": lambda s: s.type},
     storage_version_hash="S6u1pOWzb84=",
 )

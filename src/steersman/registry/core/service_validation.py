@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from steersman.api.core.v1 import LoadBalancerStatus, Service, ServicePort, SessionAffinityConfig
 from steersman.machinery.field import (
@@ -44,6 +44,7 @@ from steersman.registry.core.service_fields import (
     is_headless,
     needs_health_check,
 )
+from steersman.registry.go_struct import go_struct
 
 TOPOLOGY_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE: Final = "service.kubernetes.io/topology-mode"
@@ -257,16 +258,9 @@ def _validate_port_numbers(service: Service) -> Iterator[FieldError]:
         seen.add((port.protocol, port.port))
 
 
-def _port_value(port: ServicePort) -> dict[str, Any]:
+def _port_value(port: ServicePort) -> object:
     """A port's protocol and number in an otherwise empty port of upstream's internal type."""
-    return {
-        "Name": "",
-        "Protocol": port.protocol,
-        "AppProtocol": None,
-        "Port": port.port,
-        "TargetPort": 0,
-        "NodePort": 0,
-    }
+    return go_struct(Name="", Protocol=port.protocol, AppProtocol=None, Port=port.port, TargetPort=0, NodePort=0)
 
 
 def _validate_source_ranges(service: Service, old: Service | None) -> Iterator[FieldError]:

@@ -10,6 +10,7 @@ from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
 from steersman.machinery.validation.ip import is_valid_ip
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
+from steersman.registry.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -49,12 +50,9 @@ class IPAddressStrategy(Strategy[IPAddress]):
         parent = new.spec.parent_ref
         yield from _validate_parent(parent)
         if parent != old.spec.parent_ref:
-            value = parent and {
-                "Group": parent.group,
-                "Resource": parent.resource,
-                "Namespace": parent.namespace,
-                "Name": parent.name,
-            }
+            value = parent and go_struct(
+                Group=parent.group, Resource=parent.resource, Namespace=parent.namespace, Name=parent.name
+            )
             yield invalid(_PARENT, value, FIELD_IMMUTABLE)
 
 

@@ -10,6 +10,7 @@ from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCID
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.ip import is_valid_cidr, parse_cidr_sloppy
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.registry.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -23,7 +24,7 @@ def _validate_spec(spec: ServiceCIDRSpec) -> Iterator[FieldError]:
         yield required(_CIDRS, "at least one CIDR required")
         return
     if len(cidrs) > 2:
-        yield invalid(_CIDRS, {"CIDRs": cidrs}, "may only hold up to 2 values")
+        yield invalid(_CIDRS, go_struct(CIDRs=cidrs), "may only hold up to 2 values")
         return
     for index, cidr in enumerate(cidrs):
         yield from is_valid_cidr(cidr, _CIDRS[index])

@@ -9,6 +9,7 @@ from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.object_meta import validate_service_account_name
+from steersman.registry.go_struct import go_struct
 
 GROUP: Final = "rbac.authorization.k8s.io"
 ROLE_REF_IMMUTABLE: Final = "cannot change roleRef"
@@ -83,7 +84,7 @@ def _validate_subject(subject: Subject, path: Path, *, namespaced: bool) -> Iter
 def validate_role_ref_update(new: RoleRef, old: RoleRef) -> Iterator[FieldError]:
     """A binding refers to one role for its whole life."""
     if new != old:
-        value = {"APIGroup": new.api_group, "Kind": new.kind, "Name": new.name}
+        value = go_struct(APIGroup=new.api_group, Kind=new.kind, Name=new.name)
         yield invalid(_ROLE_REF, value, ROLE_REF_IMMUTABLE)
 
 

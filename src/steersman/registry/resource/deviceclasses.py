@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.resource.v1 import DeviceClass
+from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.core.resource_names import is_extended_resource
+from steersman.registry.resource.claim_validation import (
+    MAX_CONFIGS,
+    MAX_SELECTORS,
+    validate_configuration,
+    validate_selector,
+)
+from steersman.registry.resource.names import validate_items
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
@@ -12,6 +23,19 @@ from steersman.rest.strategy import Strategy
 class DeviceClassStrategy(Strategy[DeviceClass]):
     def prepare_for_create(self, ctx: Context, device_class: DeviceClass) -> None:
         device_class.metadata.generation = 1
+
+    def validate(self, ctx: Context, device_class: DeviceClass) -> Iterator[FieldError]:
+        spec, path = device_class.spec, Path("spec")
+        yield from validate_items(spec.selectors, MAX_SELECTORS, validate_selector, path / "selectors")
+        yield from validate_items(
+            spec.config, MAX_CONFIGS, lambda config, at: validate_configuration(config.opaque, at), path / "config"
+        )
+        name = spec.extended_resource_name
+        if name is not None and not is_extended_resource(name):
+            yield invalid(path / "extendedResourceName", name, "must be a valid extended resource name")
+
+    def validate_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> Iterator[FieldError]:
+        return self.validate(ctx, new)
 
     def prepare_for_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
         if new.spec != old.spec:

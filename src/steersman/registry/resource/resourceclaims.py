@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from steersman.api.resource.v1 import (
-    AllocatedDeviceStatus,
-    DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
 )
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
+from steersman.registry.apps.internal_text import internal_text
+from steersman.registry.resource.admin_access import AdminAccessStrategy
+from steersman.registry.resource.claim_status_validation import DeviceId, device_id, validate_claim_status
+from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy
 
 
 def set_defaults(claim: ResourceClaim) -> None:
@@ -26,12 +29,20 @@ def set_defaults(claim: ResourceClaim) -> None:
             set_toleration_defaults(result.tolerations)
 
 
-class ResourceClaimStrategy(Strategy[ResourceClaim]):
+class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
     def prepare_for_create(self, ctx: Context, claim: ResourceClaim) -> None:
         claim.status = ResourceClaimStatus()
 
+    def validate(self, ctx: Context, claim: ResourceClaim) -> Iterator[FieldError]:
+        yield from self.validate_admin_access(claim.spec.devices, claim.metadata.namespace)
+        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"))
+
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         new.status = old.status
+
+    def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
+        if new.spec != old.spec:
+            yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 
 
 class ResourceClaimStatusStrategy(StatusStrategy[ResourceClaim]):
@@ -40,21 +51,20 @@ class ResourceClaimStatusStrategy(StatusStrategy[ResourceClaim]):
         reset_metadata_for_status(new.metadata, old.metadata)
         _drop_deallocated_devices(new, old)
 
+    def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
+        return validate_claim_status(new, old)
 
-def _ids(results: Iterable[DeviceRequestAllocationResult | AllocatedDeviceStatus]) -> set[tuple[str, ...]]:
-    return {(each.driver, each.pool, each.device, each.share_id or "") for each in results}
 
-
-def _allocated(claim: ResourceClaim) -> set[tuple[str, ...]]:
+def _allocated(claim: ResourceClaim) -> set[DeviceId]:
     allocation = claim.status.allocation
-    return set() if allocation is None else _ids(allocation.devices.results)
+    return set() if allocation is None else {device_id(each) for each in allocation.devices.results}
 
 
 def _drop_deallocated_devices(new: ResourceClaim, old: ResourceClaim) -> None:
     """What a driver told of a device goes when the device is no longer the claim's."""
     gone = _allocated(old) - _allocated(new)
     if gone:
-        new.status.devices = [device for device in new.status.devices if not _ids([device]) <= gone]
+        new.status.devices = [device for device in new.status.devices if device_id(device) not in gone]
 
 
 def state(claim: ResourceClaim) -> str:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.resource.v1 import ResourceClaimTemplate
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.field import FieldError, Path, forbidden, invalid
+from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_annotations
+from steersman.machinery.validation.selectors import validate_labels
+from steersman.registry.apps.internal_text import internal_text
+from steersman.registry.resource.admin_access import AdminAccessStrategy
+from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults
+from steersman.rest.context import Context
 from steersman.rest.resource import Resource
-from steersman.rest.strategy import Strategy
 
 
 def set_defaults(template: ResourceClaimTemplate) -> None:
@@ -14,8 +22,26 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
     set_claim_defaults(template.spec.spec)
 
 
-class ResourceClaimTemplateStrategy(Strategy[ResourceClaimTemplate]):
-    pass
+class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
+    def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
+        devices, metadata = template.spec.spec.devices, template.spec.metadata
+        yield from self.validate_admin_access(devices, template.metadata.namespace)
+        path = Path("spec", "metadata")
+        yield from validate_annotations(metadata.annotations, path / "annotations")
+        yield from validate_labels(metadata.labels, path / "labels")
+        plain = ObjectMeta()
+        for attribute, name in zip(plain.__struct_fields__, plain.__struct_encode_fields__, strict=True):
+            allowed = attribute in ("annotations", "labels")
+            if not allowed and getattr(metadata, attribute) != getattr(plain, attribute):
+                yield forbidden(path / name, "cannot be set")
+        yield from validate_device_claim(devices, Path("spec", "spec", "devices"))
+
+    def validate_update(
+        self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate
+    ) -> Iterator[FieldError]:
+        yield from self.validate(ctx, new)
+        if new.spec != old.spec:
+            yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 
 
 RESOURCE_CLAIM_TEMPLATES = Resource(

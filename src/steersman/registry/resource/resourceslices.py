@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from steersman.api.resource.v1 import ResourceSlice
 from steersman.machinery import times
+from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.resource.slice_validation import validate_slice
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -35,6 +37,12 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
     def prepare_for_create(self, ctx: Context, resource_slice: ResourceSlice) -> None:
         resource_slice.metadata.generation = 1
         _drop_disabled_fields(resource_slice)
+
+    def validate(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[FieldError]:
+        return validate_slice(resource_slice.spec, None)
+
+    def validate_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> Iterator[FieldError]:
+        return validate_slice(new.spec, old.spec)
 
     def prepare_for_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> None:
         if new.spec != old.spec:

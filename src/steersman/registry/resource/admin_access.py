@@ -1,0 +1,40 @@
+"""Access to devices in use, for their administrators only: those of namespaces that are labelled for it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Final, Self, TypeVar
+
+from steersman.api.resource.v1 import DeviceClaim
+from steersman.machinery.field import FieldError, Path, forbidden
+from steersman.rest.strategy import Strategy
+
+T = TypeVar("T")
+
+LABEL: Final = "resource.kubernetes.io/admin-access"
+REFUSAL: Final = f"admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+
+
+class AdminAccessStrategy(Strategy[T]):
+    """Knows the namespaces; without them nobody has such access."""
+
+    namespaces: Any = None
+
+    def bind(self, services: Any) -> Self:
+        bound = copy.copy(self)
+        bound.namespaces = services.objects("", "namespaces")
+        return bound
+
+    def is_admin_namespace(self, name: str) -> bool:
+        """Whether claims in the namespace may have admin access."""
+        namespace = self.namespaces.find("", name) if self.namespaces is not None else None
+        return namespace is not None and namespace.metadata.labels.get(LABEL) == "true"
+
+    def validate_admin_access(self, claim: DeviceClaim, namespace: str) -> Iterator[FieldError]:
+        """Refuses the first request for such access from elsewhere."""
+        for index, request in enumerate(claim.requests or ()):
+            if request.exactly is not None and request.exactly.admin_access:
+                if not self.is_admin_namespace(namespace):
+                    yield forbidden(Path("spec", "devices", "requests")[index] / "adminAccess", REFUSAL)
+                return

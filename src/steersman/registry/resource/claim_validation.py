@@ -1,0 +1,194 @@
+"""What claims for devices may ask for (kubernetes `pkg/apis/resource/validation`). CEL expressions are not compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Raw
+
+from steersman.api.resource.v1 import (
+    DeviceClaim,
+    DeviceClaimConfiguration,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    OpaqueDeviceConfiguration,
+)
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.serializer import decode_plain
+from steersman.machinery.validation.formats import byte_length, is_valid_label_value
+from steersman.machinery.validation.selectors import validate_label_name
+from steersman.registry.resource.names import (
+    validate_fully_qualified_name,
+    validate_items,
+    validate_label,
+    validate_set,
+    validate_subdomain,
+)
+from steersman.registry.storage.validation import validate_driver_name
+
+MAX_REQUESTS: Final = 32
+MAX_CONSTRAINTS: Final = 32
+MAX_CONFIGS: Final = 32
+MAX_SELECTORS: Final = 32
+MAX_ALTERNATIVES: Final = 8
+MAX_EXPRESSION: Final = 10 * 1024
+MAX_PARAMETERS: Final = 10 * 1024
+EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+
+RequestNames = Mapping[str, frozenset[str]]
+"""Name of a request -> names of its alternatives."""
+
+_ONE_OF: Final = "exactly one of `exactly` or `firstAvailable` is required"
+_NOT_A_REQUEST: Final = (
+    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+)
+
+
+def request_names(claim: DeviceClaim) -> RequestNames:
+    """What allocations and configurations may refer to."""
+    return {
+        request.name: frozenset(alternative.name for alternative in request.first_available)
+        for request in claim.requests or ()
+    }
+
+
+def validate_device_claim(claim: DeviceClaim, path: Path) -> Iterator[FieldError]:
+    """Requests, what they have in common, and how devices are set up."""
+    names = request_names(claim)
+
+    def validate_constraint(constraint: DeviceConstraint, at: Path) -> Iterator[FieldError]:
+        yield from validate_request_references(constraint.requests, at / "requests", names)
+        if constraint.match_attribute is not None:
+            yield from validate_fully_qualified_name(constraint.match_attribute, at / "matchAttribute")
+        elif constraint.distinct_attribute is not None:
+            yield from validate_fully_qualified_name(constraint.distinct_attribute, at / "distinctAttribute")
+        else:
+            # The reference says so although none is set.
+            yield required(
+                at,
+                'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set',
+            )
+
+    def validate_config(config: DeviceClaimConfiguration, at: Path) -> Iterator[FieldError]:
+        yield from validate_request_references(config.requests, at / "requests", names)
+        yield from validate_configuration(config.opaque, at)
+
+    requests = claim.requests or []
+    yield from validate_set(requests, MAX_REQUESTS, _validate_request, lambda each: each.name, path / "requests")
+    yield from validate_items(claim.constraints, MAX_CONSTRAINTS, validate_constraint, path / "constraints")
+    yield from validate_items(claim.config, MAX_CONFIGS, validate_config, path / "config")
+
+
+def _validate_request(request: DeviceRequest, path: Path) -> Iterator[FieldError]:
+    yield from validate_label(request.name, path / "name")
+    if request.exactly is None and not request.first_available:
+        yield required(path, _ONE_OF)
+    elif request.exactly is not None and request.first_available:
+        yield invalid(path, None, f"{_ONE_OF}, but multiple fields are set")
+    elif request.exactly is not None:
+        yield from _validate_device(request.exactly, path / "exactly")
+    else:
+        yield from validate_set(
+            request.first_available,
+            MAX_ALTERNATIVES,
+            _validate_alternative,
+            lambda each: each.name,
+            path / "firstAvailable",
+        )
+
+
+def _validate_alternative(request: DeviceSubRequest, path: Path) -> Iterator[FieldError]:
+    yield from validate_label(request.name, path / "name")
+    yield from _validate_device(request, path)
+
+
+def _validate_device(request: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Iterator[FieldError]:
+    if not request.device_class_name:
+        yield required(path / "deviceClassName")
+    else:
+        yield from validate_subdomain(request.device_class_name, path / "deviceClassName")
+    yield from validate_items(request.selectors, MAX_SELECTORS, validate_selector, path / "selectors")
+    if request.allocation_mode == "All":
+        if request.count != 0:
+            yield invalid(path / "count", request.count, "must not be specified when allocationMode is 'All'")
+    elif request.allocation_mode == "ExactCount":
+        if request.count <= 0:
+            yield invalid(path / "count", request.count, "must be greater than zero")
+    else:
+        yield not_supported(path / "allocationMode", request.allocation_mode, ("All", "ExactCount"))
+    for index, toleration in enumerate(request.tolerations):
+        yield from _validate_toleration(toleration, (path / "tolerations")[index])
+
+
+def _validate_toleration(toleration: DeviceToleration, path: Path) -> Iterator[FieldError]:
+    if toleration.key:
+        yield from validate_label_name(toleration.key, path / "key")
+    if toleration.operator == "Exists":
+        if toleration.value:
+            yield invalid(path / "value", toleration.value, "must be empty for operator `Exists`")
+    elif toleration.operator == "Equal":
+        for message in is_valid_label_value(toleration.value):
+            yield invalid(path / "value", toleration.value, message)
+    elif not toleration.operator:
+        yield required(path / "operator")
+    else:
+        yield not_supported(path / "operator", toleration.operator, ("Equal", "Exists"))
+    if toleration.effect and toleration.effect not in EFFECTS:
+        yield not_supported(path / "effect", toleration.effect, EFFECTS)
+
+
+def validate_selector(selector: DeviceSelector, path: Path) -> Iterator[FieldError]:
+    """A CEL expression over a device, as far as its length goes."""
+    if selector.cel is None:
+        yield required(path / "cel")
+    elif byte_length(selector.cel.expression) > MAX_EXPRESSION:
+        yield too_long(path.child("cel", "expression"), MAX_EXPRESSION)
+
+
+def validate_request_references(references: list[str], path: Path, names: RequestNames) -> Iterator[FieldError]:
+    """Names of requests, none twice."""
+    yield from validate_set(
+        references, MAX_REQUESTS, lambda name, at: validate_request_reference(name, at, names), str, path
+    )
+
+
+def validate_request_reference(name: str, path: Path, names: RequestNames) -> Iterator[FieldError]:
+    """A request, or one of its alternatives: `request/alternative`."""
+    segments = name.split("/")
+    if len(segments) > 2:
+        yield invalid(path, name, _NOT_A_REQUEST)
+        return
+    for segment in segments:
+        yield from validate_label(segment, path)
+    alternatives = names.get(segments[0])
+    if alternatives is None or (len(segments) == 2 and segments[1] not in alternatives):
+        yield invalid(path, name, _NOT_A_REQUEST)
+
+
+def validate_configuration(opaque: OpaqueDeviceConfiguration | None, path: Path) -> Iterator[FieldError]:
+    """How a driver sets up a device; only it can read the parameters."""
+    if opaque is None:
+        yield required(path / "opaque")
+        return
+    yield from validate_driver_name(opaque.driver, path.child("opaque", "driver"))
+    yield from validate_json_object(opaque.parameters, path.child("opaque", "parameters"), MAX_PARAMETERS)
+
+
+def validate_json_object(raw: Raw | None, path: Path, maximum: int) -> Iterator[FieldError]:
+    """Any JSON object of at most `maximum` bytes."""
+    content = b"" if raw is None else bytes(raw)
+    if not content:
+        yield required(path)
+    elif len(content) > maximum:
+        yield too_long(path, maximum)
+    else:
+        value: Any = decode_plain(content)
+        if value is None:
+            yield required(path)
+        elif not isinstance(value, dict):
+            yield invalid(path, "<value omitted>", "must be a valid JSON object")

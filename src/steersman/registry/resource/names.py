@@ -1,0 +1,112 @@
+"""Names and sets that all kinds of resource.k8s.io use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from steersman.machinery.field import FieldError, Path, duplicate, invalid, required, too_long, too_many
+from steersman.machinery.validation.formats import byte_length, is_c_identifier, is_dns1123_label, is_dns1123_subdomain
+from steersman.registry.storage.validation import validate_driver_name
+
+T = TypeVar("T")
+
+MAX_POOL_NAME: Final = 253
+MAX_ID: Final = 32
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def validate_label(name: str, path: Path) -> Iterator[FieldError]:
+    """A DNS label: the name of a request, a device, a counter."""
+    for message in is_dns1123_label(name):
+        yield invalid(path, name, message)
+
+
+def validate_subdomain(name: str, path: Path) -> Iterator[FieldError]:
+    """A DNS subdomain."""
+    for message in is_dns1123_subdomain(name):
+        yield invalid(path, name, message)
+
+
+def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
+    """Subdomains with slashes between them."""
+    if not name:
+        yield required(path)
+        return
+    if byte_length(name) > MAX_POOL_NAME:
+        yield too_long(path, MAX_POOL_NAME)
+    for part in name.split("/"):
+        yield from validate_subdomain(part, path)
+
+
+def validate_uuid(uid: str, path: Path) -> Iterator[FieldError]:
+    """A UUID in its usual form."""
+    if not _UUID.fullmatch(uid):
+        detail = (
+            "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
+            "with lowercase hexadecimal characters"
+        )
+        yield invalid(path, uid, detail)
+
+
+def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
+    """An identifier, with a driver's name and a slash before it or not."""
+    domain, slash, identifier = name.partition("/")
+    if not slash:
+        yield from _validate_identifier(name, path)
+        return
+    if "/" in identifier:
+        return
+    if not domain:
+        yield invalid(path, "", "the domain must not be empty")
+    else:
+        yield from validate_driver_name(domain, path)
+    if not identifier:
+        yield invalid(path, "", "the name must not be empty")
+    else:
+        yield from _validate_identifier(identifier, path)
+
+
+def validate_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:
+    """The same with a driver's name."""
+    yield from validate_qualified_name(name, path)
+    if "/" not in name:
+        yield invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash")
+
+
+def _validate_identifier(identifier: str, path: Path) -> Iterator[FieldError]:
+    if byte_length(identifier) > MAX_ID:
+        yield too_long(path, MAX_ID)
+    for message in is_c_identifier(identifier):
+        yield invalid(path, identifier, message)
+
+
+def validate_items(
+    items: Sequence[T], maximum: int, validate: Callable[[T, Path], Iterator[FieldError]], path: Path
+) -> Iterator[FieldError]:
+    """Every item, unless there are too many."""
+    if len(items) > maximum:
+        yield too_many(path, len(items), maximum)
+        return
+    for index, item in enumerate(items):
+        yield from validate(item, path[index])
+
+
+def validate_set(
+    items: Sequence[T],
+    maximum: int,
+    validate: Callable[[T, Path], Iterator[FieldError]],
+    key: Callable[[T], Hashable],
+    path: Path,
+) -> Iterator[FieldError]:
+    """Every item, and that no two have the same key, unless there are too many."""
+    yield from validate_items(items, maximum, validate, path)
+    if len(items) > maximum:
+        return
+    seen: set[Hashable] = set()
+    for index, item in enumerate(items):
+        if (each := key(item)) in seen:
+            yield duplicate(path[index], each)
+        seen.add(each)

@@ -1,0 +1,173 @@
+"""What a ResourceSlice may be, but for the policies and counters of devices, which are not looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.resource.v1 import Device, DeviceAttribute, DeviceTaint, ResourceSliceSpec
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.validation.formats import byte_length, is_valid_label_value
+from steersman.machinery.validation.object_meta import validate_immutable
+from steersman.machinery.validation.selectors import validate_label_name
+from steersman.registry.core.pod_scheduling_validation import validate_node_selector
+from steersman.registry.resource.claim_status_validation import validate_binding_conditions
+from steersman.registry.resource.claim_validation import EFFECTS
+from steersman.registry.resource.names import (
+    validate_items,
+    validate_label,
+    validate_pool_name,
+    validate_qualified_name,
+    validate_set,
+    validate_subdomain,
+)
+from steersman.registry.storage.validation import validate_driver_name
+
+MAX_DEVICES: Final = 128
+MAX_DEVICES_ADVANCED: Final = 64
+"""Where devices have taints or use up counters."""
+MAX_ATTRIBUTES: Final = 32
+MAX_TAINTS: Final = 16
+MAX_VALUE: Final = 64
+
+_SEMVER: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(?:\+([0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*))?",
+    re.ASCII,
+)
+_ONE_PLACE: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+_ONE_DEVICE_PLACE: Final = (
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` "
+    "is set to true in the ResourceSlice spec"
+)
+
+
+def validate_slice(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[FieldError]:
+    """A new slice, or one that replaces `old`."""
+    path = Path("spec")
+    yield from validate_driver_name(spec.driver, path / "driver")
+    yield from _validate_pool(spec, path / "pool")
+    if old is not None:
+        yield from validate_immutable(spec.pool.name, old.pool.name, path.child("pool", "name"))
+        yield from validate_immutable(spec.driver, old.driver, path / "driver")
+        yield from validate_immutable(spec.node_name, old.node_name, path / "nodeName")
+    yield from _validate_place(spec, path)
+    if spec.shared_counters and spec.devices:
+        yield invalid(path, "", "only one of `sharedCounters` or `devices` is allowed")
+    advanced = any(device.taints or device.consumes_counters for device in spec.devices)
+    known = {device.name: device for device in old.devices} if old is not None else {}
+    per_device = bool(spec.per_device_node_selection)
+    yield from validate_set(
+        spec.devices,
+        MAX_DEVICES_ADVANCED if advanced else MAX_DEVICES,
+        lambda device, at: _validate_device(device, known.get(device.name), at, per_device=per_device),
+        lambda device: device.name,
+        path / "devices",
+    )
+
+
+def _validate_pool(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]:
+    yield from validate_pool_name(spec.pool.name, path / "name")
+    count, generation = spec.pool.resource_slice_count, spec.pool.generation
+    if count <= 0:
+        yield invalid(path / "resourceSliceCount", count, "must be greater than zero")
+    if generation < 0:
+        yield invalid(path / "generation", generation, "must be greater than or equal to zero")
+
+
+def _validate_place(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]:
+    found: list[str] = []
+    if spec.node_name is not None:
+        if spec.node_name:
+            found.append("`nodeName`")
+            yield from validate_subdomain(spec.node_name, path / "nodeName")
+        else:
+            yield invalid(path / "nodeName", "", "must be either unset or set to a non-empty string")
+    if spec.node_selector is not None:
+        found.append("`nodeSelector`")
+        yield from validate_node_selector(spec.node_selector, path / "nodeSelector")
+        terms = spec.node_selector.node_selector_terms
+        if len(terms or ()) != 1:
+            yield invalid(
+                path.child("nodeSelector", "nodeSelectorTerms"), terms, "must have exactly one node selector term"
+            )
+    for flag, name in ((spec.all_nodes, "allNodes"), (spec.per_device_node_selection, "perDeviceNodeSelection")):
+        if flag:
+            found.append(f"`{name}`")
+        elif flag is False:
+            yield invalid(path / name, flag, "must be either unset or set to true")
+    if not found:
+        yield required(path, _ONE_PLACE)
+    elif len(found) > 1:
+        yield invalid(path, f"{{{', '.join(found)}}}", f"{_ONE_PLACE}, but multiple fields are set")
+
+
+def _validate_device(device: Device, old: Device | None, path: Path, *, per_device: bool) -> Iterator[FieldError]:
+    yield from validate_label(device.name, path / "name")
+    count = len(device.attributes) + len(device.capacity)
+    if count > MAX_ATTRIBUTES:
+        detail = f"the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
+        yield invalid(path, count, detail)
+    for name, attribute in sorted(device.attributes.items()):
+        yield from validate_qualified_name(name, path / "attributes")
+        yield from _validate_attribute(attribute, (path / "attributes")[name])
+    for name in sorted(device.capacity):
+        yield from validate_qualified_name(name, path / "capacity")
+    if old is None or old.taints != device.taints:
+        yield from validate_items(device.taints, MAX_TAINTS, _validate_taint, path / "taints")
+    yield from _validate_device_place(device, path, per_device=per_device)
+    yield from validate_binding_conditions(device.binding_conditions, device.binding_failure_conditions, path)
+
+
+def _validate_device_place(device: Device, path: Path, *, per_device: bool) -> Iterator[FieldError]:
+    if not per_device:
+        if device.node_name is not None or device.node_selector is not None or device.all_nodes is not None:
+            detail = (
+                "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` "
+                "is set to true in the ResourceSlice spec"
+            )
+            yield invalid(path, None, detail)
+        return
+    found: list[str] = []
+    if device.node_name:
+        found.append("`nodeName`")
+        yield from validate_subdomain(device.node_name, path / "nodeName")
+    elif device.node_name is not None:
+        yield invalid(path / "nodeName", "", "must not be empty")
+    if device.node_selector is not None:
+        found.append("`nodeSelector`")
+        yield from validate_node_selector(device.node_selector, path / "nodeSelector")
+    if device.all_nodes:
+        found.append("`allNodes`")
+    elif device.all_nodes is not None:
+        yield invalid(path / "allNodes", False, "must be either unset or set to true")
+    if not found:
+        yield required(path, _ONE_DEVICE_PLACE)
+    elif len(found) > 1:
+        yield invalid(path, f"{{{', '.join(found)}}}", _ONE_DEVICE_PLACE)
+
+
+def _validate_attribute(attribute: DeviceAttribute, path: Path) -> Iterator[FieldError]:
+    values = (attribute.bool, attribute.int, attribute.string, attribute.version)
+    if attribute.string is not None and byte_length(attribute.string) > MAX_VALUE:
+        yield too_long(path / "string", MAX_VALUE)
+    if attribute.version is not None:
+        if not _SEMVER.fullmatch(attribute.version):
+            detail = "must be a string compatible with semver.org spec 2.0.0"
+            yield invalid(path / "version", attribute.version, detail)
+        if byte_length(attribute.version) > MAX_VALUE:
+            yield too_long(path / "version", MAX_VALUE)
+    if sum(value is not None for value in values) != 1:
+        yield invalid(path, "", "exactly one value must be specified")
+
+
+def _validate_taint(taint: DeviceTaint, path: Path) -> Iterator[FieldError]:
+    yield from validate_label_name(taint.key, path / "key")
+    for message in is_valid_label_value(taint.value):
+        yield invalid(path / "value", taint.value, message)
+    if not taint.effect:
+        yield required(path / "effect")
+    elif taint.effect not in EFFECTS:
+        yield not_supported(path / "effect", taint.effect, EFFECTS)
