@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
-from hpack import Decoder
+from hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
+from jh2._hazmat import Decoder as Jh2Decoder
+from jh2._hazmat import HPACKError, OversizedHeaderListError
 
 from steersman.net import hpack, http1_exchange
 from steersman.net.fields import FieldCache
@@ -20,6 +24,22 @@ def test_encoded_heads_mean_what_they_should(status, headers, length):
     block = b"".join([hpack.STATUSES[status], *fields.encode(headers), hpack.content_length(length)])
     expected = [(":status", str(status)), *headers, ("content-length", str(length))]
     assert [tuple(field) for field in Decoder().decode(block)] == expected
+
+
+@given(st.lists(st.tuples(NAMES, VALUES), min_size=1), st.booleans(), st.data())
+def test_a_block_is_complete_and_none_of_its_cuts_inside_a_field_is(headers, huffman, data):
+    encoder = Encoder()
+    blocks = [encoder.encode([field], huffman=huffman) for field in [*headers, *headers]]
+    assert hpack.is_complete(b"".join(blocks))
+    last = blocks[data.draw(st.integers(0, len(blocks) - 1))]
+    assert not any(hpack.is_complete(last[:size]) for size in range(1, len(last)))
+
+
+@given(st.binary(max_size=30))
+def test_whatever_is_complete_can_be_decoded_or_refused(block):
+    if hpack.is_complete(block):
+        with contextlib.suppress(HPACKError, OversizedHeaderListError):
+            Jh2Decoder(1000).decode(block, True)
 
 
 @given(st.integers(0, 1 << 40), st.integers(1, 8))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from steersman.machinery.metrics import Counter, Gauge, Histogram, Registry
+from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
 
 if TYPE_CHECKING:
     from steersman.endpoints.request_info import RequestInfo
@@ -54,12 +55,6 @@ class RequestMetrics:
             _BODY_SIZES,
             ("resource", "verb"),
         )
-        self.inflight = Gauge(
-            "apiserver_current_inflight_requests",
-            "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in "
-            "last second.",
-            ("request_kind",),
-        )
         self.long_running = Gauge(
             "apiserver_longrunning_requests",
             "[STABLE] Gauge of all active long-running apiserver requests broken out by verb, group, version, "
@@ -100,14 +95,36 @@ class RequestMetrics:
             "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
         )
         registry.add(
-            self.total, self.duration, self.sizes, self.body_sizes, self.inflight, self.long_running,
+            self.total, self.duration, self.sizes, self.body_sizes, self.long_running,
             self.watch_events, self.terminations, self.post_timeout, self.authentications,
             self.authentication_attempts, self.authorization_attempts, self.handshake_errors,
         )  # fmt: skip
-        self._labels: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._registry = registry
 
-    def labels(self, info: RequestInfo, *, dry_run: bool) -> tuple[str, ...]:
-        """The values of the labels of a request, kept so that a request in use costs one lookup."""
+    def count_inflight(self, running: Callable[[], tuple[int, int]]) -> None:
+        """Shows how many read-only and mutating requests are worked on."""
+
+        def read() -> list[tuple[Labels, float]]:
+            reading, mutating = running()
+            return [(("readOnly",), reading), (("mutating",), mutating)]
+
+        self._registry.add(Computed(
+            "gauge", "apiserver_current_inflight_requests",
+            "[STABLE] Maximal number of currently used inflight request limit of this apiserver per request kind in "
+            "last second.", ("request_kind",), read,
+        ))  # fmt: skip
+
+    def labels(self, info: RequestInfo, *, dry_run: bool) -> Labels:
+        """The values of the labels of a request, kept with its info, which requests for the same thing share."""
+        if dry_run:
+            return self._make_labels(info, dry_run=True)
+        known = info.labels
+        if not known:
+            known = info.labels = self._make_labels(info, dry_run=False)
+        return known
+
+    @staticmethod
+    def _make_labels(info: RequestInfo, *, dry_run: bool) -> Labels:
         if not info.resource_request:
             verb = info.verb.upper() if info.verb in _KNOWN_METHODS else "OTHER"
             return (verb, "", "", "", "", "", "", "apiserver")

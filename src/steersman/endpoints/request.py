@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from steersman.endpoints.request_info import Query, RequestInfo
 from steersman.net.message import Headers, Response
@@ -39,18 +40,16 @@ class Request:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
-Filter = Callable[[Request, Handler], Awaitable[Response]]
+
+
+class Filter(Protocol):
+    """One layer around the handlers: it answers itself, or calls the next one."""
+
+    def __call__(self, request: Request, next_: Handler) -> Awaitable[Response]: ...
 
 
 def chain(filters: tuple[Filter, ...], handler: Handler) -> Handler:
     """`handler` inside all `filters`, the first outermost."""
     for each in reversed(filters):
-        handler = _wrap(each, handler)
+        handler = partial(each, next_=handler)
     return handler
-
-
-def _wrap(each: Filter, inner: Handler) -> Handler:
-    def outer(request: Request) -> Awaitable[Response]:
-        return each(request, inner)
-
-    return outer

@@ -6,6 +6,7 @@ Follows k8s.io/apiserver `endpoints/request.RequestInfoFactory`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
@@ -43,6 +44,8 @@ class RequestInfo:
     has_namespace: bool = False
     field_selector: str = ""
     label_selector: str = ""
+    labels: tuple[str, ...] = ()
+    """Those of its metrics, once somebody has made them."""
 
     @property
     def long_running(self) -> bool:
@@ -104,8 +107,17 @@ def truthy(text: str | None) -> bool:
     return text is not None and text.lower() not in ("false", "0")
 
 
-def request_info(method: str, path: str, query: Query) -> RequestInfo:
-    """What the request is about. Raises BadRequestInfo for a `/watch` or `/proxy` path that names nothing."""
+@lru_cache(2048)
+def request_info(method: str, path: str, query_text: str) -> RequestInfo:
+    """What the request is about; not to be changed, as requests alike share it.
+
+    Raises BadRequestInfo for a `/watch` or `/proxy` path that names nothing.
+    """
+    return read_request_info(method, path, parse_query(query_text))
+
+
+def read_request_info(method: str, path: str, query: Query) -> RequestInfo:
+    """The same, made anew."""
     if "%" in path:
         path = unquote(path)
     info = RequestInfo(False, path, method.lower())

@@ -9,8 +9,10 @@ members as its own.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -44,8 +46,6 @@ INT64: Final = 22
 NUMBERS: Final = 23
 FLOAT64: Final = 24
 
-SCHEMA: Final = "apiextensions.v1.JSONSchemaProps"
-
 _OWN: Final = {
     "meta.v1.Time": TIME,
     "meta.v1.MicroTime": MICRO_TIME,
@@ -72,12 +72,12 @@ _WIRE_TYPES: Final = {BOOL: 0, INT32: 0, INT64: 0, NUMBERS: 0, FLOAT64: 1}
 """The wire types of kinds that have no length (2)."""
 _ZEROS: Final[dict[int, bytes]] = {
     BOOL: b"\0", INT32: b"\0", INT64: b"\0", FLOAT64: bytes(8), STRING: b"\0", BYTES: b"\0", ITEMS: b"\0",
+    TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\3\n\x010", DURATION: b"\2\x08\0",
+    INT_OR_STRING: b"\6\x08\1\x10\0\x1a\0",
 }  # fmt: skip
-"""What is written for an empty value, after the key; other kinds have none, write nothing, or are told apart later."""
-_NONES: Final[dict[int, bytes]] = {
-    TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\x03\x0a\x010", DURATION: b"\x02\x08\0",
-}  # fmt: skip
-"""What is written for None where Go has no pointer."""
+"""What is written for an empty value, after the key. That of an IntOrString is for empty text, not the number 0."""
+_NULLABLE: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING, BYTES, ITEMS, INT_OR_STRING})
+"""Kinds with a value that is empty but not None."""
 
 _MAP_TYPE = re.compile(r"map\[[^\]]*\]")
 
@@ -108,50 +108,68 @@ class Reader(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """How a field is written: its kind, the place of its member in the class, its key, and its element.
+    """How a field that is set is written: its place among the pieces of the message, its kind and its element.
 
-    `none` and `zero` are what is written, key and all, for None and for other falsy values.
+    `key` comes before the value, `heads` are the keys with each length below 128 behind them.
     """
 
-    kind: int
     place: int
+    kind: int
     key: bytes
-    none: bytes
-    zero: bytes
+    heads: tuple[bytes, ...]
     element: Any
 
 
 class Message:
     """The plan of a Go struct whose members are those of `cls`; `name` is Go's.
 
-    `readers` go by the key as it stands before the value, `fields` has the Go name and wire type of each number.
+    It is filled in when it is first read or written with (see `completed`). For reading there are `readers` by the
+    key before the value, and `fields`, the Go name and wire type of each number. For writing:
+    `pick` gives the values of `writers` from those of the whole class, `blank` the pieces of a message of which nothing
+    is set. `nullable` are values that, empty but not None, are written as the bytes beside them; `embedded` the
+    embedded structs with their places and keys.
     """
 
-    __slots__ = ("cls", "fields", "name", "readers", "writers")
+    __slots__ = ("blank", "cls", "embedded", "fields", "module", "name", "nullable", "pick", "readers", "writers")
 
-    def __init__(self, cls: type[msgspec.Struct], name: str) -> None:
-        self.cls = cls
+    def __init__(self, module: str, name: str, cls: type[msgspec.Struct]) -> None:
+        self.module = module
         self.name = name
-        self.readers: dict[int, Reader] = {}
-        self.writers: tuple[Writer, ...] = ()
+        self.cls = cls
+        self.readers: dict[int, Reader] | None = None
         self.fields: dict[int, tuple[str, int]] = {}
+        self.pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+        self.blank: list[bytes] = []
+        self.writers: tuple[Writer, ...] = ()
+        self.nullable: tuple[tuple[int, int, bytes], ...] = ()
+        self.embedded: tuple[tuple[int, bytes, Message], ...] = ()
+
+    def completed(self) -> dict[int, Reader]:
+        """Fills the plan in; its readers. Raises NotMarshalableError."""
+        return _complete(self)
+
+
+def message_of(cls: type[msgspec.Struct]) -> Message:
+    """The plan of a class, completed. Raises NotMarshalableError."""
+    message = _message(tables.module_of(cls), cls.__name__, cls)
+    if message.readers is None:
+        message.completed()
+    return message
 
 
 @lru_cache(maxsize=4096)
-def message_of(cls: type[msgspec.Struct]) -> Message:
-    """The plan of a class, those of the classes within it made as well. Raises NotMarshalableError."""
-    return _Builder().message(tables.module_of(cls), cls.__name__)
+def _message(module: str, name: str, cls: type[msgspec.Struct]) -> Message:
+    return Message(module, name, cls)
 
 
-def number_key(tag: int, wire_type: int) -> bytes:
-    """The key before a value: field number and wire type as a varint."""
-    return varint(tag << 3 | wire_type)
+def _struct(type_name: str, outer: type[msgspec.Struct] | None = None) -> Message:
+    """The plan of a struct, e.g. "core.v1.Pod"; that of an embedded one has its members in `outer`."""
+    module, _, name = type_name.rpartition(".")
+    return _message(module, name, outer or getattr(import_module(f"steersman.api.{module}"), name))
 
 
 def varint(value: int) -> bytes:
     """A number (at least 0) as protobuf writes it: seven bits a byte, the lowest first."""
-    if value < 128:
-        return bytes((value,))
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -160,70 +178,85 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-class _Builder:
-    """Builds a plan with the plans within it; a type that holds itself finds its own unfinished plan."""
+@lru_cache(maxsize=512)
+def _heads(key: bytes) -> tuple[bytes, ...]:
+    return tuple(key + bytes((length,)) for length in range(128))
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[type, str], Message] = {}
 
-    def message(self, module: str, name: str, outer: type[msgspec.Struct] | None = None) -> Message:
-        """The plan of a struct; that of an embedded one has its members in `outer`."""
-        cls = outer or getattr(import_module(f"steersman.api.{module}"), name)
-        if (made := self._made.get((cls, name))) is not None:
-            return made
-        message = self._made[cls, name] = Message(cls, name)
-        rows = tables.table(module).structs[name]
-        if rows and not any(row.tag for row in rows):
-            raise NotMarshalableError(f"{module.replace('.', '/').rpartition('/')[2]}.{name}")
-        writers = []
-        for row in sorted((row for row in rows if row.tag), key=lambda row: row.tag):
-            writers.append(self._field(message, module, row))
-        message.writers = tuple(writers)
-        return message
-
-    def _field(self, message: Message, module: str, row: tables.Field) -> Writer:
-        if row.inline:
-            package, version, name = row.type.split(".")
-            value = Value(EMBEDDED, self.message(f"{package}.{version}", name, message.cls))
-            place = 0
-        else:
-            value = self._value(module, row.type)
-            place = message.cls.__struct_fields__.index(row.attribute)
+def _complete(message: Message) -> dict[int, Reader]:
+    """Fills in a message's plan."""
+    rows = tables.table(message.module).structs[message.name]
+    if rows and not any(row.tag for row in rows):
+        raise NotMarshalableError(f"{message.module.replace('.', '/').rpartition('/')[2]}.{message.name}")
+    readers: dict[int, Reader] = {}
+    writers, indexes, embedded, nullable, blank = [], [], [], [], []
+    for place, row in enumerate(sorted((row for row in rows if row.tag), key=lambda row: row.tag)):
+        value = Value(EMBEDDED, _struct(row.type, message.cls)) if row.inline else _value(message.module, row.type)
         kind, element = value
         wire_type = _WIRE_TYPES.get(kind, 2)
+        key = varint(row.tag << 3 | wire_type)
         message.fields[row.tag] = (row.go, wire_type)
-        message.readers[row.tag << 3 | wire_type] = Reader(kind, row.attribute, element)
+        readers[row.tag << 3 | wire_type] = Reader(kind, row.attribute, element)
         if kind == NUMBERS:
-            message.readers[row.tag << 3 | 2] = Reader(PACKED, row.attribute, element)
-        key = number_key(row.tag, wire_type)
-        none = b""
-        zero = key + _ZEROS[kind] if kind in _ZEROS else b""
-        if kind == BYTES and row.omit:
-            zero = b""  # such a member has no None: it is empty where Go has nil
-        if not row.pointer and kind in _NONES:
-            none = key + _NONES[kind]
-        return Writer(kind, place, key, none, zero, element)
+            readers[row.tag << 3 | 2] = Reader(PACKED, row.attribute, element)
+        if row.inline:
+            embedded.append((place, key, element))
+            blank.append(b"")
+            continue
+        blank.append(_blank(row, key, kind))
+        if kind in _NULLABLE and (row.pointer or kind in (BYTES, ITEMS, INT_OR_STRING)) and not _is_nil(kind, row):
+            nullable.append((len(indexes), place, key + _ZEROS[kind]))
+        indexes.append(message.cls.__struct_fields__.index(row.attribute))
+        writers.append(Writer(place, kind, key, _heads(key), element))
+    message.writers, message.blank = tuple(writers), blank
+    message.embedded, message.nullable = tuple(embedded), tuple(nullable)
+    message.pick = _picker(indexes, len(message.cls.__struct_fields__))
+    message.readers = readers
+    return readers
 
-    def _value(self, module: str, type_name: str) -> Value:
-        """How a value of a Go type is read and written."""
-        if (kind := _OWN.get(type_name)) is not None:
-            if kind in (SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS):
-                return Value(kind, self.message("apiextensions.v1", "JSONSchemaProps"))
-            return Value(kind)
-        if (kind := _PLAIN.get(type_name)) is not None:
-            return Value(kind)
-        if type_name.startswith("[]"):
-            return self._list(self._value(module, type_name[2:]))
-        if match := _MAP_TYPE.match(type_name):
-            return Value(MAP, self._value(module, type_name[match.end() :]))
-        if (underlying := tables.table(module).scalars.get(type_name)) is not None:
-            return self._value(module, underlying)
-        package, version, name = type_name.split(".")
-        return Value(MESSAGE, self.message(f"{package}.{version}", name))
 
-    def _list(self, item: Value) -> Value:
-        if item.kind == STRING:
-            return Value(STRINGS)
-        if item.kind == MESSAGE:
-            return Value(MESSAGES, item.element)
-        return Value(NUMBERS if item.kind in (BOOL, INT32, INT64) else LIST, item)
+def _blank(row: tables.Field, key: bytes, kind: int) -> bytes:
+    """What is written for a field that is not set."""
+    if row.pointer or kind in (BYTES, ITEMS):
+        return b""
+    if kind == INT_OR_STRING:
+        return key + b"\6\x08\0\x10\0\x1a\0"
+    return key + _ZEROS[kind] if kind in _ZEROS else b""
+
+
+def _is_nil(kind: int, row: tables.Field) -> bool:
+    """Whether an empty value of the class is nil in Go: so are byte strings that have no None."""
+    return kind == BYTES and bool(row.omit)
+
+
+def _picker(indexes: list[int], size: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
+    """Gives the values at `indexes`; None if those are all, in order."""
+    if indexes == list(range(size)):
+        return None
+    if len(indexes) > 1:
+        return itemgetter(*indexes)
+    return lambda values: tuple(values[index] for index in indexes)
+
+
+def _value(module: str, type_name: str) -> Value:
+    """How a value of a Go type is read and written."""
+    if (kind := _OWN.get(type_name)) is not None:
+        is_schema = kind in (SCHEMA_OR_ARRAY, SCHEMA_OR_BOOL, SCHEMA_OR_STRINGS)
+        return Value(kind, _struct("apiextensions.v1.JSONSchemaProps") if is_schema else None)
+    if (kind := _PLAIN.get(type_name)) is not None:
+        return Value(kind)
+    if type_name.startswith("[]"):
+        return _list(_value(module, type_name[2:]))
+    if match := _MAP_TYPE.match(type_name):
+        return Value(MAP, _value(module, type_name[match.end() :]))
+    if (underlying := tables.table(module).scalars.get(type_name)) is not None:
+        return _value(module, underlying)
+    return Value(MESSAGE, _struct(type_name))
+
+
+def _list(item: Value) -> Value:
+    if item.kind == STRING:
+        return Value(STRINGS)
+    if item.kind == MESSAGE:
+        return Value(MESSAGES, item.element)
+    return Value(NUMBERS if item.kind in (BOOL, INT32, INT64) else LIST, item)

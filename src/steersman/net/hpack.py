@@ -74,3 +74,49 @@ def content_length(length: int) -> bytes:
 
 STATUSES: Final = {code: status(code) for code in range(100, 600)}
 """Encoded :status fields of all codes there can be."""
+
+
+def is_complete(block: bytes) -> bool:
+    """Whether a header block ends where a field ends (section 6).
+
+    jh2's decoder panics, which is no Exception, on a block that ends where a string should begin: ask this first.
+    """
+    at, end = 0, len(block)
+    while at < end:
+        first = block[at]
+        at += 1
+        if first >= 0x80:  # indexed
+            if first == 0xFF:
+                at = _after_integer(block, at)
+            continue
+        mask = 0x3F if first >= 0x40 else 0x1F if first >= 0x20 else 0x0F
+        if first & mask == mask:
+            at = _after_integer(block, at)
+        if 0x20 <= first < 0x40:  # table size update
+            continue
+        for _ in range(1 if first & mask else 2):
+            at = _after_string(block, at)
+    return at == end
+
+
+def _after_integer(block: bytes, at: int) -> int:
+    """Where an integer ends whose continuation bytes begin at `at`; beyond the block if it does not end."""
+    for place in range(at, min(len(block), at + 6)):
+        if block[place] < 0x80:
+            return place + 1
+    return len(block) + 1
+
+
+def _after_string(block: bytes, at: int) -> int:
+    """Where a string literal ends that begins at `at`; beyond the block if it does not end."""
+    if at >= len(block):
+        return len(block) + 1
+    length = block[at] & 0x7F
+    if length < 0x7F:
+        return at + 1 + length
+    after = _after_integer(block, at + 1)
+    if after > len(block):
+        return after
+    for shift, byte in enumerate(block[at + 1 : after]):
+        length += (byte & 0x7F) << 7 * shift
+    return after + length

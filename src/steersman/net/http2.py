@@ -328,6 +328,8 @@ class Http2Connection(Http2Output):
         if head is not None and stream_id > self._last_id:
             self._open(stream_id, head, bool(flags & frames.END_STREAM))
             return
+        if not hpack.is_complete(block):
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block is cut off")
         try:
             fields = self._decoder.decode(block, True)
         except OversizedHeaderListError:

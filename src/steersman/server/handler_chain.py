@@ -33,7 +33,7 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
     """The filters for a configuration; one that would do nothing is left out."""
     metrics = config.metrics
     chain: tuple[Filter | None, ...] = (
-        with_audit_id,
+        with_audit_id(),
         with_panic_recovery,
         with_mux_and_discovery_complete(lambda: lifecycle.serving),
         with_request_received,

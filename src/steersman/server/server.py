@@ -217,6 +217,11 @@ class Server:
         lifecycle.not_accepting = True
         for watch in list(self.watches):
             watch.finish()
+        try:
+            async with asyncio.timeout(config.shutdown_timeout):
+                await self.requests.close()
+        except TimeoutError:
+            logger.warning("requests were still running after %g s", config.shutdown_timeout)
         if self._http is not None:
             await self._http.drain(config.shutdown_timeout)
             self._http = None

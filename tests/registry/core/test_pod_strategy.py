@@ -8,7 +8,7 @@ import pytest
 
 from steersman.api.core.v1 import Pod, PodCondition, PodStatus
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.machinery.serializer import copy_of, from_plain, to_plain
+from steersman.machinery.serializer import deep_copy, from_plain, to_plain
 from steersman.registry.core.pod_strategy import (
     PodEphemeralContainersStrategy,
     PodResizeStrategy,
@@ -29,7 +29,7 @@ def updated(strategy: Strategy[Pod], new: Pod, old: Pod) -> tuple[Pod, list[str]
 
 
 def with_images(pod: Pod, image: str) -> Pod:
-    copy = copy_of(pod)
+    copy = deep_copy(pod)
     for container in (*(copy.spec.containers or ()), *copy.spec.init_containers):
         container.image = image
     return copy
@@ -111,7 +111,7 @@ def test_fields_of_features_that_are_off_are_dropped() -> None:
 
 def test_an_update_keeps_the_status_and_counts_changes_of_the_spec() -> None:
     old = created_pod()
-    new = copy_of(old)
+    new = deep_copy(old)
     new.status = PodStatus(phase="Failed")
     new, errors = updated(PodStrategy(), new, old)
     assert (errors, new.status, new.metadata.generation) == ([], old.status, 1)
@@ -219,7 +219,7 @@ def test_a_gated_pod_may_be_narrowed_down_to_fewer_nodes() -> None:
 
 def test_annotations_of_static_pods_stay() -> None:
     old = created_pod(nodeName="n", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
-    new = copy_of(old)
+    new = deep_copy(old)
     new.metadata.annotations = {"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}
     _, errors = updated(PodStrategy(), new, old)
     assert errors == [
@@ -298,7 +298,7 @@ def test_refused_statuses(status: dict[str, Any], expected: list[str]) -> None:
     old.status.container_statuses = from_plain(
         PodStatus, {"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 0}}}]}
     ).container_statuses
-    new = copy_of(old)
+    new = deep_copy(old)
     new.status = from_plain(PodStatus, status)
     _, errors = updated(PodStatusStrategy(), new, old)
     assert errors == expected

@@ -19,6 +19,7 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
     """
     limits = {False: reading, True: mutating}
     running = {False: 0, True: 0}
+    metrics.count_inflight(lambda: (running[False], running[True]))
 
     async def max_in_flight(request: Request, next_: Handler) -> Response:
         info = request.info
@@ -29,11 +30,9 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
         if limit and running[kind] >= limit and SYSTEM_MASTERS not in request.user.groups:
             return Response(429, [TEXT_TYPE, NOSNIFF, ("retry-after", "1")], _TOO_MANY)
         running[kind] += 1
-        metrics.inflight.set(running[kind], ("mutating" if kind else "readOnly",))
         try:
             return await next_(request)
         finally:
             running[kind] -= 1
-            metrics.inflight.set(running[kind], ("mutating" if kind else "readOnly",))
-
+    
     return max_in_flight

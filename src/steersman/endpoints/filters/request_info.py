@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from steersman.endpoints.request import Handler, Request
-from steersman.endpoints.request_info import BadRequestInfo, request_info
+from steersman.endpoints.request_info import BadRequestInfo, read_request_info, request_info
 from steersman.net.message import Response
+
+
+_SHORT = 512
+"""Longer targets are not worth keeping."""
 
 
 async def with_request_info(request: Request, next_: Handler) -> Response:
     """Sets `request.info`; 500 if the path cannot be understood."""
+    http = request.http
     try:
-        request.info = request_info(request.method, request.path, request.query)
+        if len(http.path) + len(http.query) < _SHORT:
+            request.info = request_info(http.method, http.path, http.query)
+        else:
+            request.info = read_request_info(http.method, http.path, request.query)
     except BadRequestInfo as error:
         headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
-        return Response(500, headers, f"Internal Server Error: {_quoted(request)}: {error}\n".encode())
+        return Response(500, headers, f"Internal Server Error: {_quoted(request)}: failed to create RequestInfo: {error}\n".encode())
     return await next_(request)
 
 

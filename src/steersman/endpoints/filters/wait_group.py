@@ -17,22 +17,18 @@ class WaitGroup:
         self.running = 0
         self.closed = False
         self._idle = asyncio.Event()
-        self._idle.set()
-
-    def enter(self) -> None:
-        """One more."""
-        self.running += 1
-        self._idle.clear()
 
     def leave(self) -> None:
         """One less."""
         self.running -= 1
-        if not self.running:
+        if self.closed and not self.running:
             self._idle.set()
 
-    async def wait(self) -> None:
-        """Returns once none is left."""
-        await self._idle.wait()
+    async def close(self) -> None:
+        """Lets no more in and returns once none is left."""
+        self.closed = True
+        if self.running:
+            await self._idle.wait()
 
 
 def with_wait_group(group: WaitGroup) -> Filter:
@@ -44,7 +40,7 @@ def with_wait_group(group: WaitGroup) -> Filter:
         if group.closed:
             error = StatusError(503, "ServiceUnavailable", "apiserver is shutting down", retry_after=1)
             return error_response(request, error)
-        group.enter()
+        group.running += 1
         try:
             return await next_(request)
         finally:

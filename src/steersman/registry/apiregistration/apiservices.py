@@ -24,7 +24,7 @@ from steersman.machinery.validation.formats import (
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import Release, StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy, Strategy
 
 STATUSES: Final = ("True", "False", "Unknown")
 
@@ -100,21 +100,16 @@ class APIServiceStrategy(Strategy[APIService]):
             ]
 
     def validate(self, ctx: Context, service: APIService) -> Iterator[FieldError]:
-        return _validate(service)
-
-    async def before_create(self, ctx: Context, service: APIService) -> Release | None:
-        _refuse_remote(service)
-        return None
+        errors = list(_validate(service))
+        yield from errors
+        if not errors:
+            _refuse_remote(service)
 
     def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
         new.status = old.status
 
     def validate_update(self, ctx: Context, new: APIService, old: APIService) -> Iterator[FieldError]:
-        return _validate(new)
-
-    async def before_update(self, ctx: Context, new: APIService, old: APIService) -> Release | None:
-        _refuse_remote(new)
-        return None
+        return self.validate(ctx, new)
 
 
 class APIServiceStatusStrategy(StatusStrategy[APIService]):

@@ -21,6 +21,8 @@ async def create(services: Any, ctx: Context, review: TokenReview) -> TokenRevie
         raise bad_request(f"namespace is not allowed on this type: {ctx.namespace}")
     if not review.spec.token:
         raise bad_request("token is required for TokenReview in authentication")
+    # Cluster-scoped: a namespace in the metadata is ignored.
+    review.metadata.namespace = ""
     audiences = tuple(review.spec.audiences) or services.api_audiences
     identity, error = await _identity(services, review.spec.token, audiences)
     status = review.status

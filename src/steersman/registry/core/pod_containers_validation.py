@@ -27,7 +27,7 @@ from steersman.registry.core.pod_probes_validation import validate_lifecycle, va
 from steersman.registry.core.pod_resources import AnyContainer, is_sidecar
 from steersman.registry.core.pod_resources_validation import validate_container_resources, validate_resize_policies
 from steersman.registry.core.pod_security_validation import validate_security_context
-from steersman.registry.core.pod_volumes_validation import Volumes, validate_pull_policy
+from steersman.registry.core.pod_volumes_validation import PULL_POLICIES, Volumes, validate_pull_policy
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
@@ -81,20 +81,30 @@ def _validate_common(container: AnyContainer, scope: PodScope, path: Path) -> It
         yield required(path / "terminationMessagePolicy")
     elif policy not in _MESSAGE_POLICIES:
         yield not_supported(path / "terminationMessagePolicy", policy, _MESSAGE_POLICIES)
-    yield from _validate_ports(container.ports, path / "ports")
-    yield from validate_env(container.env, path / "env")
-    yield from validate_env_from(container.env_from, path / "envFrom")
-    yield from validate_volume_mounts(container, scope.volumes, path / "volumeMounts")
-    yield from validate_volume_devices(container, scope.volumes, path / "volumeDevices")
-    yield from validate_pull_policy(container.image_pull_policy, path / "imagePullPolicy")
-    yield from validate_container_resources(container.resources, scope.claims, path / "resources", scope.options)
-    yield from validate_resize_policies(container.resize_policy, path / "resizePolicy", scope.spec.restart_policy)
-    yield from validate_security_context(
-        container.security_context,
-        path / "securityContext",
-        host_users=scope.host_users,
-        allow_privileged=scope.options.allow_privileged,
-    )
+    # Most of it is absent from most containers: what is not there costs neither a path nor a generator.
+    if container.ports:
+        yield from _validate_ports(container.ports, path / "ports")
+    if container.env:
+        yield from validate_env(container.env, path / "env")
+    if container.env_from:
+        yield from validate_env_from(container.env_from, path / "envFrom")
+    if container.volume_mounts:
+        yield from validate_volume_mounts(container, scope.volumes, path / "volumeMounts")
+    if container.volume_devices:
+        yield from validate_volume_devices(container, scope.volumes, path / "volumeDevices")
+    if container.image_pull_policy not in PULL_POLICIES:
+        yield from validate_pull_policy(container.image_pull_policy, path / "imagePullPolicy")
+    if container.resources != _NO_RESOURCES:
+        yield from validate_container_resources(container.resources, scope.claims, path / "resources", scope.options)
+    if container.resize_policy:
+        yield from validate_resize_policies(container.resize_policy, path / "resizePolicy", scope.spec.restart_policy)
+    if container.security_context is not None:
+        yield from validate_security_context(
+            container.security_context,
+            path / "securityContext",
+            host_users=scope.host_users,
+            allow_privileged=scope.options.allow_privileged,
+        )
 
 
 def _validate_ports(ports: list[core.ContainerPort], path: Path) -> Iterator[FieldError]:
@@ -141,7 +151,8 @@ def validate_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
         if container.lifecycle is not None:
             yield from validate_lifecycle(container.lifecycle, grace_period, here / "lifecycle", scope.spec.os)
         yield from validate_probes(container, grace_period, here)
-        yield from _validate_restart_policy(container, here)
+        if container.restart_policy is not None or container.restart_policy_rules:
+            yield from _validate_restart_policy(container, here)
     yield from _validate_host_ports(enumerate(containers), path)
 
 

@@ -19,6 +19,7 @@ from steersman.registry.core.pod_paths_validation import (
     validate_no_backsteps,
     validate_with,
 )
+from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.pod_visiting import containers_with_paths
 
 _SOURCES: Final = (
@@ -29,11 +30,15 @@ _SOURCES: Final = (
 def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldError]:
     """The variables a container sets one by one."""
     for index, variable in enumerate(variables):
+        messages = is_relaxed_env_var_name(variable.name) if variable.name else [""]
+        if not messages and variable.value_from is None:
+            continue
         here = path[index]
         if not variable.name:
             yield required(here / "name")
         else:
-            yield from validate_with(is_relaxed_env_var_name, variable.name, here / "name")
+            for message in messages:
+                yield invalid(here / "name", variable.name, message)
         if variable.value_from is not None:
             yield from _validate_value_from(variable.value_from, variable.value, here / "valueFrom")
 
@@ -115,15 +120,19 @@ def _validate_env_source(source: core.ConfigMapEnvSource | core.SecretEnvSource,
             yield invalid(path / "name", source.name, message)
 
 
+def _reads_file(variable: core.EnvVar) -> bool:
+    return variable.value_from is not None and variable.value_from.file_key_ref is not None
+
+
 def validate_file_key_volumes(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
     """Files with variables are in emptyDir volumes of the pod."""
-    volumes: dict[str, core.Volume] | None = None
+    if not any(_reads_file(variable) for container in all_containers(spec) for variable in container.env):
+        return
+    volumes = {volume.name: volume for volume in spec.volumes}
     for container, here in containers_with_paths(spec, path):
         for index, variable in enumerate(container.env):
             if variable.value_from is None or (selector := variable.value_from.file_key_ref) is None:
                 continue
-            if volumes is None:
-                volumes = {volume.name: volume for volume in spec.volumes}
             name_path = (here / "env")[index].child("valueFrom", "fileKeyRef", "volumeName")
             volume = volumes.get(selector.volume_name)
             if volume is None:

@@ -21,6 +21,9 @@ def validate_volume_mounts(container: AnyContainer, volumes: Volumes, path: Path
     device_paths = set(devices.values())
     mounted: set[str] = set()
     for index, mount in enumerate(container.volume_mounts):
+        if not devices and _is_plain(mount, volumes) and mount.mount_path not in mounted:
+            mounted.add(mount.mount_path)
+            continue
         here = path[index]
         if not mount.name:
             yield required(here / "name")
@@ -47,6 +50,18 @@ def validate_volume_mounts(container: AnyContainer, volumes: Volumes, path: Path
             yield from _validate_propagation(mount.mount_propagation, container, path / "mountPropagation")
         if mount.recursive_read_only is not None:
             yield from _validate_recursive_read_only(mount, path / "recursiveReadOnly")
+
+
+def _is_plain(mount: core.VolumeMount, volumes: Volumes) -> bool:
+    """Whether there is nothing about a mount that could be wrong by itself."""
+    return (
+        mount.name in volumes
+        and mount.mount_path != ""
+        and not mount.sub_path
+        and not mount.sub_path_expr
+        and mount.mount_propagation is None
+        and mount.recursive_read_only is None
+    )
 
 
 def _validate_propagation(propagation: str, container: AnyContainer, path: Path) -> Iterator[FieldError]:

@@ -64,11 +64,14 @@ def _validate_resources(
 ) -> Iterator[FieldError]:
     requests, limits = resources.requests, resources.limits
     for name, limit in limits.items():
-        yield from _validate_amount(name, limit, validate_name, (path / "limits")[name], options)
+        # What nearly all containers ask for is right in all but the sign.
+        if name not in RESIZABLE or parse(limit).sign < 0:
+            yield from _validate_amount(name, limit, validate_name, (path / "limits")[name], options)
     for name, request in requests.items():
         here = (path / "requests")[name]
-        yield from validate_name(name, here)
-        yield from validate_quantity(name, request, here)
+        if name not in RESIZABLE or parse(request).sign < 0:
+            yield from validate_name(name, here)
+            yield from validate_quantity(name, request, here)
         yield from _validate_request(name, request, limits.get(name), path)
         yield from _validate_huge_pages(name, request, here, options)
     names = requests.keys() | limits.keys()

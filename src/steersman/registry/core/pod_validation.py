@@ -68,6 +68,7 @@ RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
 
+_NO_CONTEXT: Final = core.PodSecurityContext()
 _MAX_NAMESERVERS: Final = 3
 _MAX_SEARCH_PATHS: Final = 32
 _MAX_SEARCH_LENGTH: Final = 2048
@@ -163,31 +164,49 @@ def validate_pod_spec(
     volumes, errors = validate_volumes(spec.volumes, metadata, path / "volumes", options)
     yield from errors
     claims = {claim.name for claim in spec.resource_claims if claim.name}
-    yield from validate_resource_claims(metadata, spec.resource_claims, path / "resourceClaims")
+    if spec.resource_claims:
+        yield from validate_resource_claims(metadata, spec.resource_claims, path / "resourceClaims")
     scope = PodScope(spec, volumes, claims, options)
     yield from validate_containers(scope, path / "containers")
-    yield from validate_init_containers(scope, path / "initContainers")
-    yield from validate_ephemeral_containers(scope, path / "ephemeralContainers")
-    yield from validate_pod_resources(spec, claims, path, options)
-    yield from validate_host_ports(spec, path, options)
-    yield from _validate_choice(spec.restart_policy, RESTART_POLICIES, path / "restartPolicy")
-    yield from _validate_choice(spec.dns_policy, DNS_POLICIES, path / "dnsPolicy")
-    yield from validate_labels(spec.node_selector, path / "nodeSelector")
-    yield from validate_pod_security_context(spec, path, options)
-    yield from validate_affinity(spec.affinity, path / "affinity", options)
-    yield from _validate_dns_config(spec, path / "dnsConfig")
+    if spec.init_containers:
+        yield from validate_init_containers(scope, path / "initContainers")
+    if spec.ephemeral_containers:
+        yield from validate_ephemeral_containers(scope, path / "ephemeralContainers")
+    if spec.resources is not None:
+        yield from validate_pod_resources(spec, claims, path, options)
+    if spec.host_network:
+        yield from validate_host_ports(spec, path, options)
+    if spec.restart_policy not in RESTART_POLICIES:
+        yield from _validate_choice(spec.restart_policy, RESTART_POLICIES, path / "restartPolicy")
+    if spec.dns_policy not in DNS_POLICIES:
+        yield from _validate_choice(spec.dns_policy, DNS_POLICIES, path / "dnsPolicy")
+    if spec.node_selector:
+        yield from validate_labels(spec.node_selector, path / "nodeSelector")
+    if spec.security_context != _NO_CONTEXT or spec.share_process_namespace:
+        yield from validate_pod_security_context(spec, path, options)
+    yield from _validate_placement(spec, path, options)
+    yield from validate_host_process(spec, path, options)
+    yield from validate_host_users(spec, path, options)
+    if spec.hostname_override is not None:
+        yield from _validate_hostname_override(spec, path)
+    yield from _validate_names(spec, path)
+    yield from _validate_rest(spec, path, options)
+
+
+def _validate_placement(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    if spec.affinity is not None:
+        yield from validate_affinity(spec.affinity, path / "affinity", options)
+    if spec.dns_config is not None or spec.dns_policy == "None":
+        yield from _validate_dns_config(spec, path / "dnsConfig")
     for index, readiness_gate in enumerate(spec.readiness_gates):
         here = (path / "readinessGates")[index] / "conditionType"
         yield from validate_qualified_name(readiness_gate.condition_type, here)
-    yield from validate_scheduling_gates(spec.scheduling_gates, path / "schedulingGates")
-    yield from validate_topology_spread_constraints(
-        spec.topology_spread_constraints, path / "topologySpreadConstraints", options
-    )
-    yield from validate_host_process(spec, path, options)
-    yield from validate_host_users(spec, path, options)
-    yield from _validate_hostname_override(spec, path)
-    yield from _validate_names(spec, path)
-    yield from _validate_rest(spec, path, options)
+    if spec.scheduling_gates:
+        yield from validate_scheduling_gates(spec.scheduling_gates, path / "schedulingGates")
+    if spec.topology_spread_constraints:
+        yield from validate_topology_spread_constraints(
+            spec.topology_spread_constraints, path / "topologySpreadConstraints", options
+        )
 
 
 def _validate_choice(value: str, choices: tuple[str, ...], path: Path) -> Iterator[FieldError]:
@@ -214,7 +233,8 @@ def _validate_names(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_rest(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
-    yield from validate_tolerations(spec.tolerations, path / "tolerations", options)
+    if spec.tolerations:
+        yield from validate_tolerations(spec.tolerations, path / "tolerations", options)
     for index, alias in enumerate(spec.host_aliases):
         here = (path / "hostAliases")[index]
         yield from is_valid_ip_for_legacy_field(alias.ip, here / "ip")
@@ -230,8 +250,10 @@ def _validate_rest(spec: core.PodSpec, path: Path, options: PodValidationOptions
         yield from _validate_choice(spec.preemption_policy, PREEMPTION_POLICIES, path / "preemptionPolicy")
     if spec.overhead:
         yield from validate_overhead(spec.overhead, path / "overhead", options)
-    yield from validate_os(spec, path)
-    yield from validate_scheduling_group(spec.scheduling_group, path / "schedulingGroup")
+    if spec.os is not None:
+        yield from validate_os(spec, path)
+    if spec.scheduling_group is not None:
+        yield from validate_scheduling_group(spec.scheduling_group, path / "schedulingGroup")
     yield from validate_file_key_volumes(spec, path)
 
 

@@ -65,14 +65,17 @@ def _warnings(spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_templa
     here = path / "spec"
     yield from _node_label_warnings(spec, here)
     annotations = path.child("metadata", "annotations")
-    for key, text in _ANNOTATIONS.items():
-        if key in metadata.annotations:
-            yield f"{annotations[key]}: {text}"
-    yield from _volume_warnings(spec.volumes, here / "volumes")
-    yield from overlapping_path_warnings(spec.volumes)
+    if metadata.annotations:
+        for key, text in _ANNOTATIONS.items():
+            if key in metadata.annotations:
+                yield f"{annotations[key]}: {text}"
+    if spec.volumes:
+        yield from _volume_warnings(spec.volumes, here / "volumes")
+        yield from overlapping_path_warnings(spec.volumes)
     yield from _duplicate_warnings(spec, here)
-    for name in _BYTES:
-        yield from fractional_byte_warnings(spec.overhead, name, here / "overhead")
+    if spec.overhead:
+        for name in _BYTES:
+            yield from fractional_byte_warnings(spec.overhead, name, here / "overhead")
     context = spec.security_context
     if SECCOMP_POD in metadata.annotations and (context is None or context.seccomp_profile is None):
         yield f"{annotations[SECCOMP_POD]}: {_SECCOMP}"
@@ -85,7 +88,8 @@ def _warnings(spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_templa
     if period is not None and period < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{here / 'terminationGracePeriodSeconds'}: {text}"
-    yield from _affinity_warnings(spec.affinity, here / "affinity")
+    if spec.affinity is not None:
+        yield from _affinity_warnings(spec.affinity, here / "affinity")
     if spec.dns_config is not None:
         for index, nameserver in enumerate(spec.dns_config.nameservers):
             yield from warnings_for_ip(nameserver, here.child("dnsConfig", "nameservers")[index])
@@ -246,9 +250,7 @@ def _go_text(port: core.ContainerPort) -> str:
     )
 
 
-def _affinity_warnings(affinity: core.Affinity | None, path: Path) -> Iterator[str]:
-    if affinity is None:
-        return
+def _affinity_warnings(affinity: core.Affinity, path: Path) -> Iterator[str]:
     for terms, name in ((affinity.pod_affinity, "podAffinity"), (affinity.pod_anti_affinity, "podAntiAffinity")):
         if terms is None:
             continue

@@ -10,6 +10,7 @@ from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.registry.core.pod_options import PodValidationOptions
+from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.pod_visiting import containers_with_paths
 
 OPERATING_SYSTEMS: Final = ("linux", "windows")
@@ -74,6 +75,8 @@ def _user_name_faults(name: str) -> Iterator[str]:
 def validate_host_process(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """HostProcess containers: all or none, and on the host's network."""
     of_pod = _host_process(spec.security_context)
+    if of_pod is None and all(_host_process(c.security_context) is None for c in all_containers(spec)):
+        return
     total = of_host = 0
     for container, here in containers_with_paths(spec, path):
         total += 1

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.resource.v1 import Device, DeviceAttribute, DeviceTaint, ResourceSliceSpec
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.field import FieldError, Path, Verbatim, invalid, not_supported, required, too_long
+from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.machinery.validation.selectors import validate_label_name
@@ -160,7 +161,20 @@ def _validate_attribute(attribute: DeviceAttribute, path: Path) -> Iterator[Fiel
         if byte_length(attribute.version) > MAX_VALUE:
             yield too_long(path / "version", MAX_VALUE)
     if sum(value is not None for value in values) != 1:
-        yield invalid(path, "", "exactly one value must be specified")
+        shown = "" if values == (None,) * 4 else _shown(attribute)
+        yield invalid(path, shown, "exactly one value must be specified")
+
+
+def _shown(attribute: DeviceAttribute) -> Verbatim:
+    """An attribute as the reference prints it; lists of values are never there."""
+    form = {
+        "IntValue": attribute.int,
+        "BoolValue": attribute.bool,
+        "StringValue": attribute.string,
+        "VersionValue": attribute.version,
+        **dict.fromkeys(("IntValues", "BoolValues", "StringValues", "VersionValues")),
+    }
+    return Verbatim(encode_in_order(form).decode())
 
 
 def _validate_taint(taint: DeviceTaint, path: Path) -> Iterator[FieldError]:

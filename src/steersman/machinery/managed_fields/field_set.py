@@ -1,0 +1,167 @@
+"""Sets of fields, as the dicts that FieldsV1 is: sigs.k8s.io/structured-merge-diff `fieldpath.Set`.
+
+A set maps path elements to nodes. A node is the same dict again: empty, it is a member without children; with children,
+it is a member if it holds "." too. Sets are never changed once made, and share their parts: what an operation leaves
+as it was, it returns as it was, so `is` tells whether anything changed. Elements are in FieldsV1's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from .path_elements import SELF, order
+
+Node = Mapping[str, Any]
+FieldSet = Node
+
+LEAF: Final[dict[str, Any]] = {}
+"""A member without children."""
+EMPTY: Final[FieldSet] = {}
+"""The set without members."""
+
+
+def is_member(node: Node) -> bool:
+    """Whether the element of a node is itself in the set."""
+    return not node or SELF in node
+
+
+def set_of(paths: Iterable[Iterable[str]]) -> FieldSet:
+    """The set of some paths, each a row of path elements (`f:spec`, `f:replicas`)."""
+    result: FieldSet = EMPTY
+    for path in paths:
+        node: Node = LEAF
+        for element in reversed(tuple(path)):
+            node = {element: node}
+        result = union(result, node)
+    return result
+
+
+def in_order(node: dict[str, Any]) -> dict[str, Any]:
+    """A node, its own elements sorted."""
+    keys = list(node)
+    ordered = sorted(keys) if all(key[0] in "f." for key in keys) else sorted(keys, key=order)
+    return node if keys == ordered else {key: node[key] for key in ordered}
+
+
+def union(a: FieldSet, b: FieldSet) -> FieldSet:
+    """What is in either set."""
+    if not b or a is b:
+        return a
+    if not a:
+        return b
+    changed: dict[str, Any] | None = None
+    for key, node in b.items():
+        mine = a.get(key)
+        merged = node if mine is None else _union_nodes(mine, node)
+        if merged is not mine:
+            if changed is None:
+                changed = dict(a)
+            changed[key] = merged
+    if changed is None:
+        return a
+    return in_order(changed) if len(changed) > len(a) else changed
+
+
+def _union_nodes(a: Node, b: Node) -> Node:
+    if a is b or not (a or b):
+        return a
+    if not b:
+        return a if SELF in a else {SELF: LEAF, **a}
+    if not a:
+        return b if SELF in b else {SELF: LEAF, **b}
+    return union(a, b)
+
+
+def difference(a: FieldSet, b: FieldSet) -> FieldSet:
+    """What is in `a` and not in `b`; a parent does not take its children with it."""
+    changed: dict[str, Any] | None = None
+    small, large = (a, b) if len(a) < len(b) else (b, a)
+    for key in small:
+        if key in large and key != SELF:
+            node = a[key]
+            rest = _difference_nodes(node, b[key])
+            if rest is not node:
+                if changed is None:
+                    changed = dict(a)
+                if rest is None:
+                    del changed[key]
+                else:
+                    changed[key] = rest
+    return a if changed is None else changed
+
+
+def _difference_nodes(a: Node, b: Node) -> Node | None:
+    """What is left of a node; None if nothing is."""
+    if not a:
+        return None if is_member(b) else a
+    rest = difference(a, b)
+    if SELF not in a:
+        return rest or None
+    if is_member(b):
+        rest = {key: node for key, node in rest.items() if key != SELF}
+        return rest or None
+    return LEAF if len(rest) == 1 else rest
+
+
+def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
+    """What is in `a` and neither in `b` nor below what is in `b`."""
+    changed: dict[str, Any] | None = None
+    for key, other in b.items():
+        node = a.get(key)
+        if node is None or key == SELF:
+            continue
+        rest: Node | None = None
+        if not is_member(other):
+            rest = recursive_difference(node, other) if node else node
+            if node and not rest:
+                rest = None
+            elif len(rest) == 1 and SELF in rest:
+                rest = LEAF
+        if rest is not node:
+            if changed is None:
+                changed = dict(a)
+            if rest is None:
+                del changed[key]
+            else:
+                changed[key] = rest
+    return a if changed is None else changed
+
+
+def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
+    """What is in both sets."""
+    out: dict[str, Any] = {}
+    for key, node in a.items():
+        other = b.get(key)
+        if other is None or key == SELF:
+            continue
+        both = is_member(node) and is_member(other)
+        inner = intersection(node, other) if node and other else EMPTY
+        if inner:
+            out[key] = {SELF: LEAF, **inner} if both else inner
+        elif both:
+            out[key] = LEAF
+    return out
+
+
+def has(fields: FieldSet, path: Iterable[str]) -> bool:
+    """Whether a path is a member."""
+    node: Node | None = fields
+    member = False
+    for element in path:
+        node = node.get(element) if node is not None else None
+        if node is None:
+            return False
+        member = is_member(node)
+    return member
+
+
+def paths(fields: FieldSet, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every member: those of a level first, then what is below each, as upstream walks them."""
+    children = [(key, node) for key, node in fields.items() if key != SELF]
+    for key, node in children:
+        if is_member(node):
+            yield (*prefix, key)
+    for key, node in children:
+        if node:
+            yield from paths(node, (*prefix, key))

@@ -1,0 +1,57 @@
+"""Field sets from and to the JSON they are stored as (meta/v1 FieldsV1)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
+from .path_elements import SELF, canonical
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder()
+
+
+class FieldsError(ValueError):
+    """The text is not a FieldsV1."""
+
+
+@lru_cache(maxsize=1024)
+def decode_fields(data: bytes) -> FieldSet:
+    """The set that a FieldsV1 stands for; the same objects for the same text. Raises FieldsError."""
+    try:
+        value = _DECODER.decode(data)
+        if value is None:
+            return EMPTY
+        return _children(value)
+    except (ValueError, RecursionError, msgspec.DecodeError) as error:
+        raise FieldsError(str(error)) from error
+
+
+def _children(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise FieldsError("not an object")
+    out: dict[str, Any] = {}
+    for text, child in value.items():
+        if text == SELF:
+            continue
+        element = canonical(text)
+        if element is not None:
+            out[element] = _node(child)
+    return in_order(out)
+
+
+def _node(value: Any) -> Node:
+    if value == {} or value is None:
+        return LEAF
+    children = _children(value)
+    if not children:
+        return LEAF
+    return {SELF: LEAF, **children} if SELF in value else children
+
+
+def encode_fields(fields: FieldSet) -> msgspec.Raw:
+    """The FieldsV1 of a set."""
+    return msgspec.Raw(_ENCODER.encode(fields))

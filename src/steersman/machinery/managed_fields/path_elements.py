@@ -1,0 +1,124 @@
+"""Path elements as FieldsV1 writes them: `f:name`, `k:{"name":"a"}`, `v:"a"`, `i:0`.
+
+They are kept as this text everywhere; a field set's dicts have them for keys. The text is canonical: keys sorted by
+name, JSON without white space, written as Go writes it. Follows sigs.k8s.io/structured-merge-diff `fieldpath`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from json import encoder
+from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.field import quote
+from steersman.machinery.serializer import decode_plain, encode
+
+from .typed_error import TypedError
+
+Order = tuple[Any, ...]
+
+SELF: Final = "."
+"""Stands beside the children of an element that is itself in the set."""
+
+_FIELD, _KEY, _VALUE, _INDEX = range(4)
+_NUMBER, _TEXT, _BOOLEAN, _OTHER, _NULL = range(5)
+
+_quoted = encoder.encode_basestring
+
+
+def scalar_text(value: Any) -> str:
+    """The JSON of a key's or a set's value, as it stands inside a path element."""
+    if type(value) is str:
+        text: str = _quoted(value)
+        if "<" not in text and ">" not in text and "&" not in text and text.isascii():
+            return text
+    return encode(value).decode()
+
+
+def key_text(fields: Iterable[tuple[str, Any]]) -> str:
+    """The element of a list's item that is told by these fields, sorted by name."""
+    return "k:{" + ",".join(f"{scalar_text(name)}:{scalar_text(value)}" for name, value in fields) + "}"
+
+
+def value_text(value: Any) -> str:
+    """The element of a set's item. Raises TypedError for what cannot be one."""
+    if isinstance(value, dict):
+        raise TypedError("associative list without keys has an element that's a map type")
+    if isinstance(value, list):
+        raise TypedError("not supported: associative list with lists as elements")
+    if value is None:
+        raise TypedError("associative list without keys has an element that's an explicit null")
+    return "v:" + scalar_text(value)
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str | None:
+    """An element as a client wrote it in the form it is kept in; None for a sort of element that is not known.
+
+    Raises ValueError (msgspec.DecodeError among them) if it cannot be read.
+    """
+    if len(text) < 2:
+        raise ValueError("key must be 2 characters long:")
+    if text[1] != ":":
+        raise ValueError(f"missing colon: {text}")
+    match text[0]:
+        case "f":
+            return text
+        case "k":
+            fields = decode_plain(text[2:].encode())
+            if not isinstance(fields, Mapping):
+                raise ValueError(f"not an object: {text}")
+            return key_text(sorted(fields.items()))
+        case "v":
+            return "v:" + scalar_text(decode_plain(text[2:].encode()))
+        case "i":
+            return f"i:{int(text[2:])}"
+    return None
+
+
+def _rank(value: Any) -> Order:
+    if isinstance(value, bool):
+        return (_BOOLEAN, value)
+    if isinstance(value, int | float):
+        return (_NUMBER, value)
+    if isinstance(value, str):
+        return (_TEXT, value)
+    return (_NULL,) if value is None else (_OTHER, msgspec.json.encode(value))
+
+
+@lru_cache(maxsize=16384)
+def order(text: str) -> Order:
+    """What to sort elements by: names, keys by their typed values (80 before 443), values, indexes."""
+    if text == SELF:
+        return (-1,)
+    match text[0]:
+        case "f":
+            return (_FIELD, text)
+        case "k":
+            fields = decode_plain(text[2:].encode())
+            return (_KEY, tuple((name, _rank(fields[name])) for name in sorted(fields)))
+        case "v":
+            return (_VALUE, _rank(decode_plain(text[2:].encode())))
+    return (_INDEX, int(text[2:]))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    return encode(value).decode()
+
+
+def display(text: str) -> str:
+    """An element as messages show it: `.name`, `[name="a"]`, `[="a"]`, `[0]`."""
+    match text[0]:
+        case "f":
+            return "." + text[2:]
+        case "k":
+            fields = decode_plain(text[2:].encode())
+            return "[" + ",".join(f"{name}={_shown(fields[name])}" for name in sorted(fields)) + "]"
+        case "v":
+            return f"[={_shown(decode_plain(text[2:].encode()))}]"
+    return f"[{text[2:]}]"

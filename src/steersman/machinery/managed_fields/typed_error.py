@@ -1,0 +1,13 @@
+"""The failure of a value to be what its schema says, as far as the ownership of fields is concerned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TypedError(ValueError):
+    """One or more places where a value does not fit its schema; the text is structured-merge-diff's."""
+
+    def __init__(self, *errors: str) -> None:
+        self.errors: Sequence[str] = errors
+        super().__init__(errors[0] if len(errors) == 1 else "\n".join(["errors:", *(f"  {each}" for each in errors)]))
