@@ -67,13 +67,16 @@ class VerificationKey:
 class ServiceAccountKeys:
     """The key that signs tokens and all that verify them (the signing key's own among them)."""
 
-    def __init__(self, signing: bytes, verification: Sequence[bytes] = ()) -> None:
+    def __init__(self, signing: bytes, verification: Sequence[bytes] = (), *, trusted: bool = False) -> None:
         """Takes PEM: one private key, and any texts with public or private keys or certificates.
+
+        A `trusted` key, which this server made itself, is not checked for being prime and so on; that takes long.
 
         Without `verification` only tokens signed with `signing` verify. Nothing is parsed here; `check` does.
         """
         self._signing_pem = signing
         self._verification_pem = tuple(verification) or (signing,)
+        self._trusted = trusted
 
     @classmethod
     def load(cls, signing_file: str | Path, key_files: Sequence[str | Path] = ()) -> ServiceAccountKeys:
@@ -94,11 +97,11 @@ class ServiceAccountKeys:
         """The signing key kept at `path`, made there (mode 0600) if there is none. Raises OSError."""
         path = Path(path)
         try:
-            return cls(path.read_bytes())
+            return cls(path.read_bytes(), trusted=True)
         except FileNotFoundError:
             pem = make_signing_key()
             _write_private(path, pem)
-            return cls(path.read_bytes())  # another server may have been first
+            return cls(path.read_bytes(), trusted=True)  # another server may have been first
 
     def check(self) -> None:
         """Parses everything. Raises KeyFileError."""
@@ -108,7 +111,7 @@ class ServiceAccountKeys:
     def signing_key(self) -> PrivateKey:
         """The private key. Raises KeyFileError."""
         for kind, block in _blocks(self._signing_pem):
-            if kind.endswith(b"PRIVATE KEY") and (key := _private_key(block)) is not None:
+            if kind.endswith(b"PRIVATE KEY") and (key := _private_key(block, trusted=self._trusted)) is not None:
                 return key
         raise KeyFileError("data does not contain a valid RSA or ECDSA private key")
 
@@ -122,7 +125,11 @@ class ServiceAccountKeys:
         """Every public key that tokens are verified with. Raises KeyFileError."""
         keys: list[VerificationKey] = []
         for pem in self._verification_pem:
-            found = [_verification_key(key) for _, block in _blocks(pem) if (key := _public_key(block)) is not None]
+            found = [
+                _verification_key(key)
+                for _, block in _blocks(pem)
+                if (key := _public_key(block, trusted=self._trusted)) is not None
+            ]
             if not found:
                 raise KeyFileError("data does not contain any valid RSA or ECDSA public keys")
             keys += found
@@ -239,7 +246,7 @@ def _blocks(pem: bytes) -> Iterator[tuple[bytes, bytes]]:
         yield match[1], match[0] + b"\n"
 
 
-def _private_key(block: bytes) -> PrivateKey | None:
+def _private_key(block: bytes, *, trusted: bool = False) -> PrivateKey | None:
     """The RSA or elliptic curve key in a PEM block, None if it is another thing or locked."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -247,13 +254,13 @@ def _private_key(block: bytes) -> PrivateKey | None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(block, password=None)
+        key = load_pem_private_key(block, password=None, unsafe_skip_rsa_key_validation=trusted)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     return key if isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey) else None
 
 
-def _public_key(block: bytes) -> Public | None:
+def _public_key(block: bytes, *, trusted: bool = False) -> Public | None:
     """The RSA or elliptic curve public key that a PEM block holds, or that belongs to what it holds."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -261,7 +268,7 @@ def _public_key(block: bytes) -> Public | None:
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
     from cryptography.x509 import load_pem_x509_certificate
 
-    private = _private_key(block)
+    private = _private_key(block, trusted=trusted)
     if private is not None:
         return private.public_key()
     for parse in (load_pem_public_key, lambda data: load_pem_x509_certificate(data).public_key()):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from steersman.cli.paths import default_data_dir
 
@@ -24,6 +23,8 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     if not source.is_file():
         raise click.ClickException(f"{source} is not there: start the server first")
     target = target or _default_target()
+    import yaml
+
     merged = merge(_load(target), yaml.safe_load(source.read_text()), name)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = target.with_name(f".{target.name}.new")
@@ -39,6 +40,8 @@ def _default_target() -> Path:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    import yaml
+
     if not path.exists():
         return {}
     try:

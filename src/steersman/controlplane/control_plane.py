@@ -79,6 +79,7 @@ class ControlPlane:
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._rbac = RbacAuthorizer()
+        self._keys: ServiceAccountKeys
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -103,12 +104,12 @@ class ControlPlane:
         options = self.options
         options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         ranges = _service_ranges(options)
+        making_keys = asyncio.create_task(asyncio.to_thread(_service_account_keys, options))
         host = options.advertise_address or _advertised(options.bind_address)
         files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
         self.storage = await self._open_storage()
-        keys = await asyncio.to_thread(_service_account_keys, options)
         tokens = _token_authenticator(options)
-        services = self._services(keys, tokens, ranges)
+        services = self._services(tokens, ranges)
         self._make_stores(services)
         await asyncio.gather(*(store.start() for store in self._stores.values()))
         feed(self._rbac, self.store)
@@ -125,9 +126,10 @@ class ControlPlane:
         bootstrap.install(server)
         server.prepare_run()
         install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
+        self._keys = await making_keys
         issuer = options.service_account_issuer[0]
         jwks_uri = options.service_account_jwks_uri or default_jwks_uri(f"{host}:{options.secure_port}")
-        install_openid(server, keys.openid_configuration(issuer, jwks_uri), keys.jwks)
+        install_openid(server, partial(self._keys.openid_configuration, issuer, jwks_uri), lambda: self._keys.jwks)
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)
         _, port = await server.start()
@@ -177,7 +179,7 @@ class ControlPlane:
         return self._stores.get((resource.group, resource.plural))
 
     def _services(
-        self, keys: ServiceAccountKeys, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]
+        self, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]
     ) -> Services:
         options = self.options
         first, last = _ports(options.service_node_port_range)
@@ -189,7 +191,7 @@ class ControlPlane:
             allow_privileged=options.allow_privileged,
             service_account_issuer=options.service_account_issuer[0],
             api_audiences=options.api_audiences or options.service_account_issuer,
-            sign_token=partial(sign, keys),
+            sign_token=lambda claims: sign(self._keys, claims),
             event_ttl=options.event_ttl,
             authenticate_token=tokens.authenticate_token,
         )

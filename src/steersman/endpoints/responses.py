@@ -11,7 +11,6 @@ from steersman.endpoints.negotiation import JSON, YAML, Representation, negotiat
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import encode_in_order, pretty
-from steersman.machinery.yaml import from_json
 from steersman.net.message import Response
 
 JSON_TYPE: Final = ("content-type", JSON)
@@ -47,6 +46,8 @@ def plain_response(value: dict[str, Any], wanted: Representation, code: int = 20
 def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Response:
     """Compact JSON as the answer, turned into what is wanted."""
     if wanted.media == YAML:
+        from steersman.machinery.yaml import from_json  # most servers are never asked for any
+
         return Response(code, [("content-type", YAML)], from_json(data))
     return Response(code, [JSON_TYPE], (pretty(data) if wanted.pretty else data) + b"\n")
 

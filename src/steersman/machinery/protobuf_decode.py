@@ -85,6 +85,8 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
     if depth > MAX_DEPTH:
         raise DecodeError("proto: exceeded max depth")
     readers = message.readers
+    if readers is None:
+        readers = message.completed()
     while pos < end:
         key = data[pos]
         pos += 1
@@ -92,7 +94,7 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
             key, pos = _long_varint(data, pos - 1)
         reader = readers.get(key)
         if reader is None:
-            pos = _skip_unknown(message, data, pos, key)
+            pos = _skip_field(message.name, message.fields, data, pos, key)
             continue
         kind, name, element = reader
         if kind < BOOL:
@@ -132,12 +134,6 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
             else:
                 _read_rare(reader, data, pos, stop, depth, values)
             pos = stop
-        elif kind == BOOL:
-            number = data[pos]
-            pos += 1
-            if number > 127:
-                number, pos = _long_varint(data, pos - 1)
-            values[name] = number != 0
         elif kind == FLOAT64:
             pos += 8
             if pos > end:
@@ -149,27 +145,32 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
             if number > 127:
                 number, pos = _long_varint(data, pos - 1)
                 number = _signed(kind if kind != NUMBERS else element.kind, number)
-            if kind != NUMBERS:
+            if kind == BOOL:
+                values[name] = number != 0
+            elif kind != NUMBERS:
                 values[name] = number
             else:
-                values[name] = [*(values.get(name) or ()), number != 0 if element.kind == BOOL else number]
+                _append(values, name, number != 0 if element.kind == BOOL else number)
     if pos > end:
         raise DecodeError(_END)
     return values
+
+
+def _append(values: dict[str, Any], name: str, item: Any) -> None:
+    """Adds an item to a list that may not be there yet."""
+    if items := values.get(name):
+        items.append(item)
+    else:
+        values[name] = [item]
 
 
 def _read_rare(reader: Reader, data: bytes, pos: int, end: int, depth: int, values: dict[str, Any]) -> None:
     """A field with a length whose kind is seldom met."""
     kind, name, element = reader
     if kind == STRINGS:
-        items = values.get(name)
-        if items:
-            items.append(read_text(data[pos:end]))
-        else:
-            values[name] = [read_text(data[pos:end])]
+        _append(values, name, read_text(data[pos:end]))
     elif kind == LIST:
-        item = _read_value(element.kind, element.element, data, pos, end, depth)
-        values[name] = [*(values.get(name) or ()), item]
+        _append(values, name, _read_value(element.kind, element.element, data, pos, end, depth))
     elif kind == PACKED:
         numbers = []
         while pos < end:
@@ -186,6 +187,16 @@ def _read_rare(reader: Reader, data: bytes, pos: int, end: int, depth: int, valu
 def _read_entry(value: Value, data: bytes, pos: int, end: int, depth: int, entries: dict[str, Any]) -> None:
     """One entry of a map: a message of key (1) and value (2). As upstream's, this does not look at wire types."""
     key, found = "", _ABSENT
+    length = data[pos + 1] if pos < end and data[pos] == 0x0A else 128
+    middle = pos + 2 + length
+    if length < 128 and middle + 1 < end and data[middle] == 0x12 and data[middle + 1] == end - middle - 2:
+        text = data[pos + 2 : middle]  # a key and a value, both short, as every writer writes them
+        pos = middle + 2
+        if value.kind == STRING:
+            entries[read_text(text)] = read_text(data[pos:end])
+        else:
+            entries[read_text(text)] = _read_value(value.kind, value.element, data, pos, end, depth)
+        return
     while pos < end:
         tag, pos = _long_varint(data, pos)
         if tag >> 3 not in (1, 2):
@@ -413,10 +424,6 @@ def _length(data: bytes, pos: int) -> tuple[int, int]:
     if length > 0x7FFFFFFFFFFFFFFF - pos:
         raise DecodeError(_NEGATIVE)
     return length, pos
-
-
-def _skip_unknown(message: Message, data: bytes, pos: int, key: int) -> int:
-    return _skip_field(message.name, message.fields, data, pos, key)
 
 
 def _skip_field(name: str, known: dict[int, tuple[str, int]], data: bytes, pos: int, key: int) -> int:

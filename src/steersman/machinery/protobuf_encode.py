@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import compress
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,6 @@ from steersman.machinery.protobuf_tables import (
     BOOL,
     BYTES,
     DURATION,
-    EMBEDDED,
     FLOAT64,
     INT32,
     INT64,
@@ -48,6 +48,8 @@ from steersman.machinery.serializer import encode as encode_json
 
 _SHORT: Final = tuple(bytes((number,)) for number in range(128))
 _INTEGERS: Final = (INT32, INT64)
+_KEYS: Final = tuple(b"\n" + each for each in _SHORT)
+_VALUES: Final = tuple(b"\x12" + each for each in _SHORT)
 _DOUBLE = struct.Struct("<d")
 _YEARS_400: Final = 12_622_780_800
 
@@ -56,7 +58,7 @@ _long = lru_cache(maxsize=4096)(varint)
 
 def write_message(message: Message, obj: Any) -> bytes:
     """The message of an object of the plan's class, without a key or length before it."""
-    return b"".join(_write(message.writers, astuple(obj)))
+    return _write(message, astuple(obj))
 
 
 def delimited(body: bytes) -> bytes:
@@ -65,80 +67,87 @@ def delimited(body: bytes) -> bytes:
     return (_SHORT[length] if length < 128 else _long(length)) + body
 
 
-def _write(writers: tuple[Writer, ...], values: tuple[Any, ...]) -> list[bytes]:
-    """The pieces of a message whose members are `values`."""
-    out: list[bytes] = []
-    for kind, place, key, none, zero, element in writers:
-        value = values[place]
-        if kind == EMBEDDED:
-            body = b"".join(_write(element.writers, values))
-        elif not value:
-            if value is None:
-                if none:
-                    out.append(none)
-                continue
-            if zero:
-                out.append(zero)
-                continue
-            if kind != INT_OR_STRING:
-                continue
-            body = _int_or_string(value)
-        elif kind == STRING:
+def _write(message: Message, members: tuple[Any, ...]) -> bytes:
+    """A message of the class's members: what is set is written over the pieces of an empty message."""
+    if message.readers is None:
+        message.completed()
+    pick = message.pick
+    values = members if pick is None else pick(members)
+    out = message.blank.copy()
+    for index, place, zero, no_text in message.nullable:
+        value = values[index]
+        if not value and value is not None:
+            out[place] = no_text if value == "" else zero
+    for place, key, element in message.embedded:
+        out[place] = key + delimited(_write(element, members))
+    for writer in compress(message.writers, values):
+        at, place, kind, key, heads, element = writer
+        value = values[at]
+        if kind == STRING:
             body = value.encode()
         elif kind == MESSAGE:
-            body = b"".join(_write(element.writers, astuple(value)))
+            body = _write(element, astuple(value))
         elif kind == BOOL:
-            out += key, b"\1"
+            out[place] = heads[1]
             continue
         elif kind in _INTEGERS:
-            out += key, _SHORT[value] if 0 < value < 128 else _long(value & 0xFFFFFFFFFFFFFFFF)
+            out[place] = heads[value] if 0 < value < 128 else key + _long(value & 0xFFFFFFFFFFFFFFFF)
             continue
         elif kind == MESSAGES:
+            items: list[bytes] = []
             for item in value:
-                body = b"".join(_write(element.writers, astuple(item)))
-                length = len(body)
-                out += key, _SHORT[length] if length < 128 else _long(length), body
+                body = _write(element, astuple(item))
+                items += heads[len(body)] if len(body) < 128 else key + _long(len(body)), body
+            out[place] = b"".join(items)
+            continue
+        elif kind == MAP:
+            out[place] = _map(heads, key, element, value)
             continue
         elif kind == TIME:
             body = _time(value)
-        elif kind == RAW:
-            body = _raw(value)
-        elif kind == STRINGS:
-            for item in value:
-                out += key, delimited(item.encode())
-            continue
-        elif kind == MAP:
-            _write_map(key, element, value, out)
-            continue
-        elif kind == LIST:
-            for item in value:
-                out += key, delimited(_body(element.kind, element.element, item))
-            continue
-        elif kind == NUMBERS:
-            for item in value:
-                out += key, _long(item & 0xFFFFFFFFFFFFFFFF)
-            continue
-        elif kind == FLOAT64:
-            out += key, _DOUBLE.pack(value)
-            continue
         else:
-            body = _body(kind, element, value)
+            out[place] = _rare(writer, value)
+            continue
         length = len(body)
-        out += key, _SHORT[length] if length < 128 else _long(length), body
-    return out
+        out[place] = heads[length] + body if length < 128 else key + _long(length) + body
+    return b"".join(out)
 
 
-def _write_map(key: bytes, value: Value, entries: dict[str, Any], out: list[bytes]) -> None:
+def _rare(writer: Writer, value: Any) -> bytes:
+    """A field of a kind that is seldom met, its key before each value."""
+    _, _, kind, key, _, element = writer
+    if kind == STRINGS:
+        return b"".join([key + delimited(item.encode()) for item in value])
+    if kind == LIST:
+        return b"".join([key + delimited(_body(element.kind, element.element, item)) for item in value])
+    if kind == NUMBERS:
+        return b"".join([key + _long(item & 0xFFFFFFFFFFFFFFFF) for item in value])
+    if kind == FLOAT64:
+        return key + _DOUBLE.pack(value)
+    return key + delimited(_body(kind, element, value))
+
+
+def _map(heads: tuple[bytes, ...], key: bytes, value: Value, entries: dict[str, Any]) -> bytes:
     """The entries of a map, each a message of its key (1) and value (2)."""
     kind, element = value
+    out = []
     for name in sorted(entries):
         item = entries[name]
-        entry = b"\n" + delimited(name.encode())
         if kind == STRING:
-            entry += b"\x12" + delimited(item.encode())
-        elif item is not None or kind != BYTES:
-            entry += b"\x12" + delimited(_body(kind, element, item))
-        out += key, delimited(entry)
+            body = item.encode()
+        elif item is None and kind == BYTES:
+            body = None
+        else:
+            body = _body(kind, element, item)
+        text = name.encode()
+        length = len(text)
+        entry = _KEYS[length] + text if length < 128 else b"\n" + _long(length) + text
+        if body is not None:
+            length = len(body)
+            entry += _VALUES[length] + body if length < 128 else b"\x12" + _long(length) + body
+        length = len(entry)
+        out.append(heads[length] + entry if length < 128 else key + _long(length) + entry)
+    return b"".join(out)
 
 
 def _body(kind: int, element: Any, value: Any) -> bytes:

@@ -75,7 +75,8 @@ _ZEROS: Final[dict[int, bytes]] = {
     TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\3\n\x010", DURATION: b"\2\x08\0",
     INT_OR_STRING: b"\6\x08\1\x10\0\x1a\0",
 }  # fmt: skip
-"""What is written for an empty value, after the key. That of an IntOrString is for empty text, not the number 0."""
+"""What is written for an empty value, after the key. For IntOrString it is empty text, not `_INT_ZERO`."""
+_INT_ZERO: Final = b"\6\x08\0\x10\0\x1a\0"
 _NULLABLE: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING, BYTES, ITEMS, INT_OR_STRING})
 """Kinds with a value that is empty but not None."""
 
@@ -108,11 +109,12 @@ class Reader(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """How a field that is set is written: its place among the pieces of the message, its kind and its element.
+    """How a field that is set is written: its place among the values and the pieces, its kind and its element.
 
     `key` comes before the value, `heads` are the keys with each length below 128 behind them.
     """
 
+    at: int
     place: int
     kind: int
     key: bytes
@@ -126,8 +128,8 @@ class Message:
     It is filled in when it is first read or written with (see `completed`). For reading there are `readers` by the
     key before the value, and `fields`, the Go name and wire type of each number. For writing:
     `pick` gives the values of `writers` from those of the whole class, `blank` the pieces of a message of which nothing
-    is set. `nullable` are values that, empty but not None, are written as the bytes beside them; `embedded` the
-    embedded structs with their places and keys.
+    is set. `nullable` are values that may be empty but not None, with their places and what is then written (the second
+    for empty text); `embedded` the embedded structs with their places and keys.
     """
 
     __slots__ = ("blank", "cls", "embedded", "fields", "module", "name", "nullable", "pick", "readers", "writers")
@@ -141,7 +143,7 @@ class Message:
         self.pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
         self.blank: list[bytes] = []
         self.writers: tuple[Writer, ...] = ()
-        self.nullable: tuple[tuple[int, int, bytes], ...] = ()
+        self.nullable: tuple[tuple[int, int, bytes, bytes], ...] = ()
         self.embedded: tuple[tuple[int, bytes, Message], ...] = ()
 
     def completed(self) -> dict[int, Reader]:
@@ -189,7 +191,8 @@ def _complete(message: Message) -> dict[int, Reader]:
     if rows and not any(row.tag for row in rows):
         raise NotMarshalableError(f"{message.module.replace('.', '/').rpartition('/')[2]}.{message.name}")
     readers: dict[int, Reader] = {}
-    writers, indexes, embedded, nullable, blank = [], [], [], [], []
+    indexes: list[int] = []
+    writers, embedded, nullable, blank = [], [], [], []
     for place, row in enumerate(sorted((row for row in rows if row.tag), key=lambda row: row.tag)):
         value = Value(EMBEDDED, _struct(row.type, message.cls)) if row.inline else _value(message.module, row.type)
         kind, element = value
@@ -205,9 +208,10 @@ def _complete(message: Message) -> dict[int, Reader]:
             continue
         blank.append(_blank(row, key, kind))
         if kind in _NULLABLE and (row.pointer or kind in (BYTES, ITEMS, INT_OR_STRING)) and not _is_nil(kind, row):
-            nullable.append((len(indexes), place, key + _ZEROS[kind]))
+            empty = key + _ZEROS[kind]
+            nullable.append((len(indexes), place, key + _INT_ZERO if kind == INT_OR_STRING else empty, empty))
         indexes.append(message.cls.__struct_fields__.index(row.attribute))
-        writers.append(Writer(place, kind, key, _heads(key), element))
+        writers.append(Writer(len(writers), place, kind, key, _heads(key), element))
     message.writers, message.blank = tuple(writers), blank
     message.embedded, message.nullable = tuple(embedded), tuple(nullable)
     message.pick = _picker(indexes, len(message.cls.__struct_fields__))
@@ -220,7 +224,7 @@ def _blank(row: tables.Field, key: bytes, kind: int) -> bytes:
     if row.pointer or kind in (BYTES, ITEMS):
         return b""
     if kind == INT_OR_STRING:
-        return key + b"\6\x08\0\x10\0\x1a\0"
+        return key + _INT_ZERO
     return key + _ZEROS[kind] if kind in _ZEROS else b""
 
 
@@ -235,7 +239,7 @@ def _picker(indexes: list[int], size: int) -> Callable[[tuple[Any, ...]], tuple[
         return None
     if len(indexes) > 1:
         return itemgetter(*indexes)
-    return lambda values: tuple(values[index] for index in indexes)
+    return itemgetter(slice(indexes[0], indexes[0] + 1)) if indexes else itemgetter(slice(0, 0))
 
 
 def _value(module: str, type_name: str) -> Value:

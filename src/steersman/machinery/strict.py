@@ -19,7 +19,7 @@ import msgspec
 import orjson
 
 from steersman.api import tables
-from steersman.machinery import durations, quantity, times, yaml
+from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
 from steersman.machinery.go_types import GoType, members_of, struct
 from steersman.machinery.json_tree import (
@@ -109,6 +109,8 @@ def _decode_plain_object(data: bytes) -> Any:
 
 
 def _from_yaml(data: bytes, *, want_strict: bool) -> tuple[bytes, list[str]]:
+    from steersman.machinery import yaml  # most servers never see any
+
     try:
         value, duplicates = yaml.load(data)
     except yaml.YAMLError as error:

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cryptography import x509
-
 log = logging.getLogger("steersman.net")
 
 _CHECK_EVERY: Final = 2.0
@@ -135,6 +133,8 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
 
 
 def _dns_names(cert_file: str) -> list[str]:
+    from cryptography import x509  # takes long to import, and few servers have several certificates
+
     with open(cert_file, "rb") as file:
         certificate = x509.load_pem_x509_certificate(file.read())
     try:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from steersman.endpoints.negotiation import negotiate, route_not_acceptable
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
     JSON_TYPE,
-    NOSNIFF,
-    TEXT_TYPE,
     error_response,
     method_not_allowed,
     plain_response,
@@ -88,25 +87,23 @@ async def _health_metrics(server: Server, request: Request) -> Response:
     return Response(200, [_METRICS_TYPE], "".join(lines).encode())
 
 
-def install_openid(server: Server, configuration: bytes, keys: bytes) -> None:
-    """Adds the documents by which others verify service account tokens (OpenID Connect Discovery 1.0)."""
-    for path, media, data in (
+def install_openid(server: Server, configuration: Callable[[], bytes], keys: Callable[[], bytes]) -> None:
+    """Adds the documents by which others verify service account tokens (OpenID Connect Discovery 1.0).
+
+    They are made when first asked for.
+    """
+    for path, media, make in (
         ("/.well-known/openid-configuration", "application/json", configuration),
         ("/openid/v1/jwks", "application/jwk-set+json", keys),
     ):
-        server.add_path(path, partial(_openid, media, data))
+        server.add_path(path, partial(_openid, media, make))
 
 
-async def _openid(media: str, data: bytes, request: Request) -> Response:
+async def _openid(media: str, make: Callable[[], bytes], request: Request) -> Response:
     if request.method != "GET":
         return error_response(request, method_not_allowed())
     accept = request.headers.get("accept", "*/*")
     accepted = [clause.partition(";")[0].strip() for clause in accept.split(",")]
     if accept and not {media, "*/*"} & set(accepted):
         return error_response(request, route_not_acceptable((media,)))
-    return Response(200, [("content-type", media), _DISCOVERY_CACHE], data)
-
-
-def text(code: int, body: str) -> Response:
-    """A plain text answer with upstream's headers."""
-    return Response(code, [TEXT_TYPE, NOSNIFF], body.encode())
+    return Response(200, [("content-type", media), _DISCOVERY_CACHE], await asyncio.to_thread(make))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from podspecs import bare_pod, defaulted_pod, template
 
 from steersman.machinery.serializer import to_plain
 from steersman.registry.core.pod_image import image_tag
-from tests.registry.core.podspecs import bare_pod, defaulted_pod, template
 
 MINIMAL = {
     "containers": [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from podspecs import changed, created_pod, defaulted_pod, messages
 
 from steersman.api.core.v1 import Pod, PodCondition, PodStatus
 from steersman.api.meta.v1 import DeleteOptions
@@ -17,7 +18,6 @@ from steersman.registry.core.pod_strategy import (
 )
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
-from tests.registry.core.podspecs import changed, created_pod, defaulted_pod, messages
 
 CTX = Context()
 

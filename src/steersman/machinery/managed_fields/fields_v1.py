@@ -19,15 +19,17 @@ class FieldsError(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def decode_fields(data: bytes) -> FieldSet:
-    """The set that a FieldsV1 stands for; the same objects for the same text. Raises FieldsError."""
+def decode_fields(data: bytes) -> tuple[FieldSet, bool]:
+    """The set that a FieldsV1 stands for, the same object for the same text, and whether it would be written so.
+
+    Raises FieldsError.
+    """
     try:
         value = _DECODER.decode(data)
-        if value is None:
-            return EMPTY
-        return _children(value)
+        fields = EMPTY if value is None else _children(value)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
         raise FieldsError(str(error)) from error
+    return fields, _ENCODER.encode(fields) == data
 
 
 def _children(value: Any) -> dict[str, Any]:

@@ -1,0 +1,189 @@
+"""What differs between two values, as sets of fields (structured-merge-diff `typed.Compare`).
+
+Values are plain JSON data whose objects have their keys sorted (`plain.py`), so that sets come out in order.
+Equal parts are passed over by `==`, which takes `true` for 1 and tells nothing apart that JSON schemas would.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
+from .path_elements import SELF
+from .schema import Atom, ListType, MapType
+
+
+class Comparison(NamedTuple):
+    """Fields that were added or have another value, and fields that are gone."""
+
+    changed: FieldSet
+    removed: FieldSet
+
+
+def compare(atom: Atom, old: Any, new: Any) -> Comparison:
+    """What is different in `new`. Raises TypedError where items of a list cannot be told apart."""
+    changed: dict[str, Any] = {}
+    removed: dict[str, Any] = {}
+    if old != new and not atom.leaf and atom.map is not None:
+        _compare_maps(atom.map, old or EMPTY, new or EMPTY, changed, removed)
+    return Comparison(changed, removed)
+
+
+def whole(atom: Atom, value: Any) -> Node:
+    """The node of a value that is only on one side: it and all below it are members."""
+    if not value or atom.leaf:
+        return LEAF
+    if type(value) is dict:
+        kind = atom.map
+        if kind is None or kind.atomic:
+            return LEAF
+        out: dict[str, Any] = {SELF: LEAF}
+        elements = kind.elements
+        rest = kind.element
+        for name, item in value.items():
+            known = elements.get(name)
+            if known is not None:
+                element, child = known
+                out[element] = LEAF if child.leaf else whole(child, item)
+            elif rest is None or rest.leaf:
+                out["f:" + name] = LEAF
+            else:
+                out["f:" + name] = whole(rest, item)
+        return out
+    if type(value) is list and atom.list is not None and not atom.list.atomic:
+        return {SELF: LEAF, **_whole_items(atom.list, value)}
+    return LEAF
+
+
+def _whole_items(kind: ListType, items: list[Any]) -> dict[str, Any]:
+    child = kind.element
+    out: dict[str, Any] = {}
+    duplicates: set[str] = set()
+    for item in items:
+        element = kind.element_of(item)
+        if element in out:
+            duplicates.add(element)
+        else:
+            out[element] = LEAF if child.leaf else whole(child, item)
+    for element in duplicates:
+        out[element] = LEAF
+    return in_order(out) if len(out) > 1 else out
+
+
+def _compare_maps(
+    kind: MapType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]
+) -> None:
+    elements = kind.elements
+    rest = kind.element
+    for name, item in new.items():
+        known = elements.get(name)
+        element, child = known if known is not None else ("f:" + name, rest)
+        if name in old:
+            before = old[name]
+            if before is item or before == item:
+                continue
+            if child is None or child.leaf:
+                changed[element] = LEAF
+            else:
+                _compare_values(child, before, item, element, changed, removed)
+        else:
+            changed[element] = LEAF if child is None else whole(child, item)
+    if old.keys() <= new.keys():
+        return
+    for name, before in old.items():
+        if name not in new:
+            known = elements.get(name)
+            element, child = known if known is not None else ("f:" + name, rest)
+            node = LEAF if child is None else whole(child, before)
+            removed[element] = node
+    # Keys of both kinds were met in the order of their names, but removals after those found below common members.
+    if len(removed) > 1:
+        _sort_in_place(removed)
+
+
+def _sort_in_place(node: dict[str, Any]) -> None:
+    ordered = in_order(node)
+    if ordered is not node:
+        node.clear()
+        node.update(ordered)
+
+
+def _compare_values(
+    atom: Atom, old: Any, new: Any, element: str, changed: dict[str, Any], removed: dict[str, Any]
+) -> None:
+    """Two values that differ, both there, of an atom that is no leaf."""
+    inner_changed: dict[str, Any] = {}
+    inner_removed: dict[str, Any] = {}
+    is_leaf = False
+    old_kind, new_kind = _granular(atom, old), _granular(atom, new)
+    kind = new_kind if new_kind is not None else old_kind
+    if kind is None or not (old or new):
+        is_leaf = True
+    elif old_kind is not None and new_kind is not None and old_kind is not new_kind:
+        is_leaf = True
+        _compare_kinds(old_kind, old, None, inner_changed, inner_removed)
+        _compare_kinds(new_kind, None, new, inner_changed, inner_removed)
+    else:
+        # What is on one side is empty or null, or it is a scalar and the path itself changes hands too.
+        is_leaf = (old_kind is None and old is not None) or (new_kind is None and new is not None)
+        _compare_kinds(
+            kind, old if old_kind is not None else None, new if new_kind is not None else None,
+            inner_changed, inner_removed,
+        )  # fmt: skip
+    if is_leaf:
+        changed[element] = {SELF: LEAF, **inner_changed} if inner_changed else LEAF
+    elif inner_changed:
+        changed[element] = inner_changed
+    if inner_removed:
+        removed[element] = inner_removed
+
+
+def _granular(atom: Atom, value: Any) -> MapType | ListType | None:
+    if type(value) is dict:
+        return atom.map if atom.map is not None and not atom.map.atomic else None
+    if type(value) is list:
+        return atom.list if atom.list is not None and not atom.list.atomic else None
+    return None
+
+
+def _compare_kinds(
+    kind: MapType | ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]
+) -> None:
+    if isinstance(kind, MapType):
+        _compare_maps(kind, old or EMPTY, new or EMPTY, changed, removed)
+    else:
+        _compare_lists(kind, old or (), new or (), changed, removed)
+
+
+def _by_element(kind: ListType, items: Any) -> dict[str, list[Any]]:
+    out: dict[str, list[Any]] = {}
+    for item in items:
+        out.setdefault(kind.element_of(item), []).append(item)
+    return out
+
+
+def _compare_lists(kind: ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]) -> None:
+    child = kind.element
+    before, after = _by_element(kind, old), _by_element(kind, new)
+    for element, items in after.items():
+        others = before.get(element, ())
+        if items == others:
+            continue
+        if len(items) > 1:
+            # Items that cannot be told apart are one field together.
+            if len(others) == 1:
+                removed[element] = whole(child, others[0])
+            changed[element] = LEAF
+        elif len(others) == 1:
+            _compare_values(child, others[0], items[0], element, changed, removed)
+        else:
+            changed[element] = whole(child, items[0])
+            if others:
+                removed[element] = LEAF
+    for element, items in before.items():
+        if element not in after:
+            removed[element] = whole(child, items[0]) if len(items) == 1 else LEAF
+    if len(changed) > 1:
+        _sort_in_place(changed)
+    if len(removed) > 1:
+        _sort_in_place(removed)

@@ -1,0 +1,163 @@
+"""Who owns which fields of an object: `metadata.managedFields` decoded, capped, and encoded again.
+
+Follows k8s.io/apimachinery `util/managedfields/internal` (managedfields.go, capmanagers.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from steersman.api.meta.v1 import ManagedFieldsEntry
+
+from .field_set import EMPTY, LEAF, FieldSet, difference, union
+from .fields_v1 import FieldsError, decode_fields, encode_fields
+from .path_elements import SELF
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+FIELDS_V1: Final = "FieldsV1"
+
+_IDENTITY: Final = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+    "resourceVersion",
+)  # fmt: skip
+NEVER_OWNED: Final[FieldSet] = {
+    "f:apiVersion": LEAF,
+    "f:kind": LEAF,
+    "f:metadata": {SELF: LEAF} | {f"f:{name}": LEAF for name in _IDENTITY},
+}
+"""What identifies an object, and what the server keeps itself (upstream's stripMetaManager)."""
+
+MAX_UPDATE_MANAGERS: Final = 10
+OLD_UPDATES: Final = "ancient-changes"
+
+
+class ManagedFieldsError(ValueError):
+    """The entries cannot be understood; the message is upstream's."""
+
+
+class ManagerKey(NamedTuple):
+    """What makes two entries one: the version counts for updates only."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+
+    @property
+    def identifier(self) -> str:
+        """The key as upstream writes it, which is what managers are sorted by."""
+        members = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "subresource": self.subresource,
+        }
+        return msgspec.json.encode({name: value for name, value in members.items() if value}).decode()
+
+
+def manager_key(manager: str, operation: str, api_version: str, subresource: str) -> ManagerKey:
+    """The key of a manager that now writes; one without a name is called unknown."""
+    return ManagerKey(manager or "unknown", operation, "" if operation == APPLY else api_version, subresource)
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """What one manager owns, in the version it wrote. `entry` is what it was read from, as long as it says the same."""
+
+    fields: FieldSet
+    api_version: str
+    time: str | None
+    entry: ManagedFieldsEntry | None = None
+
+    def with_fields(self, fields: FieldSet) -> Managed:
+        """The same with another set."""
+        return self if fields is self.fields else Managed(fields, self.api_version, self.time)
+
+
+Managers = dict[ManagerKey, Managed]
+
+
+def decode_managers(entries: Sequence[ManagedFieldsEntry]) -> Managers:
+    """The managers of some entries. Raises ManagedFieldsError."""
+    managers: Managers = {}
+    for index, entry in enumerate(entries):
+        if entry.operation not in (APPLY, UPDATE):
+            raise ManagedFieldsError("operation must be `Apply` or `Update`")
+        if not entry.api_version:
+            raise ManagedFieldsError("apiVersion must not be empty")
+        if entry.fields_type != FIELDS_V1:
+            what = f'invalid fieldsType "{entry.fields_type}"' if entry.fields_type else "missing fieldsType"
+            raise ManagedFieldsError(f"{what} in managed fields entry {index}")
+        key = ManagerKey(
+            entry.manager, entry.operation, "" if entry.operation == APPLY else entry.api_version, entry.subresource
+        )
+        try:
+            fields, is_canonical = decode_fields(bytes(entry.fields_v1)) if entry.fields_v1 else (EMPTY, False)
+        except FieldsError as error:
+            raise ManagedFieldsError(f"error decoding set: {error}") from error
+        managers[key] = Managed(fields, entry.api_version, entry.time, entry if is_canonical else None)
+    return managers
+
+
+def encode_managers(managers: Managers) -> list[ManagedFieldsEntry]:
+    """The entries of some managers: applies first, the oldest first, then by name, version and subresource."""
+    entries = [_entry(key, managed) for key, managed in managers.items()]
+    if len(entries) > 1:
+        entries.sort(key=lambda each: (each.operation, each.time or "", each.manager, each.api_version, each.subresource))
+    return entries
+
+
+def _entry(key: ManagerKey, managed: Managed) -> ManagedFieldsEntry:
+    if managed.entry is not None:
+        return managed.entry
+    return ManagedFieldsEntry(
+        manager=key.manager,
+        operation=key.operation,
+        api_version=managed.api_version,
+        time=managed.time,
+        fields_type=FIELDS_V1,
+        fields_v1=encode_fields(managed.fields),
+        subresource=key.subresource,
+    )
+
+
+def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) -> None:
+    """Merges the oldest updates of each version into one of `ancient-changes` until there are no more than `limit`."""
+    updaters = [key for key in managers if key.operation == UPDATE]
+    if len(updaters) <= limit:
+        return
+    updaters.sort(key=lambda key: (managers[key].time or "", key.identifier))
+    count = len(updaters)
+    first_of: dict[str, ManagerKey] = {}
+    for key in updaters:
+        if count <= limit:
+            return
+        managed = managers[key]
+        version = managed.api_version
+        first = first_of.setdefault(version, key)
+        if first is key:
+            continue
+        bucket = ManagerKey(OLD_UPDATES, UPDATE, version, "")
+        if bucket not in managers:
+            managers[bucket] = managers.pop(first)
+        # A bucket that is itself among the oldest is merged with itself and, as upstream has it, goes.
+        merged = union(managed.fields, managers[bucket].fields)
+        managers[bucket] = Managed(merged, version, managed.time)
+        del managers[key]
+        count -= 1
+
+
+def resets_ownership(entries: Iterable[ManagedFieldsEntry]) -> bool:
+    """Whether the list a client sent, not an absent one, asks to forget all managers: it is empty, or `[{}]`."""
+    found = list(entries)
+    return not found or (len(found) == 1 and found[0] == ManagedFieldsEntry())
+
+
+def strip_identity(fields: FieldSet) -> FieldSet:
+    """A set without the fields that nobody owns."""
+    return difference(fields, NEVER_OWNED)

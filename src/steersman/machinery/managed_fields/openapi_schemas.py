@@ -1,0 +1,126 @@
+"""Schemas from OpenAPI v3, of built-in definitions as of a custom resource's own (k8s.io/kube-openapi `schemaconv`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from .schema import BOOLEAN, DEDUCED_ATOM, NUMERIC, STRING, UNTYPED, UNTYPED_ATOM, Atom, ListType, MapType, Schema
+
+_QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+_SCALARS: Final = {"integer": NUMERIC, "number": NUMERIC, "boolean": BOOLEAN}
+
+Definition = Mapping[str, Any]
+
+
+class SchemaError(ValueError):
+    """The OpenAPI schema says something that ownership cannot follow."""
+
+
+class SchemaBuilder:
+    """Makes atoms of OpenAPI definitions that refer to each other; each definition is made once.
+
+    `preserve_unknown` allows members that a struct does not declare (a custom resource's preserveUnknownFields).
+    """
+
+    def __init__(self, definitions: Mapping[str, Definition], *, preserve_unknown: bool = False) -> None:
+        self._definitions = definitions
+        self._preserve = preserve_unknown
+        self._named: dict[tuple[str, str], Atom] = {}
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a definition. Raises KeyError if there is none, SchemaError."""
+        return Schema(self._reference(name, ""))
+
+    def inline(self, definition: Definition) -> Schema:
+        """The schema of a definition that has no name. Raises SchemaError."""
+        return Schema(self._atom(definition, self._preserve))
+
+    def _reference(self, name: str, relationship: str) -> Atom:
+        """A definition, its map type overridden where the reference says so."""
+        atom = self._named.get((name, relationship))
+        if atom is not None:
+            return atom
+        if name == _QUANTITY:
+            return Atom(UNTYPED)
+        if name == _RAW_EXTENSION:
+            return UNTYPED_ATOM
+        atom = self._named[name, relationship] = Atom()
+        definition = self._definitions[name]
+        if relationship:
+            definition = {**definition, "x-kubernetes-map-type": relationship}
+        atom.become(self._atom(definition, self._preserve))
+        return atom
+
+    def _child(self, definition: Definition, preserve: bool) -> Atom:
+        reference = definition.get("$ref", "")
+        if not reference:
+            parts = definition.get("allOf", ())
+            reference = parts[0].get("$ref", "") if len(parts) == 1 else ""
+        if reference:
+            return self._reference(reference.rpartition("/")[2], definition.get("x-kubernetes-map-type", ""))
+        return self._atom(definition, preserve)
+
+    def _atom(self, definition: Definition, preserve: bool) -> Atom:
+        preserve = preserve or definition.get("x-kubernetes-preserve-unknown-fields") is True
+        match definition.get("type", ""):
+            case "":
+                return Atom(UNTYPED, self._list(definition, preserve), self._map(definition, preserve))
+            case "object":
+                return Atom(map=self._map(definition, preserve))
+            case "array":
+                return Atom(list=self._list(definition, preserve))
+            case "string":
+                return Atom(STRING if definition.get("format", "") in ("", "byte") else UNTYPED)
+            case kind:
+                return Atom(_SCALARS.get(kind, UNTYPED))
+
+    def _map(self, definition: Definition, preserve: bool) -> MapType:
+        properties = definition.get("properties", {})
+        fields = {name: self._child(each, preserve) for name, each in properties.items()}
+        additional = definition.get("additionalProperties")
+        element: Atom | None = None
+        if additional is None:
+            element = DEDUCED_ATOM if preserve or not properties else None
+        elif isinstance(additional, Mapping):
+            element = self._child(additional, preserve)
+        elif additional:
+            element = DEDUCED_ATOM
+        return MapType(fields, element, atomic=definition.get("x-kubernetes-map-type") == "atomic")
+
+    def _list(self, definition: Definition, preserve: bool) -> ListType:
+        items = definition.get("items")
+        element = UNTYPED_ATOM if items is None else self._child(items, preserve)
+        atomic, keys = _list_relationship(definition)
+        return ListType(element, atomic=atomic, keys=keys, defaults=self._defaults(items or {}, keys))
+
+    def _defaults(self, items: Definition, keys: Sequence[str]) -> dict[str, Any]:
+        if not keys:
+            return {}
+        reference = items.get("$ref") or next((each.get("$ref", "") for each in items.get("allOf", ())), "")
+        target = self._definitions[reference.rpartition("/")[2]] if reference else items
+        properties = target.get("properties", {})
+        return {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
+
+
+def _list_relationship(definition: Definition) -> tuple[bool, Sequence[str]]:
+    """Whether a list is of one piece, and otherwise its keys (none: it is a set)."""
+    list_type = definition.get("x-kubernetes-list-type")
+    if list_type is not None:
+        match list_type:
+            case "atomic":
+                return True, ()
+            case "set":
+                return False, ()
+            case "map":
+                keys = definition.get("x-kubernetes-list-map-keys")
+                if keys is None:
+                    raise SchemaError("missing map keys")
+                return False, keys
+        raise SchemaError(f"unknown list type {list_type}")
+    match definition.get("x-kubernetes-patch-strategy"):
+        case "merge" | "merge,retainKeys":
+            key = definition.get("x-kubernetes-patch-merge-key")
+            return False, () if key is None else (key,)
+    return True, ()

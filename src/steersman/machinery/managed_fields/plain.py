@@ -1,0 +1,94 @@
+"""Objects as plain JSON data with sorted keys, whole or only as far as two of them differ.
+
+An object is a Struct of a generated class or a dict. `metadata.managedFields` is left out: it tells of ownership and is
+not owned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from steersman.machinery.serializer import decode_plain
+
+_SORTED = msgspec.json.Encoder(order="sorted")
+
+Plain = dict[str, Any]
+
+
+def sorted_plain(value: Any) -> Any:
+    """`value` as data that shares nothing with it; the keys of objects are sorted."""
+    return decode_plain(_SORTED.encode(value))
+
+
+def plain_object(obj: Any) -> Plain:
+    """An object as sorted data, without its managedFields."""
+    plain: Plain = sorted_plain(obj)
+    metadata = plain.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    return plain
+
+
+Member = tuple[str, str, Callable[[Any], bool]]
+
+
+def _always(value: Any) -> bool:
+    return True
+
+
+def _if_set(default: Any) -> Callable[[Any], bool]:
+    return lambda value: bool(value != default)
+
+
+def _if_filled(value: Any) -> bool:
+    return value is None or len(value) > 0
+
+
+@lru_cache(maxsize=4096)
+def members(cls: type[msgspec.Struct]) -> tuple[Member, ...]:
+    """The members of a class in the order of their names: name, attribute, and whether JSON has it with a value."""
+    out: list[Member] = []
+    for each in msgspec.structs.fields(cls):
+        present: Callable[[Any], bool] = _always
+        if each.default is not msgspec.NODEFAULT:
+            present = _if_set(each.default)
+        elif each.default_factory in (list, dict):
+            present = _if_filled
+        if each.name != "managed_fields":
+            out.append((each.encode_name, each.name, present))
+    return tuple(sorted(out, key=lambda member: member[0]))
+
+
+def differing(old: Any, new: Any) -> tuple[Plain, Plain]:
+    """Two objects of one class, or two dicts, as `plain_object` has them, without members equal in both.
+
+    Objects are compared member by member down to what is not a Struct any more; dicts down to their metadata.
+    """
+    if isinstance(new, dict):
+        return _differing_dicts(old, new)
+    before: Plain = {}
+    after: Plain = {}
+    for name, attribute, present in members(type(new)):
+        a, b = getattr(old, attribute), getattr(new, attribute)
+        if a is b or a == b:
+            continue
+        if isinstance(a, msgspec.Struct) and type(a) is type(b):
+            before[name], after[name] = differing(a, b)
+            continue
+        if present(a):
+            before[name] = sorted_plain(a)
+        if present(b):
+            after[name] = sorted_plain(b)
+    return before, after
+
+
+def _differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
+    names = sorted(name for name in old.keys() | new.keys() if name not in old or name not in new or old[name] != new[name])
+    return (
+        plain_object({name: old[name] for name in names if name in old}),
+        plain_object({name: new[name] for name in names if name in new}),
+    )

@@ -1,0 +1,64 @@
+"""Field sets made to fit a schema that has changed since they were written (structured-merge-diff `typed`).
+
+A part that is of one piece now is owned as such by who owned any of it. What was of one piece and no longer is stays
+as it is.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from .field_set import LEAF, FieldSet, Node, is_member
+from .fields_v1 import decode_fields
+from .path_elements import SELF
+from .schema import DEDUCED_ATOM, Atom, ListType, MapType, Schema
+
+
+@lru_cache(maxsize=1024)
+def decode_reconciled(data: bytes, schema: Schema) -> FieldSet:
+    """The set of a FieldsV1 as it is to be understood by `schema`. Raises FieldsError."""
+    return reconcile(decode_fields(data)[0], schema)
+
+
+def reconcile(fields: FieldSet, schema: Schema) -> FieldSet:
+    """`fields` by `schema`; the same object if nothing changes."""
+    kind = schema.root.map
+    if kind is None or _is_open(kind):
+        return fields
+    return _children(kind, fields)
+
+
+def _children(kind: MapType | ListType, fields: Node) -> Node:
+    changed: dict[str, Any] | None = None
+    for element, node in fields.items():
+        if element == SELF:
+            continue
+        child = kind.child(element[2:]) if isinstance(kind, MapType) else kind.element
+        if child is None:
+            continue
+        reconciled = _node(child, node)
+        if reconciled is not node:
+            changed = dict(fields) if changed is None else changed
+            changed[element] = reconciled
+    return fields if changed is None else changed
+
+
+def _node(atom: Atom, node: Node) -> Node:
+    """Maps come before scalars and lists where an atom may be several, as upstream takes them."""
+    is_whole = is_member(node) and not node
+    if atom.map is not None:
+        if _is_open(atom.map):
+            return node
+        if atom.map.atomic:
+            return node if is_whole else LEAF
+        return _children(atom.map, node) if node else node
+    if atom.scalar or atom.list is None:
+        return node
+    if atom.list.atomic:
+        return node if is_whole else LEAF
+    return _children(atom.list, node) if node else node
+
+
+def _is_open(kind: MapType) -> bool:
+    return not kind.fields and kind.element is DEDUCED_ATOM

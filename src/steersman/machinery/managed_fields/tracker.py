@@ -1,0 +1,190 @@
+"""Ownership of fields, tracked on every write (apimachinery `util/managedfields` FieldManager).
+
+Whoever writes becomes the owner of every field that the write adds or changes; others lose what was changed or
+removed. An entry's time changes only when its manager takes fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from steersman.api.meta.v1 import ManagedFieldsEntry
+
+from .comparison import Comparison, compare
+from .field_set import FieldSet, difference, union
+from .filters import Filter
+from .managers import (
+    UPDATE,
+    Managed,
+    ManagedFieldsError,
+    Managers,
+    cap_update_managers,
+    decode_managers,
+    encode_managers,
+    manager_key,
+    resets_ownership,
+    strip_identity,
+)
+from .plain import differing, plain_object
+from .reconcile import reconcile
+from .schema import Schema
+
+Convert = Callable[[Any, str], "tuple[Schema, Any] | None"]
+"""An object (Struct or dict) in another version, and that version's schema; None if there is no such version.
+
+Raises ValueError if it cannot be converted.
+"""
+
+
+def one_version_only(obj: Any, api_version: str) -> None:
+    """For kinds of one version: entries of any other are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Tracks the writes to one resource, or to one of its subresources, in one version.
+
+    Objects are Structs or dicts of that version. `resets` are the fields that the strategy resets, by version.
+    """
+
+    schema: Schema
+    api_version: str
+    subresource: str = ""
+    resets: Mapping[str, Filter] = field(default_factory=dict)
+    convert: Convert = one_version_only
+
+    def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
+        """The entries of an object about to be created; those it came with count.
+
+        `time` is a `meta/v1 Time`; `manager` comes from `manager_name`.
+        """
+        entries = managed_fields_of(obj)
+        if not entries:
+            # Most objects come without: nothing to share fields with, to take from or to cap.
+            taken = self._taken(self._compare(_empty(type(obj)), plain_object(obj)))
+            if not taken:
+                return []
+            key = manager_key(manager, UPDATE, self.api_version, self.subresource)
+            return encode_managers({key: Managed(taken, self.api_version, time)})
+        return self.update(obj, type(obj)(), manager, time, is_create=True)
+
+    def update(
+        self, new: Any, old: Any, manager: str, time: str, *, is_reset: bool = False, is_create: bool = False
+    ) -> list[ManagedFieldsEntry]:
+        """The entries of `new`, about to replace `old`.
+
+        `is_reset`: the request says `managedFields: []`, which a Struct cannot tell from no managedFields at all.
+        """
+        managers = self._managers(new, old, is_reset=is_reset)
+        if not managers and not is_create:
+            return []
+        try:
+            managers = self._update(managers, new, old, manager, time)
+        except ValueError:
+            # As upstream: what cannot be tracked is stored without entries, so that there is never a wrong one.
+            return []
+        return encode_managers(managers)
+
+    def _managers(self, new: Any, old: Any, *, is_reset: bool) -> Managers:
+        """Those of the request, if it has any that can be read; otherwise, and on a subresource, the live object's."""
+        if not self.subresource:
+            entries = managed_fields_of(new)
+            if is_reset or (entries and resets_ownership(entries)):
+                return {}
+            try:
+                managers = decode_managers(entries)
+            except ManagedFieldsError:
+                managers = {}
+            if managers:
+                return managers
+        try:
+            return decode_managers(managed_fields_of(old))
+        except ManagedFieldsError:
+            return {}
+
+    def _update(self, managers: Managers, new: Any, old: Any, manager: str, time: str) -> Managers:
+        comparison = self._compare(*differing(old, new))
+        managers = self._transfer(self._reconciled(managers, old), new, old, comparison)
+        taken = self._taken(comparison)
+        if taken:
+            key = manager_key(manager, UPDATE, self.api_version, self.subresource)
+            before = managers.get(key)
+            fields = taken if before is None else union(before.fields, taken)
+            managers[key] = Managed(fields, self.api_version, time)
+        cap_update_managers(managers)
+        return managers
+
+    def _compare(self, old: Any, new: Any) -> Comparison:
+        return self._filtered(compare(self.schema.root, old, new), self.api_version)
+
+    def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
+        keep = self.resets.get(api_version)
+        if keep is None:
+            return comparison
+        return Comparison(keep(comparison.changed), keep(comparison.removed))
+
+    def _taken(self, comparison: Comparison) -> FieldSet:
+        return strip_identity(comparison.changed)
+
+    def _reconciled(self, managers: Managers, live: Any) -> Managers:
+        """The managers' sets by the schemas of today; those of a version that is gone are dropped."""
+        out: Managers = {}
+        for key, managed in managers.items():
+            schema: Schema | None = self.schema
+            if managed.api_version != self.api_version:
+                converted = self.convert(live, managed.api_version)
+                schema = None if converted is None else converted[0]
+            if schema is not None:
+                out[key] = managed.with_fields(reconcile(managed.fields, schema))
+        return out
+
+    def _transfer(self, managers: Managers, new: Any, old: Any, comparison: Comparison) -> Managers:
+        """What managers keep of their fields; one that keeps nothing is gone."""
+        by_version = {self.api_version: comparison}
+        out: Managers = {}
+        for key, managed in managers.items():
+            compared = by_version.get(managed.api_version)
+            if compared is None:
+                compared = self._compare_in(managed.api_version, new, old)
+                if compared is None:
+                    continue
+                by_version[managed.api_version] = compared
+            fields = managed.fields
+            if compared.changed:
+                fields = difference(fields, compared.changed)
+            if compared.removed:
+                fields = difference(fields, compared.removed)
+            if fields:
+                out[key] = managed.with_fields(fields)
+        return out
+
+    def _compare_in(self, api_version: str, new: Any, old: Any) -> Comparison | None:
+        """What changed, as another version shows it; None if there is no such version any more."""
+        before, after = self.convert(old, api_version), self.convert(new, api_version)
+        if before is None or after is None:
+            return None
+        comparison = compare(after[0].root, *differing(before[1], after[1]))
+        return self._filtered(comparison, api_version)
+
+
+def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
+    """The entries an object has. Raises msgspec.ValidationError, a ValueError, for a dict whose entries are none."""
+    if isinstance(obj, dict):
+        metadata = obj.get("metadata")
+        entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+        if not entries:
+            return []
+        return msgspec.json.decode(msgspec.json.encode(entries), type=list[ManagedFieldsEntry])
+    found: list[ManagedFieldsEntry] = obj.metadata.managed_fields
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _empty(cls: type) -> dict[str, Any]:
+    """A new object of a class as it is compared with what is created; nothing may change it."""
+    return plain_object(cls())

@@ -1,0 +1,171 @@
+"""OpenAPI: /openapi/v2 and /openapi/v3, as kube-openapi's and the aggregator's handlers serve them.
+
+Documents are built, encoded and compressed in the executor, when they are first asked for; see `openapi_sources`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Final
+
+import orjson
+from isal import isal_zlib
+
+from steersman.endpoints.request import Request
+from steersman.net.message import Response
+from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted
+from steersman.server.openapi_cache import EncodedDocuments
+from steersman.server.openapi_content import serve_content
+from steersman.server.openapi_documents import manifest
+from steersman.server.openapi_protobuf import encode_document
+from steersman.server.openapi_selection import Served
+from steersman.server.openapi_sources import BuiltIn, Merged, Source
+from steersman.server.openapi_v2_messages import DOCUMENT as V2_DOCUMENT
+from steersman.server.openapi_v3_messages import DOCUMENT as V3_DOCUMENT
+from steersman.server.server import Server
+
+_KEPT_BYTES: Final = 8 * 1024 * 1024
+_COMPRESS_FROM: Final = 1400
+"""Bytes from which /openapi/v2 is compressed for a client that accepts gzip."""
+
+_V3_PREFIX: Final = "/openapi/v3/"
+_MESSAGES: Final = {PROTOBUF_V2: V2_DOCUMENT, PROTOBUF_V3: V3_DOCUMENT}
+
+
+def install_openapi(server: Server) -> OpenAPIService:
+    """Adds /openapi/v2, /openapi/v3 and the v3 documents below it, for everything the chain serves."""
+    service = OpenAPIService(server)
+    server.add_path("/openapi/v2", service.answer_v2)
+    server.add_path("/openapi/v3", service.answer_index)
+    server.add_prefix(_V3_PREFIX, service.answer_v3)
+    return service
+
+
+class OpenAPIService:
+    """The documents of a server. Its methods run on the event loop.
+
+    What is served besides the built-in resources is published here: a v3 document under its name, and what it adds to
+    the v2 document.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._encoded = EncodedDocuments(server.config.executor, _KEPT_BYTES)
+        self._modified = datetime.now(UTC).replace(microsecond=0)
+        self._published_v3: dict[str, Source] = {}
+        self._published_v2: dict[str, Source] = {}
+
+    def publish_v3(self, name: str, source: Source) -> None:
+        """Serves a v3 document, e.g. under "apis/example.com/v1", instead of any other of that name."""
+        self._published_v3[name] = source
+        self._touch()
+
+    def withdraw_v3(self, name: str) -> None:
+        """Ends what `publish_v3` began; nothing happens if it did not."""
+        if self._published_v3.pop(name, None) is not None:
+            self._touch()
+
+    def publish_v2(self, name: str, source: Source) -> None:
+        """Adds the paths, definitions and parameters of another v2 document, known by `name`, to the one served."""
+        self._published_v2[name] = source
+        self._touch()
+
+    def withdraw_v2(self, name: str) -> None:
+        """Ends what `publish_v2` began; nothing happens if it did not."""
+        if self._published_v2.pop(name, None) is not None:
+            self._touch()
+
+    def _touch(self) -> None:
+        self._modified = datetime.now(UTC).replace(microsecond=0)
+
+    @cached_property
+    def _served(self) -> Served:
+        """What the chain serves, looked at when the first document is asked for."""
+        resources = {(each.group, each.version, each.resource.plural) for each in self._server.all_served()}
+        return Served(frozenset(resources), frozenset(self._server.all_paths()))
+
+    @cached_property
+    def _built_in_v3(self) -> dict[str, Source]:
+        served = self._served
+        return {
+            name: BuiltIn(stored, served) for name, stored in manifest().v3.items() if served.path(f"/{name}")
+        }  # fmt: skip
+
+    @cached_property
+    def _built_in_v2(self) -> Source:
+        return BuiltIn(manifest().v2, self._served)
+
+    def _v3(self, name: str) -> Source | None:
+        return self._published_v3.get(name) or self._built_in_v3.get(name)
+
+    def _index(self) -> bytes:
+        names = sorted({*self._built_in_v3, *self._published_v3})
+        etags = {name: source.etag for name in names if (source := self._v3(name)) is not None}
+        paths = {name: {"serverRelativeURL": _relative_url(name, etag)} for name, etag in etags.items()}
+        return orjson.dumps({"paths": paths})
+
+    async def answer_index(self, request: Request) -> Response:
+        """/openapi/v3: every document with the URL of its present state."""
+        headers = [("content-type", "text/plain; charset=utf-8")]
+        return serve_content(request, headers, self._index(), datetime.now(UTC).replace(microsecond=0))
+
+    async def answer_v3(self, request: Request) -> Response:
+        """/openapi/v3/NAME, to be cached for good if `hash` names its present state."""
+        name = request.path.removeprefix(_V3_PREFIX)
+        source = self._v3(name)
+        if source is None:
+            return Response(404)
+        vary = ("vary", "Accept")
+        encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V3))
+        if encoding is None:
+            return Response(406, [vary])
+        headers = [("content-type", encoding.content_type), vary]
+        etag = source.etag
+        if wanted := request.query.get("hash"):
+            if wanted != etag:
+                location = ("location", _relative_url(name, etag))
+                return Response(301, [*headers, ("etag", f'"{etag}"'), location])
+            headers += [("cache-control", "public, immutable"), ("expires", _in_a_year())]
+        data = await self._data(source, encoding)
+        return serve_content(request, headers, data, self._modified, f'"{etag}"')
+
+    async def answer_v2(self, request: Request) -> Response:
+        """/openapi/v2: one document for everything, compressed for those who accept that."""
+        vary = [("vary", "Accept-Encoding"), ("vary", "Accept")]
+        encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
+        if encoding is None:
+            return Response(406, vary)
+        source = Merged((self._built_in_v2, *self._published_v2.values()))
+        headers = [("content-type", encoding.content_type), *vary]
+        data = await self._data(source, encoding)
+        if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
+            data = await self._encoded.get((source.etag, encoding, "gzip"), partial(_gzip, data))
+            headers.append(("content-encoding", "gzip"))
+        return serve_content(request, headers, data, self._modified, f'"{source.etag}"')
+
+    async def _data(self, source: Source, encoding: Encoding) -> bytes:
+        return await self._encoded.get((source.etag, encoding), partial(_encode, source, encoding))
+
+
+def _encode(source: Source, encoding: Encoding) -> bytes:
+    tree = source.build()
+    message = _MESSAGES.get(encoding)
+    return orjson.dumps(tree) if message is None else encode_document(message, tree)
+
+
+def _gzip(data: bytes) -> bytes:
+    return isal_zlib.compress(data, 1, isal_zlib.MAX_WBITS + 16)
+
+
+def _relative_url(name: str, etag: str) -> str:
+    return f"{_V3_PREFIX}{name}?hash={etag}"
+
+
+def _in_a_year() -> str:
+    now = datetime.now(UTC)
+    try:
+        then = now.replace(year=now.year + 1)
+    except ValueError:  # 29 February
+        then = now.replace(year=now.year + 1, month=3, day=1)
+    return then.strftime("%a, %d %b %Y %H:%M:%S UTC")

@@ -1,0 +1,54 @@
+"""Which of the encodings of an OpenAPI document an Accept header asks for (follows kube-openapi's handlers)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding of a document: the media subtypes it is asked for by, and the content type it is answered with."""
+
+    subtypes: tuple[str, ...]
+    content_type: str
+
+
+JSON = Encoding(("json",), "application/json")
+PROTOBUF_V2 = Encoding(
+    ("com.github.proto-openapi.spec.v2@v1.0+protobuf", "com.github.proto-openapi.spec.v2.v1.0+protobuf"),
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+)
+PROTOBUF_V3 = Encoding(
+    ("com.github.proto-openapi.spec.v3.v1.0+protobuf", "com.github.proto-openapi.spec.v3@v1.0+protobuf"),
+    "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+)
+
+
+@lru_cache(256)
+def accepted(accept: str, offered: tuple[Encoding, ...]) -> Encoding | None:
+    """The offered encoding that the header likes best, None if it accepts none. No header accepts everything."""
+    clauses = sorted(filter(None, map(_clause, (accept or "*/*").split(","))))
+    for _, _, _, major, minor in clauses:
+        for encoding in offered:
+            if major in ("application", "*") and (minor == "*" or minor in encoding.subtypes):
+                return encoding
+    return None
+
+
+def _clause(text: str) -> tuple[float, bool, bool, str, str] | None:
+    """One media range, as a key that sorts the best liked first; None if it is none."""
+    media, *parameters = text.split(";")
+    major, slash, minor = (part.strip() for part in media.partition("/"))
+    if major == "*" and not slash:
+        minor = "*"
+    if not minor or "/" in minor:
+        return None
+    quality = 1.0
+    for name, _, value in (parameter.partition("=") for parameter in parameters):
+        if name.strip() == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                quality = 0.0
+    return -quality, major == "*", minor == "*", major, minor

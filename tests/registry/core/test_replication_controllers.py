@@ -1,0 +1,51 @@
+"""ReplicationControllers, and the Scale of any workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steersman.api.autoscaling.v1 import Scale
+from steersman.machinery.errors import StatusError
+from steersman.machinery.serializer import from_plain, to_plain
+from steersman.registry.core.replicationcontrollers import REPLICATION_CONTROLLERS
+from steersman.registry.scale import ScaleView
+
+TEMPLATE = {"metadata": {"labels": {"a": "b", "c": "d"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+async def test_template_gives_selector_and_labels(cluster: Callable[..., Any]) -> None:
+    c = await cluster(REPLICATION_CONTROLLERS)
+    made = await c.create("replicationcontrollers", {"metadata": {"name": "rc"}, "spec": {"template": TEMPLATE}})
+    assert made["spec"]["selector"] == made["metadata"]["labels"] == {"a": "b", "c": "d"}
+    assert (made["spec"]["replicas"], made["metadata"]["generation"], made["status"]) == (1, 1, {"replicas": 0})
+    assert (await c.change("replicationcontrollers", "rc", replicas=2))["metadata"]["generation"] == 2
+
+
+async def test_selector_has_to_match(cluster: Callable[..., Any]) -> None:
+    c = await cluster(REPLICATION_CONTROLLERS)
+    body = {"metadata": {"name": "rc"}, "spec": {"replicas": -1, "selector": {"x": "y"}, "template": TEMPLATE}}
+    assert await c.faults(c.create("replicationcontrollers", body)) == [
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        'spec.template.metadata.labels: Invalid value: {"a":"b","c":"d"}: `selector` does not match template `labels`',
+    ]
+
+
+async def test_scale_reads_and_writes(cluster: Callable[..., Any]) -> None:
+    c = await cluster(REPLICATION_CONTROLLERS)
+    await c.create("replicationcontrollers", {"metadata": {"name": "rc"}, "spec": {"template": TEMPLATE}})
+    store = c.stores["", "replicationcontrollers"]
+    obj = store.decode(await store.get(c.context(store, "ns", "rc"), "rc"))
+    view = ScaleView()
+    scale = to_plain(view.read(obj))
+    assert "labels" not in scale["metadata"]
+    assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 0, "selector": "a=b,c=d"})
+    view.write(obj, from_plain(Scale, {"spec": {"replicas": 5}}))
+    assert obj.spec.replicas == 5
+    with pytest.raises(StatusError) as caught:
+        view.write(obj, from_plain(Scale, {"spec": {"replicas": -1}}))
+    assert caught.value.message == (
+        'Scale.autoscaling "rc" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0'
+    )
