@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from steersman import api
 from steersman.api import scalars, tables
+from steersman.api.apiextensions.v1 import JSONSchemaProps
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import (
     ConfigMap,
@@ -33,6 +34,7 @@ from steersman.api.core.v1 import (
     TCPSocketAction,
 )
 from steersman.api.meta.v1 import ListMeta, ManagedFieldsEntry, ObjectMeta, Status, Table
+from steersman.api.resource.v1 import DeviceAttribute
 from steersman.machinery import protobuf
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kinds_of
@@ -104,7 +106,7 @@ SERVED = [
     pytest.param(cls, id=f"{version}.{kind}.{group}")
     for group, version in api.SERVED
     for kind, cls in api.load(group, version).items()
-]
+] + [pytest.param(cls, id=cls.__name__) for cls in (JSONSchemaProps, DeviceAttribute, PodSpec)]
 
 
 def wire_names(cls):
@@ -123,8 +125,8 @@ def wire_names(cls):
 
 def random_object(cls, rng, depth=0):
     hints = typing.get_type_hints(cls, include_extras=True)
-    chance = 0.5 / (1 + depth)
-    names = sorted(name for name in wire_names(cls) if rng.random() < chance)
+    chance = (0.9, 0.9, 0.6, 0.4, 0.2)[depth] if depth < 5 else 0.03
+    names = [name for name in sorted(wire_names(cls)) if rng.random() < chance]
     return cls(**{name: random_value(hints[name], rng, depth + 1) for name in names})
 
 

@@ -40,7 +40,7 @@ class Cluster:
             api_audiences=("https://api.example.com",),
             sign_token=self._sign,
             event_ttl=3600,
-            authenticate_token=lambda token: None,
+            authenticate_token=lambda *token: None,
         )
         self.stores = {
             (resource.group, resource.plural): Store(resource, self.storage, self.services) for resource in resources

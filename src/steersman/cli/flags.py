@@ -115,7 +115,7 @@ FLAGS: Final[dict[str, Flag]] = {
     "advertise-address": Flag("advertise_address", str, "address by which others reach this server"),
     "tls-cert-file": Flag("tls_cert_file", str, "serving certificate, PEM"),
     "tls-private-key-file": Flag("tls_private_key_file", str, "key of --tls-cert-file"),
-    "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for clients that ask by name", repeats=True),
+    "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for server names", repeats=True),
     "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
     "tls-cipher-suites": Flag("tls_cipher_suites", _names, "cipher suites of TLS 1.2, by OpenSSL's names"),
     "client-ca-file": Flag("client_ca_file", str, "CA of client certificates, PEM"),

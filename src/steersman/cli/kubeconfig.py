@@ -15,7 +15,9 @@ _LISTS = ("clusters", "users", "contexts")
 
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="the server's folder")
-@click.option("--file", "target", type=click.Path(path_type=Path), help="the kubeconfig to change, by default kubectl's")
+@click.option(
+    "--file", "target", type=click.Path(path_type=Path), help="the kubeconfig to change, by default kubectl's"
+)
 @click.option("--name", default="steersman", show_default=True, help="the name of the context")
 def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     """Merge the administrator's context of a server into ~/.kube/config and make it the current one."""

@@ -45,8 +45,8 @@ class AsIs(Strategy[Any]):
 
 
 class Bootstrap:
-    """The hooks. `address` is where the server is reached, `port` its secure port, `first_ip` the first service address;
-    both addresses are known once the server listens."""
+    """The hooks. `first_ip` is the first service address; `address` and `port` are where the server is reached, set once
+    it listens."""
 
     def __init__(self, objects: ObjectsOf, *, service_range: str, first_ip: IPv4Address | IPv6Address) -> None:
         self._objects = objects
@@ -182,9 +182,7 @@ class Bootstrap:
         await self._put("", "endpoints", Endpoints(metadata=metadata, subsets=[subset]), "subsets")
 
     async def _endpoint_slice(self) -> None:
-        endpoint = discovery.Endpoint(
-            addresses=[self.address], conditions=discovery.EndpointConditions(ready=True)
-        )
+        endpoint = discovery.Endpoint(addresses=[self.address], conditions=discovery.EndpointConditions(ready=True))
         port = discovery.EndpointPort(name="https", protocol="TCP", port=self.port)
         labels = {"kubernetes.io/service-name": "kubernetes"}
         metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
@@ -209,7 +207,9 @@ class Bootstrap:
     async def api_services(self) -> None:
         """An APIService for every group version this server answers itself."""
         objects = self._objects("apiregistration.k8s.io", "apiservices")
-        await _all(self._api_service(objects, each) for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io")
+        await _all(
+            self._api_service(objects, each) for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io"
+        )
 
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:
         name = f"{each.version}.{each.group}"

@@ -1,6 +1,6 @@
 """The whole API server: storage, stores, the three servers chained, and what runs around them.
 
-    Aggregator -> KubeAPI -> APIExtensions -> not found
+Aggregator -> KubeAPI -> APIExtensions -> not found
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class ControlPlane:
         install_openid(server, partial(self._keys.openid_configuration, issuer, jwks_uri), lambda: self._keys.jwks)
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)
-        _, port = await server.start()
+        port = (await server.start())[1] if options.listen else options.secure_port
         bootstrap.address, bootstrap.port = host, port
         bootstrap.authentication_info = self._authentication_info(files)
         await server.run_post_start_hooks()
@@ -178,9 +178,7 @@ class ControlPlane:
             return self._computed[resource.plural]
         return self._stores.get((resource.group, resource.plural))
 
-    def _services(
-        self, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]
-    ) -> Services:
+    def _services(self, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]) -> Services:
         options = self.options
         first, last = _ports(options.service_node_port_range)
         return Services(
@@ -202,7 +200,9 @@ class ControlPlane:
             "AlwaysAllow": AlwaysAllowAuthorizer,
             "AlwaysDeny": AlwaysDenyAuthorizer,
         }
-        return UnionAuthorizer((PrivilegedGroupAuthorizer(), *(kinds[mode]() for mode in self.options.authorization_mode)))
+        return UnionAuthorizer(
+            (PrivilegedGroupAuthorizer(), *(kinds[mode]() for mode in self.options.authorization_mode))
+        )
 
     def _config(self, authorizer: Authorizer, tokens: UnionTokenAuthenticator, files: CertificateFiles) -> Config:
         options = self.options

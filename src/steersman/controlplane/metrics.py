@@ -30,7 +30,7 @@ def install_metrics(registry: Registry, stores: Stores, http: Callable[[], HttpS
             yield (f"{plural}.{group}" if group else plural,), store.cacher.count(store.prefix)
 
     def watchers() -> Iterator[tuple[Labels, float]]:
-        for (group, plural), store in stores.items():
+        for (group, _), store in stores.items():
             if store.cacher.watchers:
                 yield (group, store.resource.version, store.resource.kind_name), store.cacher.watchers
 

@@ -12,10 +12,14 @@ class OptionsError(ValueError):
 
 @dataclass(slots=True, kw_only=True)
 class Options:
-    """Field names are the flags' names. `storage` is "sqlite" or "memory"; times are in seconds."""
+    """Field names are the flags' names. `storage` is "sqlite" or "memory"; times are in seconds.
+
+    Without `listen` there is no socket: requests go to the server's handler, e.g. through `net.in_process`.
+    """
 
     data_dir: Path
     storage: str = "sqlite"
+    listen: bool = True
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443
     advertise_address: str = ""

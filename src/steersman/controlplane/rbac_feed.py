@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steersman.authorization.rbac import RbacAuthorizer
-from steersman.storage.watcher import WatchEvent
+from steersman.storage.entry import WatchEvent
 from steersman.store.store import Store
 
 Set = Callable[[str, str, Any | None], None]

@@ -30,9 +30,7 @@ def check_create(scope: Scope, request: Request, options: Any, *, dry_run: bool)
 
     async def check(obj: Any) -> None:
         name = obj.metadata.name
-        await chain.validate(
-            attributes(scope, request, CREATE, obj=obj, name=name, options=options, dry_run=dry_run)
-        )
+        await chain.validate(attributes(scope, request, CREATE, obj=obj, name=name, options=options, dry_run=dry_run))
 
     return check
 
@@ -44,9 +42,7 @@ def check_update(scope: Scope, request: Request, options: Any, *, dry_run: bool)
         return None
 
     async def check(new: Any, old: Any) -> None:
-        await chain.validate(
-            attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run)
-        )
+        await chain.validate(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
 
     return check
 
@@ -58,9 +54,7 @@ def check_delete(scope: Scope, request: Request, options: Any, *, dry_run: bool)
         return None
 
     async def check(old: Any) -> None:
-        record = attributes(
-            scope, request, DELETE, old=old, name=old.metadata.name, options=options, dry_run=dry_run
-        )
+        record = attributes(scope, request, DELETE, old=old, name=old.metadata.name, options=options, dry_run=dry_run)
         await chain.admit(record)
         await chain.validate(record)
 

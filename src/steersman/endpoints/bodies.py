@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from steersman.endpoints.negotiation import YAML, body_media
 from steersman.endpoints.request import Request
-from steersman.endpoints.scope import Scope
+from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery.errors import StatusError, bad_request, request_entity_too_large
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
@@ -100,8 +100,8 @@ def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind
         )
     if not scheme.recognizes(actual):
         return cannot_be_handled(actual, wanted, no_kind_registered(actual.kind, str(version)))
-    package = wanted.group.partition(".")[0] or "core"
-    text = f"converting ({actual.version}.{actual.kind}) to ({package}.{wanted.kind}): unknown conversion"
+    target = f"{go_package(wanted.group)}.{wanted.kind}"
+    text = f"converting ({actual.version}.{actual.kind}) to ({target}): unknown conversion"
     return cannot_be_handled(actual, wanted, text)
 
 

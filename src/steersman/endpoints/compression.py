@@ -35,9 +35,7 @@ def _compress_all(pieces: Sequence[bytes]) -> bytes:
     return b"".join([*map(compressor.compress, pieces), compressor.flush()])
 
 
-async def _stream(
-    pieces: Sequence[bytes], loop: asyncio.AbstractEventLoop, executor: Executor
-) -> AsyncIterator[bytes]:
+async def _stream(pieces: Sequence[bytes], loop: asyncio.AbstractEventLoop, executor: Executor) -> AsyncIterator[bytes]:
     compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _GZIP_WINDOW)
     batch: list[bytes] = []
     size = 0

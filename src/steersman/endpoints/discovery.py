@@ -47,7 +47,9 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
     resources: list[dict[str, Any]] = []
     for each in sorted(found, key=lambda each: each.resource.plural):
         resources.append(_api_resource(each))
-        resources += [_api_subresource(each, sub) for sub in sorted(each.resource.subresources, key=lambda sub: sub.name)]
+        resources += [
+            _api_subresource(each, sub) for sub in sorted(each.resource.subresources, key=lambda sub: sub.name)
+        ]
     head: dict[str, Any] = {"kind": "APIResourceList"}
     if group:
         head["apiVersion"] = "v1"
@@ -104,7 +106,9 @@ def group_discovery(group: str, versions: Sequence[tuple[str, Sequence[ServedRes
         "versions": [
             {
                 "version": version,
-                "resources": [_resource_discovery(each) for each in sorted(found, key=lambda each: each.resource.plural)],
+                "resources": [
+                    _resource_discovery(each) for each in sorted(found, key=lambda each: each.resource.plural)
+                ],
                 "freshness": "Current",
             }
             for version, found in versions

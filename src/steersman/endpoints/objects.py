@@ -39,9 +39,9 @@ def item_response(scope: Scope, request: Request, item: Item, wanted: Representa
     if not wanted.as_kind:
         return encoded_response(scope.prefix + scope.body(item), wanted, code)
     if wanted.as_kind == "PartialObjectMetadataList":
-        package = scope.group.partition(".")[0] or "core"
         raise not_acceptable(
-            f"you requested PartialObjectMetadataList, but the requested object is not a list (*{package}.{scope.kind_name})"
+            "you requested PartialObjectMetadataList, but the requested object is not a list "
+            f"(*{scope.go_package}.{scope.kind_name})"
         )
     if wanted.as_kind == "Table":
         including = include_object(request, wanted)
@@ -74,9 +74,9 @@ def list_metadata(listing: Listing) -> bytes:
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
     """A list as the answer, compressed where it is large and the client accepts that. Raises StatusError 406."""
     if wanted.as_kind == "PartialObjectMetadata":
-        package = scope.group.partition(".")[0] or "core"
         raise not_acceptable(
-            f"you requested PartialObjectMetadata, but the requested object is a list (*{package}.{scope.kind_name}List)"
+            "you requested PartialObjectMetadata, but the requested object is a list "
+            f"(*{scope.go_package}.{scope.kind_name}List)"
         )
     if wanted.as_kind == "Table":
         table = await _table(scope, request, listing, wanted)

@@ -20,6 +20,7 @@ from steersman.machinery.validation.options import (
     validate_patch_options,
 )
 from steersman.rest.capabilities import ListOptions
+
 W = TypeVar("W", CreateOptions, UpdateOptions)
 
 
@@ -142,9 +143,7 @@ def _known_field(scope: Scope, field: str) -> str:
         return field
     if resource.selectable_fields:
         raise bad_request(f"field label not supported: {field}")
-    raise bad_request(
-        f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
-    )
+    raise bad_request(f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"')
 
 
 def _narrow_to_name(options: ListOptions, name: str) -> None:

@@ -181,10 +181,9 @@ def _collection_verb(info: RequestInfo, query: Query) -> None:
 def _take_selectors(info: RequestInfo, query: Query) -> None:
     info.label_selector = query.get("labelSelector", "")
     info.field_selector = text = query.get("fieldSelector", "")
-    if "metadata.name" in text and info.verb != "deletecollection" or text.startswith("metadata.name"):
-        name = _exact_name(text)
-        if name and name not in (".", "..") and "/" not in name and "%" not in name:
-            info.name = name
+    name = _exact_name(text) if "metadata.name" in text else ""
+    if name and name not in (".", "..") and "/" not in name and "%" not in name:
+        info.name = name
 
 
 def _exact_name(text: str) -> str:

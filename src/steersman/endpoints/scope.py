@@ -37,6 +37,11 @@ class Shared:
     watches: set[Any]
 
 
+def go_package(group: str) -> str:
+    """What upstream's messages call the package of a group's types: "core", "apps", "rbac"."""
+    return group.partition(".")[0] or "core"
+
+
 class Scope:
     """One resource as it is served in one group version.
 
@@ -56,6 +61,7 @@ class Scope:
         self.api_version = f"{self.group}/{self.version}" if self.group else self.version
         self.group_resource = GroupResource(self.group, resource.plural)
         self.group_kind = GroupKind(self.group, self.kind_name)
+        self.go_package = go_package(self.group)
         self.prefix = self.type_meta(self.kind_name)
         self.list_prefix = self.type_meta(f"{self.kind_name}List")
         self.default = other.default if other else resource.default
@@ -82,7 +88,7 @@ class Scope:
         body = known.get(self._representation)
         if body is None:
             known[self._representation] = body = encode(self.other.from_hub(self.storage.decode(item)))[1:]
-        return body  # type: ignore[no-any-return]
+        return body
 
     def decode(self, item: Item) -> Any:
         """An item as a Struct of this version."""

@@ -40,9 +40,7 @@ def include_object(request: Request, wanted: Representation) -> str:
     """What of each object its row carries: Metadata, Object or None. Raises StatusError 400."""
     asked = request.query.get("includeObject", "")
     if asked not in _INCLUDES:
-        why = FieldError(
-            INVALID, "includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty"
-        )
+        why = FieldError(INVALID, "includeObject", asked, "must be 'Metadata', 'Object', 'None', or empty")
         raise bad_request(f"Unable to convert to Table as requested: {why}")
     return asked or "Metadata"
 
@@ -67,7 +65,9 @@ def column_definitions(columns: Sequence[Column]) -> list[dict[str, Any]]:
     """The columns of a Table as clients read them."""
     definitions = []
     for column in columns:
-        text = column.description or _TEXTS.get(column.name, "") if column.cell in (None, name_of) else column.description
+        text = (
+            column.description or _TEXTS.get(column.name, "") if column.cell in (None, name_of) else column.description
+        )
         definitions.append(_definition(column.name, column.type, column.format, text, column.priority))
     return definitions
 

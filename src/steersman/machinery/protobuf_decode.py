@@ -43,7 +43,6 @@ from steersman.machinery.protobuf_tables import (
     STRINGS,
     TIME,
     Message,
-    Reader,
     Value,
 )
 from steersman.machinery.quantity import QuantityError, canonical
@@ -91,34 +90,39 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
         key = data[pos]
         pos += 1
         if key > 127:
-            key, pos = _long_varint(data, pos - 1)
-        reader = readers.get(key)
-        if reader is None:
+            if (high := data[pos]) < 128:
+                key += (high << 7) - 128
+                pos += 1
+            else:
+                key, pos = _long_varint(data, pos - 1)
+        try:
+            kind, name, element = readers[key]
+        except KeyError:
             pos = _skip_field(message.name, message.fields, data, pos, key)
             continue
-        kind, name, element = reader
         if kind < BOOL:
             length = data[pos]
-            pos += 1
+            start = pos + 1
             if length > 127:
-                length, pos = _length(data, pos - 1)
-            stop = pos + length
-            if stop > end:
-                raise DecodeError(_END)
+                length, start = _length(data, pos)
+            pos = start + length
             if kind == STRING:
                 try:
-                    values[name] = data[pos:stop].decode()
+                    values[name] = data[start:pos].decode() if length else ""
                 except UnicodeDecodeError:
-                    values[name] = decode_text(data[pos:stop])
-            elif kind == MESSAGE:
+                    values[name] = decode_text(data[start:pos])
+                continue
+            if pos > end:
+                break
+            if kind == MESSAGE:
                 if name not in values:
-                    values[name] = element.cls(**_read(element, data, pos, stop, depth + 1, {}))
+                    values[name] = element.cls(**_read(element, data, start, pos, depth + 1, {}))
                 elif length:
                     old = values[name]
                     known = msgspec.structs.asdict(old) if old is not None else {}
-                    values[name] = element.cls(**_read(element, data, pos, stop, depth + 1, known))
+                    values[name] = element.cls(**_read(element, data, start, pos, depth + 1, known))
             elif kind == MESSAGES:
-                item = element.cls(**_read(element, data, pos, stop, depth + 1, {}))
+                item = element.cls(**_read(element, data, start, pos, depth + 1, {}))
                 if items := values.get(name):
                     items.append(item)
                 else:
@@ -126,18 +130,17 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
             elif kind == MAP:
                 if not (entries := values.get(name)):
                     entries = values[name] = {}
-                _read_entry(element, data, pos, stop, depth, entries)
+                _read_entry(element, data, start, pos, depth, entries)
             elif kind == TIME:
-                values[name] = _time(data[pos:stop])
+                values[name] = _time(data[start:pos])
             elif kind == EMBEDDED:
-                _read(element, data, pos, stop, depth + 1, values)
+                _read(element, data, start, pos, depth + 1, values)
             else:
-                _read_rare(reader, data, pos, stop, depth, values)
-            pos = stop
+                _read_rare(kind, name, element, data, start, pos, depth, values)
         elif kind == FLOAT64:
             pos += 8
             if pos > end:
-                raise DecodeError(_END)
+                break
             values[name] = whole_or_float(_DOUBLE.unpack_from(data, pos - 8)[0])
         else:
             number = data[pos]
@@ -164,9 +167,10 @@ def _append(values: dict[str, Any], name: str, item: Any) -> None:
         values[name] = [item]
 
 
-def _read_rare(reader: Reader, data: bytes, pos: int, end: int, depth: int, values: dict[str, Any]) -> None:
+def _read_rare(
+    kind: int, name: str, element: Any, data: bytes, pos: int, end: int, depth: int, values: dict[str, Any]
+) -> None:
     """A field with a length whose kind is seldom met."""
-    kind, name, element = reader
     if kind == STRINGS:
         _append(values, name, read_text(data[pos:end]))
     elif kind == LIST:

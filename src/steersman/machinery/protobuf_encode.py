@@ -74,12 +74,14 @@ def _write(message: Message, members: tuple[Any, ...]) -> bytes:
     pick = message.pick
     values = members if pick is None else pick(members)
     out = message.blank.copy()
-    for index, place, zero, no_text in message.nullable:
-        value = values[index]
+    for zero, writer in message.nullable:
+        value = values[writer.at]
         if not value and value is not None:
-            out[place] = no_text if value == "" else zero
-    for place, key, element in message.embedded:
-        out[place] = key + delimited(_write(element, members))
+            out[writer.place] = zero or _rare(writer, value)
+    for place, key, heads, element in message.embedded:
+        body = _write(element, members)
+        length = len(body)
+        out[place] = heads[length] + body if length < 128 else key + _long(length) + body
     for writer in compress(message.writers, values):
         at, place, kind, key, heads, element = writer
         value = values[at]
@@ -101,7 +103,14 @@ def _write(message: Message, members: tuple[Any, ...]) -> bytes:
             out[place] = b"".join(items)
             continue
         elif kind == MAP:
-            out[place] = _map(heads, key, element, value)
+            out[place] = _text_map(heads, key, value) if element.kind == STRING else _map(key, element, value)
+            continue
+        elif kind == STRINGS:
+            texts = []
+            for item in value:
+                body = item.encode()
+                texts.append(heads[len(body)] + body if len(body) < 128 else key + _long(len(body)) + body)
+            out[place] = b"".join(texts)
             continue
         elif kind == TIME:
             body = _time(value)
@@ -116,8 +125,6 @@ def _write(message: Message, members: tuple[Any, ...]) -> bytes:
 def _rare(writer: Writer, value: Any) -> bytes:
     """A field of a kind that is seldom met, its key before each value."""
     _, _, kind, key, _, element = writer
-    if kind == STRINGS:
-        return b"".join([key + delimited(item.encode()) for item in value])
     if kind == LIST:
         return b"".join([key + delimited(_body(element.kind, element.element, item)) for item in value])
     if kind == NUMBERS:
@@ -127,26 +134,28 @@ def _rare(writer: Writer, value: Any) -> bytes:
     return key + delimited(_body(kind, element, value))
 
 
-def _map(heads: tuple[bytes, ...], key: bytes, value: Value, entries: dict[str, Any]) -> bytes:
-    """The entries of a map, each a message of its key (1) and value (2)."""
+def _text_map(heads: tuple[bytes, ...], key: bytes, entries: dict[str, str]) -> bytes:
+    """The entries of a map of text, each a message of its key (1) and value (2)."""
+    out = []
+    for name in sorted(entries):
+        text, value = name.encode(), entries[name].encode()
+        length, size = len(text), len(value)
+        if length + size < 124:
+            out.append(heads[length + size + 4] + _KEYS[length] + text + _VALUES[size] + value)
+        else:
+            out.append(key + delimited(b"\n" + delimited(text) + b"\x12" + delimited(value)))
+    return b"".join(out)
+
+
+def _map(key: bytes, value: Value, entries: dict[str, Any]) -> bytes:
+    """The entries of a map of anything else."""
     kind, element = value
     out = []
     for name in sorted(entries):
-        item = entries[name]
-        if kind == STRING:
-            body = item.encode()
-        elif item is None and kind == BYTES:
-            body = None
-        else:
-            body = _body(kind, element, item)
-        text = name.encode()
-        length = len(text)
-        entry = _KEYS[length] + text if length < 128 else b"\n" + _long(length) + text
-        if body is not None:
-            length = len(body)
-            entry += _VALUES[length] + body if length < 128 else b"\x12" + _long(length) + body
-        length = len(entry)
-        out.append(heads[length] + entry if length < 128 else key + _long(length) + entry)
+        entry = b"\n" + delimited(name.encode())
+        if (item := entries[name]) is not None or kind != BYTES:
+            entry += b"\x12" + delimited(_body(kind, element, item))
+        out.append(key + delimited(entry))
     return b"".join(out)
 
 

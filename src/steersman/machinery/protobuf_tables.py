@@ -72,12 +72,15 @@ _WIRE_TYPES: Final = {BOOL: 0, INT32: 0, INT64: 0, NUMBERS: 0, FLOAT64: 1}
 """The wire types of kinds that have no length (2)."""
 _ZEROS: Final[dict[int, bytes]] = {
     BOOL: b"\0", INT32: b"\0", INT64: b"\0", FLOAT64: bytes(8), STRING: b"\0", BYTES: b"\0", ITEMS: b"\0",
-    TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\3\n\x010", DURATION: b"\2\x08\0",
-    INT_OR_STRING: b"\6\x08\1\x10\0\x1a\0",
 }  # fmt: skip
-"""What is written for an empty value, after the key. For IntOrString it is empty text, not `_INT_ZERO`."""
-_INT_ZERO: Final = b"\6\x08\0\x10\0\x1a\0"
-_NULLABLE: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING, BYTES, ITEMS, INT_OR_STRING})
+"""What is written for an empty value, after the key."""
+_UNSET: Final[dict[int, bytes]] = {
+    TIME: b"\0", MICRO_TIME: b"\0", RAW: b"\0", JSON: b"\0", QUANTITY: b"\3\n\x010", DURATION: b"\2\x08\0",
+    INT_OR_STRING: b"\6\x08\0\x10\0\x1a\0",
+}  # fmt: skip
+"""What is written besides for a value that is not set and no pointer."""
+_SCALARS: Final = frozenset({BOOL, INT32, INT64, FLOAT64, STRING})
+_NULLABLE: Final = _SCALARS | {BYTES, ITEMS, INT_OR_STRING, JSON, SCHEMA_OR_BOOL}
 """Kinds with a value that is empty but not None."""
 
 _MAP_TYPE = re.compile(r"map\[[^\]]*\]")
@@ -128,8 +131,8 @@ class Message:
     It is filled in when it is first read or written with (see `completed`). For reading there are `readers` by the
     key before the value, and `fields`, the Go name and wire type of each number. For writing:
     `pick` gives the values of `writers` from those of the whole class, `blank` the pieces of a message of which nothing
-    is set. `nullable` are values that may be empty but not None, with their places and what is then written (the second
-    for empty text); `embedded` the embedded structs with their places and keys.
+    is set. `nullable` are fields whose values may be empty but not None, with what is then written, empty if that
+    depends on the value; `embedded` are the embedded structs with their places, keys and heads.
     """
 
     __slots__ = ("blank", "cls", "embedded", "fields", "module", "name", "nullable", "pick", "readers", "writers")
@@ -143,8 +146,8 @@ class Message:
         self.pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
         self.blank: list[bytes] = []
         self.writers: tuple[Writer, ...] = ()
-        self.nullable: tuple[tuple[int, int, bytes, bytes], ...] = ()
-        self.embedded: tuple[tuple[int, bytes, Message], ...] = ()
+        self.nullable: tuple[tuple[bytes, Writer], ...] = ()
+        self.embedded: tuple[tuple[int, bytes, tuple[bytes, ...], Message], ...] = ()
 
     def completed(self) -> dict[int, Reader]:
         """Fills the plan in; its readers. Raises NotMarshalableError."""
@@ -192,7 +195,8 @@ def _complete(message: Message) -> dict[int, Reader]:
         raise NotMarshalableError(f"{message.module.replace('.', '/').rpartition('/')[2]}.{message.name}")
     readers: dict[int, Reader] = {}
     indexes: list[int] = []
-    writers, embedded, nullable, blank = [], [], [], []
+    writers: list[Writer] = []
+    embedded, nullable, blank = [], [], []
     for place, row in enumerate(sorted((row for row in rows if row.tag), key=lambda row: row.tag)):
         value = Value(EMBEDDED, _struct(row.type, message.cls)) if row.inline else _value(message.module, row.type)
         kind, element = value
@@ -203,15 +207,15 @@ def _complete(message: Message) -> dict[int, Reader]:
         if kind == NUMBERS:
             readers[row.tag << 3 | 2] = Reader(PACKED, row.attribute, element)
         if row.inline:
-            embedded.append((place, key, element))
+            embedded.append((place, key, _heads(key), element))
             blank.append(b"")
             continue
         blank.append(_blank(row, key, kind))
-        if kind in _NULLABLE and (row.pointer or kind in (BYTES, ITEMS, INT_OR_STRING)) and not _is_nil(kind, row):
-            empty = key + _ZEROS[kind]
-            nullable.append((len(indexes), place, key + _INT_ZERO if kind == INT_OR_STRING else empty, empty))
+        writer = Writer(len(writers), place, kind, key, _heads(key), element)
+        if kind in _NULLABLE and (row.pointer or kind not in _SCALARS) and not _is_nil(kind, row):
+            nullable.append((key + _ZEROS[kind] if kind in _ZEROS else b"", writer))
         indexes.append(message.cls.__struct_fields__.index(row.attribute))
-        writers.append(Writer(len(writers), place, kind, key, _heads(key), element))
+        writers.append(writer)
     message.writers, message.blank = tuple(writers), blank
     message.embedded, message.nullable = tuple(embedded), tuple(nullable)
     message.pick = _picker(indexes, len(message.cls.__struct_fields__))
@@ -223,9 +227,8 @@ def _blank(row: tables.Field, key: bytes, kind: int) -> bytes:
     """What is written for a field that is not set."""
     if row.pointer or kind in (BYTES, ITEMS):
         return b""
-    if kind == INT_OR_STRING:
-        return key + _INT_ZERO
-    return key + _ZEROS[kind] if kind in _ZEROS else b""
+    unset = _ZEROS.get(kind) or _UNSET.get(kind)
+    return key + unset if unset else b""
 
 
 def _is_nil(kind: int, row: tables.Field) -> bool:

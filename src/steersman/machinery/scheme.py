@@ -58,9 +58,13 @@ def kinds_of(group: str, version: str) -> Mapping[str, type[msgspec.Struct]]:
     return kinds | {name: meta[name] for name in names}
 
 
-@lru_cache(maxsize=4096)
-def kind_of(cls: type[msgspec.Struct]) -> GroupVersionKind:
+def kind_of(cls: type[Any]) -> GroupVersionKind:
     """The version and kind of a built-in class that is a kind. Raises LookupError for any other class."""
+    return _kind_of(cls)  # type: ignore[arg-type]  # a class is hashable
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(cls: type[msgspec.Struct]) -> GroupVersionKind:
     module = cls.__module__.removeprefix("steersman.api.")
     for (group, version), name in api.MODULES.items():
         if name == module:

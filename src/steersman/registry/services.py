@@ -65,5 +65,5 @@ class Services:
     """Claims -> a signed service-account token."""
     event_ttl: int
     """Seconds."""
-    authenticate_token: Callable[[str], Any]
-    """A bearer token -> UserInfo or None; raises AuthenticationError (for TokenReview)."""
+    authenticate_token: Callable[[str, tuple[str, ...]], Any]
+    """A bearer token and audiences -> TokenIdentity or None (or an awaitable of it); raises AuthenticationError."""

@@ -62,7 +62,8 @@ class Listing:
 
 
 class WatchEvent(Protocol):
-    """A change for a watcher: `type` is ADDED, MODIFIED or DELETED; `entry` is the object after it (before, if deleted).
+    """A change for a watcher: `type` is ADDED, MODIFIED or DELETED; `entry` is the object after it, or before it was
+    deleted.
 
     `representations` is shared by all watchers of the event, so that it is encoded once.
     """
@@ -76,7 +77,7 @@ class WatchEvent(Protocol):
 class Sink(Protocol):
     """Where a watch delivers. Both are called on the loop and return at once."""
 
-    def deliver(self, event: WatchEvent) -> None:
+    def deliver(self, event: Any) -> None:
         """One event, in revision order."""
         ...
 
@@ -178,9 +179,7 @@ class Decoder(Protocol):
         ...
 
 
-class Storage(
-    Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Decoder, Protocol
-):
+class Storage(Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Decoder, Protocol):
     """Everything that a stored resource can do."""
 
 

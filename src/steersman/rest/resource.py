@@ -152,12 +152,11 @@ class Resource(Generic[T]):
     ttl: int = 0
     """Seconds an object lives after its last write, 0 for ever; events have one."""
     creater: Callable[[Any, Context, T], Awaitable[Any]] | None = None
-    """For kinds that are never stored (reviews): (services, context, object) -> the answer; then verbs = ("create",)."""
+    """For kinds that are never stored (reviews): (services, context, object) -> the answer."""
     reader: Callable[[Any, Context], Sequence[T]] | None = None
     """For kinds that are computed, not stored (componentstatuses): every object there is."""
     not_yet: str = ""
     """Why creating one is refused with 501 for now: nothing is accepted that would silently do nothing."""
-    generate_name_conflicts: bool = True
 
     @property
     def kind_name(self) -> str:

@@ -41,7 +41,7 @@ class Strategy(Generic[T]):
     """What becomes of dependents when a DELETE does not say."""
 
     def bind(self, services: Any) -> Strategy[T]:
-        """This strategy with what it needs of the rest of the server (registry.services.Services); itself if nothing."""
+        """This strategy with what it needs of the rest of the server (registry.services.Services)."""
         return self
 
     def prepare_for_create(self, ctx: Context, obj: T) -> None:

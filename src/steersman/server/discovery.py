@@ -89,9 +89,7 @@ def _api_group(group: Group, *, standing_alone: bool) -> dict[str, Any]:
     return {**head, "name": group.name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _aggregated(
-    groups: Sequence[Group], by_version: dict[tuple[str, str], list[ServedResource]]
-) -> _Aggregated:
+def _aggregated(groups: Sequence[Group], by_version: dict[tuple[str, str], list[ServedResource]]) -> _Aggregated:
     items = [
         group_discovery(group.name, [(version, by_version[group.name, version]) for version in group.versions])
         for group in groups

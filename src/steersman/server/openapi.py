@@ -6,6 +6,7 @@ Documents are built, encoded and compressed in the executor, when they are first
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from functools import cached_property, partial
 from typing import Final
 
@@ -127,7 +128,7 @@ class OpenAPIService:
                 location = ("location", _relative_url(name, etag))
                 return Response(301, [*headers, ("etag", f'"{etag}"'), location])
             headers += [("cache-control", "public, immutable"), ("expires", _in_a_year())]
-        data = await self._data(source, encoding)
+        data = await self._data(name, source, encoding)
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
     async def answer_v2(self, request: Request) -> Response:
@@ -138,14 +139,14 @@ class OpenAPIService:
             return Response(406, vary)
         source = Merged((self._built_in_v2, *self._published_v2.values()))
         headers = [("content-type", encoding.content_type), *vary]
-        data = await self._data(source, encoding)
+        data = await self._data("", source, encoding)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-            data = await self._encoded.get((source.etag, encoding, "gzip"), partial(_gzip, data))
+            data = await self._encoded.get(("", source.etag, encoding, "gzip"), partial(_gzip, data))
             headers.append(("content-encoding", "gzip"))
         return serve_content(request, headers, data, self._modified, f'"{source.etag}"')
 
-    async def _data(self, source: Source, encoding: Encoding) -> bytes:
-        return await self._encoded.get((source.etag, encoding), partial(_encode, source, encoding))
+    async def _data(self, name: str, source: Source, encoding: Encoding) -> bytes:
+        return await self._encoded.get((name, source.etag, encoding), partial(_encode, source, encoding))
 
 
 def _encode(source: Source, encoding: Encoding) -> bytes:
@@ -168,4 +169,4 @@ def _in_a_year() -> str:
         then = now.replace(year=now.year + 1)
     except ValueError:  # 29 February
         then = now.replace(year=now.year + 1, month=3, day=1)
-    return then.strftime("%a, %d %b %Y %H:%M:%S UTC")
+    return format_datetime(then, usegmt=True).replace("GMT", "UTC")

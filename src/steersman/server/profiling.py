@@ -40,7 +40,9 @@ def install_profiling(server: Server) -> None:
 
 
 async def _index(request: Request) -> Response:
-    rows = "".join(f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(text)}</li>' for name, text in _PAGES.items())
+    rows = "".join(
+        f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(text)}</li>' for name, text in _PAGES.items()
+    )
     page = f"<html><head><title>/debug/pprof/</title></head><body><ul>{rows}</ul></body></html>\n"
     return Response(200, [("content-type", "text/html; charset=utf-8"), NOSNIFF], page.encode())
 

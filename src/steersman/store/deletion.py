@@ -12,7 +12,7 @@ from steersman.machinery import errors
 from steersman.machinery.errors import StatusError
 from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.storage.cacher import Entry
+from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
 

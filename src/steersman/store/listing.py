@@ -13,7 +13,7 @@ from steersman.machinery import errors, field, fields, labels
 from steersman.machinery.field import quote
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.storage.cacher import Entry
+from steersman.storage.entry import Entry
 from steersman.storage.interface import Compacted, FutureRevision
 from steersman.store import continue_token
 from steersman.store.encoding import labels_of
@@ -31,7 +31,9 @@ def parse_version(text: str, *, plain: bool = False) -> int:
     """The revision of a resourceVersion. Raises StatusError: 400 on lists, a bare 500 (`plain`) elsewhere."""
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
-    error = field.invalid(field.Path("resourceVersion"), text, f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+    error = field.invalid(
+        field.Path("resourceVersion"), text, f"strconv.ParseUint: parsing {quote(text)}: invalid syntax"
+    )
     if plain:
         raise errors.plain_internal(str(error))
     raise errors.bad_request(f"invalid resource version: {error}")

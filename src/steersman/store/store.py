@@ -33,7 +33,8 @@ from steersman.rest.capabilities import (
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
-from steersman.storage.cacher import Cacher, Entry
+from steersman.storage.cacher import Cacher
+from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Storage, StorageUnavailable
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.encoding import Encoding
@@ -345,7 +346,7 @@ class Store(Generic[T]):
             meta.resource_version = str(revision)
             return True
         if not version.isdigit():
-            raise errors.plain_internal(f'strconv.ParseUint: parsing {field.quote(version)}: invalid syntax')
+            raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(version)}: invalid syntax")
         if int(version) != revision:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
         return False

@@ -40,7 +40,7 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
             found = [entry for entry in found if accept(entry)]
         handle = cacher.watch(target, after_revision=now, accept=accept, deliver=sink.deliver, closed=sink.failed)
         return WatchStart(found, now, handle, lambda: cacher.revision)
-    after = cacher.revision if not revision else revision
+    after = revision or cacher.revision
     try:
         handle = cacher.watch(target, after_revision=after, accept=accept, deliver=sink.deliver, closed=sink.failed)
     except Compacted as error:

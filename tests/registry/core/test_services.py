@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,8 +24,8 @@ def service(name: str, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def net(cluster: Callable[..., Any]) -> AsyncIterator[Any]:
-    yield await cluster(SERVICES, ENDPOINTS, IP_ADDRESSES, SERVICE_CIDRS)
+async def net(cluster: Callable[..., Any]) -> Any:
+    return await cluster(SERVICES, ENDPOINTS, IP_ADDRESSES, SERVICE_CIDRS)
 
 
 async def addresses(net: Any) -> set[str]:

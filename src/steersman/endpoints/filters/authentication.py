@@ -26,9 +26,7 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
         headers, peer = request.headers, request.http.peer
         try:
             token = _take_token(request, headers)
-            credentials = Credentials(
-                token, peer.certificate, peer.certificate is not None, headers, request.path
-            )
+            credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.path)
             user = authenticator.authenticate(credentials)
             if user is not None and not isinstance(user, UserInfo):
                 user = await user

@@ -34,5 +34,5 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
             return await next_(request)
         finally:
             running[kind] -= 1
-    
+
     return max_in_flight

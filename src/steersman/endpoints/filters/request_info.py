@@ -6,7 +6,6 @@ from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.request_info import BadRequestInfo, read_request_info, request_info
 from steersman.net.message import Response
 
-
 _SHORT = 512
 """Longer targets are not worth keeping."""
 
@@ -21,7 +20,9 @@ async def with_request_info(request: Request, next_: Handler) -> Response:
             request.info = read_request_info(http.method, http.path, request.query)
     except BadRequestInfo as error:
         headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
-        return Response(500, headers, f"Internal Server Error: {_quoted(request)}: failed to create RequestInfo: {error}\n".encode())
+        return Response(
+            500, headers, f"Internal Server Error: {_quoted(request)}: failed to create RequestInfo: {error}\n".encode()
+        )
     return await next_(request)
 
 

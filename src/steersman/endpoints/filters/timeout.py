@@ -33,7 +33,8 @@ def with_timeout(metrics: RequestMetrics) -> Filter:
         limit = _Limit(asyncio.current_task())
         timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
         try:
-            return await _Resumed(step, awaited)
+            response: Response = await _Resumed(step, awaited)
+            return response
         except asyncio.CancelledError:
             if not limit.passed:
                 raise

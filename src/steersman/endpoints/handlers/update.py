@@ -14,8 +14,8 @@ from steersman.endpoints.options import write_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
-from steersman.net.message import Response
 from steersman.machinery.serializer import deep_copy
+from steersman.net.message import Response
 
 
 async def update(scope: Scope, request: Request) -> Response:

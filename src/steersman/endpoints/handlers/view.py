@@ -11,7 +11,7 @@ from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.handlers.patch import apply_patch_body, decode_patched
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.objects import representation
-from steersman.endpoints.options import patch_options, write_options
+from steersman.endpoints.options import write_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope

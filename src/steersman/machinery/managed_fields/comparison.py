@@ -1,6 +1,6 @@
 """What differs between two values, as sets of fields (structured-merge-diff `typed.Compare`).
 
-Values are plain JSON data whose objects have their keys sorted (`plain.py`), so that sets come out in order.
+Values are plain JSON data.
 Equal parts are passed over by `==`, which takes `true` for 1 and tells nothing apart that JSON schemas would.
 """
 
@@ -29,76 +29,35 @@ def compare(atom: Atom, old: Any, new: Any) -> Comparison:
     return Comparison(changed, removed)
 
 
-def whole(atom: Atom, value: Any) -> Node:
-    """The node of a value that is only on one side: it and all below it are members."""
-    if not value or atom.leaf:
-        return LEAF
-    if type(value) is dict:
-        kind = atom.map
-        if kind is None or kind.atomic:
-            return LEAF
-        out: dict[str, Any] = {SELF: LEAF}
-        elements = kind.elements
-        rest = kind.element
-        for name, item in value.items():
-            known = elements.get(name)
-            if known is not None:
-                element, child = known
-                out[element] = LEAF if child.leaf else whole(child, item)
-            elif rest is None or rest.leaf:
-                out["f:" + name] = LEAF
-            else:
-                out["f:" + name] = whole(rest, item)
-        return out
-    if type(value) is list and atom.list is not None and not atom.list.atomic:
-        return {SELF: LEAF, **_whole_items(atom.list, value)}
-    return LEAF
-
-
-def _whole_items(kind: ListType, items: list[Any]) -> dict[str, Any]:
-    child = kind.element
-    out: dict[str, Any] = {}
-    duplicates: set[str] = set()
-    for item in items:
-        element = kind.element_of(item)
-        if element in out:
-            duplicates.add(element)
-        else:
-            out[element] = LEAF if child.leaf else whole(child, item)
-    for element in duplicates:
-        out[element] = LEAF
-    return in_order(out) if len(out) > 1 else out
-
-
-def _compare_maps(
-    kind: MapType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]
-) -> None:
-    elements = kind.elements
-    rest = kind.element
+def _compare_maps(kind: MapType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]) -> None:
+    if not new.keys() <= old.keys():
+        changed.update(kind.cover({name: item for name, item in new.items() if name not in old}))
+        del changed[SELF]
     for name, item in new.items():
-        known = elements.get(name)
-        element, child = known if known is not None else ("f:" + name, rest)
         if name in old:
             before = old[name]
             if before is item or before == item:
                 continue
+            element, child = kind.child(name)
             if child is None or child.leaf:
                 changed[element] = LEAF
             else:
                 _compare_values(child, before, item, element, changed, removed)
-        else:
-            changed[element] = LEAF if child is None else whole(child, item)
-    if old.keys() <= new.keys():
-        return
-    for name, before in old.items():
-        if name not in new:
-            known = elements.get(name)
-            element, child = known if known is not None else ("f:" + name, rest)
-            node = LEAF if child is None else whole(child, before)
-            removed[element] = node
-    # Keys of both kinds were met in the order of their names, but removals after those found below common members.
+    if not old.keys() <= new.keys():
+        removed.update(kind.cover({name: item for name, item in old.items() if name not in new}))
+        del removed[SELF]
+    if len(changed) > 1:
+        _sort_fields(changed)
     if len(removed) > 1:
-        _sort_in_place(removed)
+        _sort_fields(removed)
+
+
+def _sort_fields(node: dict[str, Any]) -> None:
+    ordered = sorted(node)
+    if ordered != list(node):
+        copy = {element: node[element] for element in ordered}
+        node.clear()
+        node.update(copy)
 
 
 def _sort_in_place(node: dict[str, Any]) -> None:
@@ -172,17 +131,17 @@ def _compare_lists(kind: ListType, old: Any, new: Any, changed: dict[str, Any], 
         if len(items) > 1:
             # Items that cannot be told apart are one field together.
             if len(others) == 1:
-                removed[element] = whole(child, others[0])
+                removed[element] = child.cover(others[0])
             changed[element] = LEAF
         elif len(others) == 1:
             _compare_values(child, others[0], items[0], element, changed, removed)
         else:
-            changed[element] = whole(child, items[0])
+            changed[element] = child.cover(items[0])
             if others:
                 removed[element] = LEAF
     for element, items in before.items():
         if element not in after:
-            removed[element] = whole(child, items[0]) if len(items) == 1 else LEAF
+            removed[element] = child.cover(items[0]) if len(items) == 1 else LEAF
     if len(changed) > 1:
         _sort_in_place(changed)
     if len(removed) > 1:

@@ -40,7 +40,7 @@ def set_of(paths: Iterable[Iterable[str]]) -> FieldSet:
 def in_order(node: dict[str, Any]) -> dict[str, Any]:
     """A node, its own elements sorted."""
     keys = list(node)
-    ordered = sorted(keys) if all(key[0] in "f." for key in keys) else sorted(keys, key=order)
+    ordered = sorted(keys, key=order) if any(key[0] in "kvi" for key in keys) else sorted(keys)
     return node if keys == ordered else {key: node[key] for key in ordered}
 
 

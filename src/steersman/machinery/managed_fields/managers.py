@@ -108,7 +108,9 @@ def encode_managers(managers: Managers) -> list[ManagedFieldsEntry]:
     """The entries of some managers: applies first, the oldest first, then by name, version and subresource."""
     entries = [_entry(key, managed) for key, managed in managers.items()]
     if len(entries) > 1:
-        entries.sort(key=lambda each: (each.operation, each.time or "", each.manager, each.api_version, each.subresource))
+        entries.sort(
+            key=lambda each: (each.operation, each.time or "", each.manager, each.api_version, each.subresource)
+        )
     return entries
 
 

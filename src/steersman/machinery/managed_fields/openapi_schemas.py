@@ -63,6 +63,8 @@ class SchemaBuilder:
         return self._atom(definition, preserve)
 
     def _atom(self, definition: Definition, preserve: bool) -> Atom:
+        if definition.get("format") == "int-or-string" or definition.get("x-kubernetes-int-or-string") is True:
+            return Atom(UNTYPED)
         preserve = preserve or definition.get("x-kubernetes-preserve-unknown-fields") is True
         match definition.get("type", ""):
             case "":

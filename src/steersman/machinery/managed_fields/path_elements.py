@@ -29,7 +29,8 @@ _NUMBER, _TEXT, _BOOLEAN, _OTHER, _NULL = range(5)
 _quoted = encoder.encode_basestring
 
 
-def scalar_text(value: Any) -> str:
+@lru_cache(maxsize=8192, typed=True)
+def scalar_text(value: str | float | bool | None) -> str:
     """The JSON of a key's or a set's value, as it stands inside a path element."""
     if type(value) is str:
         text: str = _quoted(value)
@@ -40,7 +41,7 @@ def scalar_text(value: Any) -> str:
 
 def key_text(fields: Iterable[tuple[str, Any]]) -> str:
     """The element of a list's item that is told by these fields, sorted by name."""
-    return "k:{" + ",".join(f"{scalar_text(name)}:{scalar_text(value)}" for name, value in fields) + "}"
+    return "k:{" + ",".join(f"{json_text(name)}:{json_text(value)}" for name, value in fields) + "}"
 
 
 def value_text(value: Any) -> str:
@@ -52,6 +53,11 @@ def value_text(value: Any) -> str:
     if value is None:
         raise TypedError("associative list without keys has an element that's an explicit null")
     return "v:" + scalar_text(value)
+
+
+def json_text(value: Any) -> str:
+    """The JSON of any value a client may have put into a path element."""
+    return encode(value).decode()
 
 
 @lru_cache(maxsize=4096)
@@ -73,7 +79,7 @@ def canonical(text: str) -> str | None:
                 raise ValueError(f"not an object: {text}")
             return key_text(sorted(fields.items()))
         case "v":
-            return "v:" + scalar_text(decode_plain(text[2:].encode()))
+            return "v:" + json_text(decode_plain(text[2:].encode()))
         case "i":
             return f"i:{int(text[2:])}"
     return None

@@ -1,4 +1,4 @@
-"""Objects as plain JSON data with sorted keys, whole or only as far as two of them differ.
+"""Objects as plain JSON data whole or only as far as two of them differ.
 
 An object is a Struct of a generated class or a dict. `metadata.managedFields` is left out: it tells of ownership and is
 not owned.
@@ -12,21 +12,24 @@ from typing import Any
 
 import msgspec
 
-from steersman.machinery.serializer import decode_plain
-
-_SORTED = msgspec.json.Encoder(order="sorted")
-
 Plain = dict[str, Any]
 
 
-def sorted_plain(value: Any) -> Any:
-    """`value` as data that shares nothing with it; the keys of objects are sorted."""
-    return decode_plain(_SORTED.encode(value))
+def plain_value(value: Any) -> Any:
+    """`value` as data."""
+    return msgspec.to_builtins(value, enc_hook=_undecoded)
+
+
+def _undecoded(value: Any) -> Any:
+    """The data in a RawExtension, the only thing in an object that is not plain."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(f"{type(value).__name__} is not data of an object")
 
 
 def plain_object(obj: Any) -> Plain:
-    """An object as sorted data, without its managedFields."""
-    plain: Plain = sorted_plain(obj)
+    """An object as data, without its managedFields."""
+    plain: Plain = plain_value(obj)
     metadata = plain.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
@@ -50,7 +53,7 @@ def _if_filled(value: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def members(cls: type[msgspec.Struct]) -> tuple[Member, ...]:
-    """The members of a class in the order of their names: name, attribute, and whether JSON has it with a value."""
+    """The members of a class by name: name, attribute, and whether JSON has it with a value."""
     out: list[Member] = []
     for each in msgspec.structs.fields(cls):
         present: Callable[[Any], bool] = _always
@@ -80,14 +83,16 @@ def differing(old: Any, new: Any) -> tuple[Plain, Plain]:
             before[name], after[name] = differing(a, b)
             continue
         if present(a):
-            before[name] = sorted_plain(a)
+            before[name] = plain_value(a)
         if present(b):
-            after[name] = sorted_plain(b)
+            after[name] = plain_value(b)
     return before, after
 
 
 def _differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
-    names = sorted(name for name in old.keys() | new.keys() if name not in old or name not in new or old[name] != new[name])
+    names = sorted(
+        name for name in old.keys() | new.keys() if name not in old or name not in new or old[name] != new[name]
+    )
     return (
         plain_object({name: old[name] for name in names if name in old}),
         plain_object({name: new[name] for name in names if name in new}),

@@ -34,7 +34,7 @@ def _children(kind: MapType | ListType, fields: Node) -> Node:
     for element, node in fields.items():
         if element == SELF:
             continue
-        child = kind.child(element[2:]) if isinstance(kind, MapType) else kind.element
+        child = kind.child(element[2:])[1] if isinstance(kind, MapType) else kind.element
         if child is None:
             continue
         reconciled = _node(child, node)

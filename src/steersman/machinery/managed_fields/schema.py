@@ -7,10 +7,11 @@ follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from .path_elements import scalar_text, value_text
+from .field_set import LEAF, Node
+from .path_elements import SELF, json_text, order, value_text
 from .typed_error import TypedError
 
 NUMERIC: Final = "numeric"
@@ -18,7 +19,14 @@ STRING: Final = "string"
 BOOLEAN: Final = "boolean"
 UNTYPED: Final = "untyped"
 
-_ABSENT: Final = object()
+_MAX_SHAPES: Final = 256
+_MAX_NAMES: Final = 32
+_MAX_TEXTS: Final = 512
+_SHORT: Final = 128
+
+Cover = Callable[[Any], Node]
+Shape = tuple[dict[str, Any], tuple[tuple[str, str, Cover], ...]]
+"""The node of a map by the names of its members, but for what is below some of them."""
 
 
 class Atom:
@@ -39,6 +47,24 @@ class Atom:
         granular_map = self.map is not None and not self.map.atomic
         self.leaf = not granular_list and not granular_map
 
+    def cover_function(self) -> Cover | None:
+        """What makes the node of a value that is there or gone as a whole; None if that is a leaf, whatever it is."""
+        if self.leaf:
+            return None
+        if self.list is None and self.map is not None:
+            return self.map.cover
+        if self.map is None and self.list is not None:
+            return self.list.cover
+        return self.cover
+
+    def cover(self, value: Any) -> Node:
+        """The node of a value that is there or gone as a whole, by what it is."""
+        if type(value) is dict and self.map is not None and not self.map.atomic:
+            return self.map.cover(value)
+        if type(value) is list and self.list is not None and not self.list.atomic:
+            return self.list.cover(value)
+        return LEAF
+
     def become(self, other: Atom) -> None:
         """Takes over another's content: for types that refer to themselves."""
         self.scalar, self.list, self.map = other.scalar, other.list, other.map
@@ -48,24 +74,58 @@ class Atom:
 class MapType:
     """A struct or a map: atoms of its named fields, and of what has another name (None: nothing may)."""
 
-    __slots__ = ("atomic", "element", "elements", "fields")
+    __slots__ = ("_rest", "_shapes", "atomic", "element", "fields")
 
     def __init__(self, fields: Mapping[str, Atom], element: Atom | None, *, atomic: bool = False) -> None:
         self.fields = fields
         self.element = element
         self.atomic = atomic
-        self.elements: dict[str, tuple[str, Atom]] = {name: ("f:" + name, atom) for name, atom in fields.items()}
-        """By a field's name: its path element and its atom."""
+        self._shapes: dict[tuple[str, ...], Shape] = {}
 
-    def child(self, name: str) -> Atom | None:
-        """The atom of a member; None if there can be no such member."""
-        return self.fields.get(name, self.element)
+    def child(self, name: str) -> tuple[str, Atom | None]:
+        """The path element of a member, and its atom; None if there can be no such member."""
+        return "f:" + name, self.fields.get(name, self.element)
+
+    def cover(self, value: Any) -> Node:
+        """The node of a value that is there or gone as a whole: it and all below it are members.
+
+        Most objects of a type have the same few sets of members, so what these have in common is made once.
+        """
+        if not value or type(value) is not dict:
+            return LEAF
+        names = tuple(value)
+        shape = self._shapes.get(names)
+        if shape is None:
+            shape = self._shape(names)
+        node, inner = shape
+        if not inner:
+            return node
+        out = dict(node)
+        for name, element, cover in inner:
+            out[element] = cover(value[name])
+        return out
+
+    def _shape(self, names: tuple[str, ...]) -> Shape:
+        node: dict[str, Any] = {SELF: LEAF}
+        inner: list[tuple[str, str, Cover]] = []
+        for name in sorted(names):
+            element, child = self.child(name)
+            node[element] = LEAF
+            cover = None if child is None else child.cover_function()
+            if cover is not None:
+                inner.append((name, element, cover))
+        shape = (node, tuple(inner))
+        if len(names) <= _MAX_NAMES:
+            if len(self._shapes) >= _MAX_SHAPES:
+                self._shapes.clear()
+            self._shapes[names] = shape
+        return shape
 
 
 class ListType:
     """A list: of one piece, a set of scalars (no keys), or of items told apart by the values of some fields."""
 
-    __slots__ = ("_parts", "atomic", "element", "keys")
+    __slots__ = ("_known", "_names", "_parts", "atomic", "element", "keys")
 
     def __init__(
         self,
@@ -78,30 +138,62 @@ class ListType:
         self.element = element
         self.atomic = atomic
         self.keys = tuple(keys)
-        self._parts = [(name, scalar_text(name) + ":", (defaults or {}).get(name)) for name in sorted(self.keys)]
+        self._parts = [(name, json_text(name) + ":", (defaults or {}).get(name)) for name in sorted(self.keys)]
+        self._names = tuple(name for name, _, _ in self._parts)
+        self._known: dict[tuple[Any, ...], str] = {}
 
     def element_of(self, item: Any) -> str:
         """The path element of an item. Raises TypedError if it cannot be told apart."""
+        if type(item) is dict and self._parts:
+            names = self._names
+            if len(names) == 1:
+                return self._known.get((item.get(names[0]),)) or self._keyed(item)
+            if len(names) == 2:
+                return self._known.get((item.get(names[0]), item.get(names[1]))) or self._keyed(item)
+            return self._keyed(item)
         if not self.keys:
             return value_text(item)
-        if not isinstance(item, dict):
-            what = "a null element" if item is None else "non-map elements"
-            raise TypedError(f"associative list with keys may not have {what}")
-        texts = []
+        what = "a null element" if item is None else "non-map elements"
+        raise TypedError(f"associative list with keys may not have {what}")
+
+    def _keyed(self, item: dict[str, Any]) -> str:
+        texts: list[str] = []
+        is_short = True
         for name, prefix, default in self._parts:
-            value = item.get(name, _ABSENT)
-            if value is _ABSENT:
-                if default is None:
-                    continue
-                value = default
-            texts.append(prefix + scalar_text(value))
+            value = item.get(name, default)
+            if value is None and name not in item:
+                is_short = False
+                continue
+            is_short = is_short and name in item and (type(value) is int or (type(value) is str and len(value) < _SHORT))
+            texts.append(prefix + json_text(value))
         if not texts:
-            names = " ".join(scalar_text(name) for name in self.keys)
+            names = " ".join(json_text(name) for name in self.keys)
             raise TypedError(
                 f"associative list with keys has an element that omits all key fields [{names}]"
                 " (and doesn't have default values for any key fields)"
             )
-        return "k:{" + ",".join(texts) + "}"
+        element = f"k:{{{','.join(texts)}}}"
+        if is_short:
+            # Names and ports, mostly few and often the same.
+            if len(self._known) >= _MAX_TEXTS:
+                self._known.clear()
+            self._known[tuple([item[name] for name in self._names])] = element
+        return element
+
+    def cover(self, value: Any) -> Node:
+        """The node of a list that is there or gone as a whole. Items that cannot be told apart are one leaf."""
+        if not value or type(value) is not list:
+            return LEAF
+        cover = self.element.cover_function()
+        element_of = self.element_of
+        out: dict[str, Any] = {SELF: LEAF}
+        for item in value:
+            element = element_of(item)
+            out[element] = LEAF if cover is None or element in out else cover(item)
+        if len(out) < 3:
+            return out
+        ordered = sorted(out, key=order)
+        return out if ordered == list(out) else {element: out[element] for element in ordered}
 
 
 class Schema:

@@ -31,7 +31,7 @@ from .managers import (
     strip_identity,
 )
 from .plain import differing, plain_object
-from .reconcile import reconcile
+from .reconcile import decode_reconciled, reconcile
 from .schema import Schema
 
 Convert = Callable[[Any, str], "tuple[Schema, Any] | None"]
@@ -140,7 +140,7 @@ class FieldManager:
                 converted = self.convert(live, managed.api_version)
                 schema = None if converted is None else converted[0]
             if schema is not None:
-                out[key] = managed.with_fields(reconcile(managed.fields, schema))
+                out[key] = managed.with_fields(_reconciled_fields(managed, schema))
         return out
 
     def _transfer(self, managers: Managers, new: Any, old: Any, comparison: Comparison) -> Managers:
@@ -182,6 +182,13 @@ def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
         return msgspec.json.decode(msgspec.json.encode(entries), type=list[ManagedFieldsEntry])
     found: list[ManagedFieldsEntry] = obj.metadata.managed_fields
     return found
+
+
+def _reconciled_fields(managed: Managed, schema: Schema) -> FieldSet:
+    entry = managed.entry
+    if entry is None or entry.fields_v1 is None:
+        return reconcile(managed.fields, schema)
+    return decode_reconciled(bytes(entry.fields_v1), schema)
 
 
 @lru_cache(maxsize=1024)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.apps import v1
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, RollingUpdateDeployment
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.errors import bad_request
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required
 from steersman.machinery.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.object_meta import (
     NOT_NEGATIVE,
@@ -43,6 +45,7 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
+INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 """The annotation that asks for an earlier revision, what is left of a field of v1beta1."""
 
 COUNTERS: Final = (
@@ -107,7 +110,16 @@ def _validate_strategy(strategy: v1.DeploymentStrategy, path: Path) -> Iterator[
 
 def _validate_rollback(deployment: Deployment) -> Iterator[FieldError]:
     text = deployment.metadata.annotations.get(ROLLBACK_TO)
-    if text and (revision := int(text)) < 0:
+    if text is None:
+        return
+    if not INTEGER.fullmatch(text):
+        raise bad_request(
+            'Deployment in version "v1" cannot be handled as a Deployment: '
+            f"failed to parse annotation[{ROLLBACK_TO}]={text} as int64: "
+            f"strconv.ParseInt: parsing {quote(text)}: invalid syntax"
+        )
+    revision = int(text)
+    if revision < 0:
         yield invalid(Path("spec", "rollback", "version"), revision, NOT_NEGATIVE)
 
 

@@ -152,4 +152,7 @@ def _same_container(new: core.Container, old: core.Container) -> bool:
 
 
 def _same_but_for_resources(new: core.PodSpec, old: core.PodSpec) -> bool:
-    return replace(new, containers=old.containers, init_containers=old.init_containers, resources=old.resources) == old
+    """Whether the rest of the spec is as it was; resources that ask for nothing are not the same as none."""
+    masked = _masked(new.resources, old.resources) if _has_resources(new) or _has_resources(old) else new.resources
+    rest = replace(new, containers=old.containers, init_containers=old.init_containers, resources=old.resources)
+    return _same(masked, old.resources) and rest == old

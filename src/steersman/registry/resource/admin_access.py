@@ -17,18 +17,20 @@ REFUSAL: Final = f"admin access to devices requires the `{LABEL}: true` label on
 
 
 class AdminAccessStrategy(Strategy[T]):
-    """Knows the namespaces; without them nobody has such access."""
+    """Asks for namespaces when it needs one: they may be made after it. Unbound, nobody has such access."""
 
-    namespaces: Any = None
+    services: Any = None
 
     def bind(self, services: Any) -> Self:
         bound = copy.copy(self)
-        bound.namespaces = services.objects("", "namespaces")
+        bound.services = services
         return bound
 
     def is_admin_namespace(self, name: str) -> bool:
         """Whether claims in the namespace may have admin access."""
-        namespace = self.namespaces.find("", name) if self.namespaces is not None else None
+        if self.services is None:
+            return False
+        namespace = self.services.objects("", "namespaces").find("", name)
         return namespace is not None and namespace.metadata.labels.get(LABEL) == "true"
 
     def validate_admin_access(self, claim: DeviceClaim, namespace: str) -> Iterator[FieldError]:
