@@ -1,6 +1,6 @@
 """Writes src/steersman/server/openapi_data: the OpenAPI documents of the built-in resources, compressed.
 
-    python tools/generate_openapi.py FACTS
+    python tools/generate_openapi.py FACTS [--output FOLDER]
 
 FACTS is a folder with `openapi/*.json` (the v3 documents, one a group version) and `openapi-v2.json`, all without
 descriptions. Responses, which must have one, get the reason phrase of their status code (RFC 9110). The output depends
@@ -26,13 +26,16 @@ def main() -> None:
     """Reads the facts named on the command line and writes the package's data."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("facts", type=Path)
-    facts: Path = parser.parse_args().facts
-    OUTPUT.mkdir(exist_ok=True)
-    for old in OUTPUT.glob("*.json*"):
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    facts, output = options.facts, options.output
+    output.mkdir(exist_ok=True)
+    for old in output.glob("*.json*"):
         old.unlink()
-    v3 = {name_of(path): write(path, f"v3_{path.stem}") for path in sorted((facts / "openapi").glob("*.json"))}
-    manifest = {"note": NOTE, "v2": write(facts / "openapi-v2.json", "v2"), "v3": v3}
-    (OUTPUT / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    sources = sorted((facts / "openapi").glob("*.json"))
+    v3 = {name_of(source): write(source, output / f"v3_{source.stem}.json.gz") for source in sources}
+    manifest = {"note": NOTE, "v2": write(facts / "openapi-v2.json", output / "v2.json.gz"), "v3": v3}
+    (output / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def name_of(path: Path) -> str:
@@ -40,15 +43,14 @@ def name_of(path: Path) -> str:
     return path.stem.replace("_", "/")
 
 
-def write(source: Path, stem: str) -> dict[str, str]:
+def write(source: Path, target: Path) -> dict[str, str]:
     """Writes one document; its entry in the manifest."""
     document = json.loads(source.read_bytes())
     for item in document["paths"].values():
         describe_responses(item)
     data = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
-    file = f"{stem}.json.gz"
-    (OUTPUT / file).write_bytes(gzip.compress(data, 9, mtime=0))
-    return {"file": file, "sha256": hashlib.sha256(data).hexdigest()}
+    target.write_bytes(gzip.compress(data, 9, mtime=0))
+    return {"file": target.name, "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def describe_responses(item: dict[str, Any]) -> None:

@@ -28,8 +28,7 @@ class DefaultTolerationSeconds(Plugin):
         tolerations = attributes.obj.spec.tolerations
         for taint, seconds in self._seconds.items():
             tolerated = any(
-                each.key in (taint, "") and each.effect in ("NoExecute", "") and (each.key or each.operator == "Exists")
-                for each in tolerations
+                each.key in (taint, "") and each.effect in ("NoExecute", "") for each in tolerations
             )
             if not tolerated:
                 tolerations.append(

@@ -45,8 +45,8 @@ class AsIs(Strategy[Any]):
 
 
 class Bootstrap:
-    """The hooks. `first_ip` is the first service address; `address` and `port` are where the server is reached, set once
-    it listens."""
+    """The hooks. `first_ip` is the first service address; `address` and `port`, where the server is reached, are set
+    once it listens."""
 
     def __init__(self, objects: ObjectsOf, *, service_range: str, first_ip: IPv4Address | IPv6Address) -> None:
         self._objects = objects

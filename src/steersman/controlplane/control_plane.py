@@ -32,7 +32,7 @@ from steersman.authorization.always_deny import AlwaysDenyAuthorizer
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
-from steersman.authorization.union import UnionAuthorizer
+from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.computed import ComputedStorage
 from steersman.controlplane.group_versions import GROUP_VERSIONS
@@ -43,6 +43,7 @@ from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.machinery.scheme import Scheme
 from steersman.net.tls import Certificate, ServerTLS
+from steersman.registry.core.services import ServiceStrategy
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths, install_openid
@@ -56,6 +57,8 @@ from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
 
+REPAIR_INTERVAL: Final = 180.0
+"""Seconds."""
 DEFAULT_PLUGINS: Final = ("NamespaceLifecycle", "Priority", "DefaultTolerationSeconds")
 """The admission plugins there are, in their order; all are on by default."""
 
@@ -79,6 +82,7 @@ class ControlPlane:
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._rbac = RbacAuthorizer()
+        self._repairs: asyncio.Task[None] | None = None
         self._keys: ServiceAccountKeys
 
     def store(self, group: str, plural: str) -> Store[Any]:
@@ -124,6 +128,7 @@ class ControlPlane:
         bootstrap = Bootstrap(self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1])
         self._add_checks(server)
         bootstrap.install(server)
+        server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
         server.prepare_run()
         install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
         self._keys = await making_keys
@@ -138,6 +143,19 @@ class ControlPlane:
         await server.run_post_start_hooks()
         return self._announce(files, port)
 
+    async def _start_repairs(self) -> None:
+        """Brings node ports in use in line with the stored services, now and every few minutes."""
+        services = self.store("", "services").strategy
+        assert isinstance(services, ServiceStrategy)
+        services.repair()
+
+        async def again() -> None:
+            while True:
+                await asyncio.sleep(REPAIR_INTERVAL)
+                services.repair()
+
+        self._repairs = asyncio.create_task(again(), name="service repair")
+
     def _announce(self, files: CertificateFiles, port: int) -> Address:
         url = f"https://{_reachable(self.options.bind_address)}:{port}"
         kubeconfig = self.options.data_dir / "admin.kubeconfig"
@@ -148,6 +166,10 @@ class ControlPlane:
         """The orderly end; what was acknowledged is on disk."""
         if self.server is not None:
             await self.server.stop()
+        if self._repairs is not None:
+            self._repairs.cancel()
+            await asyncio.gather(self._repairs, return_exceptions=True)
+            self._repairs = None
         for store in self._stores.values():
             await store.stop()
         if self.storage is not None:
@@ -184,6 +206,7 @@ class ControlPlane:
         return Services(
             objects=self.objects,
             authorizer=self._authorizer(),
+            rule_resolver=UnionRuleResolver((self._rbac,) if "RBAC" in options.authorization_mode else ()),
             service_cluster_ip_ranges=tuple(ranges),
             service_node_ports=range(first, last + 1),
             allow_privileged=options.allow_privileged,

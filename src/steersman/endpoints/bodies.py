@@ -37,15 +37,18 @@ def request_media(request: Request) -> str:
     return body_media(request.headers.get("content-type", ""))
 
 
-def decode_body(scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any]) -> Any:
-    """The object in `data` as `kind`, with its kind and apiVersion set aside.
+def decode_body(
+    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
+    *, also: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
+    """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
 
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400.
     """
     wanted = kind_of(kind)
     language: Media = "yaml" if media == YAML else "json"
     actual = _actual_kind(data, language, wanted)
-    if actual != wanted and not _same_options(actual, wanted):
+    if actual != wanted and str(actual.group_version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
         decoded = decode_object(kind, data, language, want_strict=validation != "Ignore")
@@ -71,11 +74,6 @@ def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> Grou
     except GroupVersionError as error:
         raise _unrecognized(wanted.kind, str(error), data) from None
     return group_version.with_kind(kind or wanted.kind)
-
-
-def _same_options(actual: GroupVersionKind, wanted: GroupVersionKind) -> bool:
-    """Options are the same in every group version."""
-    return actual.kind == wanted.kind and wanted.kind.endswith("Options")
 
 
 def _unrecognized(expected: str, why: str, data: bytes) -> StatusError:

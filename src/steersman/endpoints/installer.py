@@ -65,6 +65,8 @@ class Route:
         if info.extra_parts and not self.more_path:
             raise unknown_resource()
         named = bool(info.name) and info.verb not in ("list", "watch", "deletecollection")
+        if named and not self.item:
+            raise unknown_resource()
         if self.namespaced:
             if info.has_namespace:
                 return self.item if named else self.collection
@@ -120,7 +122,10 @@ def _resource_route(scope: Scope) -> Route:
     return route
 
 
-def _subresource_route(scope: Scope, subresource: Subresource) -> Route:
+def _subresource_route(parent: Scope, subresource: Subresource) -> Route:
+    scope = parent
+    if not subresource.tables:
+        scope = Scope(parent.resource, parent.other, parent.storage, parent.shared, tables=False)
     route = Route(scope.resource.namespaced, more_path=subresource.connect_path)
     if subresource.connect is not None:
         for method in subresource.connect_methods:

@@ -23,12 +23,13 @@ _SLICE: Final = 100
 _PARTIAL: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",'
 
 
-def representation(scope: Scope, request: Request, *, collection: bool = False, tables: bool = True) -> Representation:
+def representation(scope: Scope, request: Request, *, collection: bool = False) -> Representation:
     """What the client wants of this endpoint. Raises StatusError 406."""
     accept = request.headers.get("accept", "")
     pretty = pretty_wanted(request)
     if accept == JSON and not pretty and not collection:
         return PLAIN_JSON
+    tables = scope.tables
     return negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection)
 
 

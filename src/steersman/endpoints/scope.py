@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,11 +49,14 @@ class Scope:
     to and from the stored one, None where it is the stored one.
     """
 
-    def __init__(self, resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared) -> None:
+    def __init__(
+        self, resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared, *, tables: bool = True
+    ) -> None:
         self.resource = resource
         self.other = other
         self.storage = storage
         self.shared = shared
+        self.tables = tables
         self.group = other.group if other else resource.group
         self.version = other.version if other else resource.version
         self.kind: type[Any] = other.kind if other else resource.kind
@@ -72,7 +75,10 @@ class Scope:
         """The columns of a Table. They read the stored version's objects."""
         own = self.other.columns if self.other is not None else None
         columns = self.resource.columns if own is None else own
-        return (NAME, *columns) if self.resource.name_column else columns
+        if not self.resource.name_column:
+            return columns
+        name = self.resource.name_cell
+        return (NAME if name is None else replace(NAME, cell=name), *columns)
 
     def type_meta(self, kind: str) -> bytes:
         """`{"kind":KIND,"apiVersion":...,` in this version."""

@@ -17,7 +17,7 @@ from steersman.machinery.errors import bad_request
 from steersman.machinery.field import INVALID, FieldError
 from steersman.machinery.serializer import encode
 from steersman.rest.capabilities import Item
-from steersman.rest.resource import Column, name_of
+from steersman.rest.resource import NAME, Column
 
 _INCLUDES = ("", "Metadata", "Object", "None")
 NAME_TEXT = (
@@ -65,9 +65,9 @@ def column_definitions(columns: Sequence[Column]) -> list[dict[str, Any]]:
     """The columns of a Table as clients read them."""
     definitions = []
     for column in columns:
-        text = (
-            column.description or _TEXTS.get(column.name, "") if column.cell in (None, name_of) else column.description
-        )
+        if not column.defined:
+            continue
+        text = column.description or _TEXTS.get(column.name, "")
         definitions.append(_definition(column.name, column.type, column.format, text, column.priority))
     return definitions
 
@@ -81,17 +81,42 @@ def _row(
 ) -> dict[str, Any]:
     obj = scope.storage.decode(item)
     metadata = obj.metadata
-    cells: list[Any] = []
-    for column in columns:
-        if column.cell is None:
-            cells.append(times.age(metadata.creation_timestamp, now))
-        else:
-            cells.append(column.cell(obj))
+    cells = [_cell(column, obj, now) for column in columns]
+    row: dict[str, Any] = {"cells": cells}
+    if scope.resource.row_conditions is not None and (conditions := scope.resource.row_conditions(obj)):
+        row["conditions"] = conditions
     if including == "Metadata":
         partial = PartialObjectMetadata(
             kind="PartialObjectMetadata", api_version=f"meta.k8s.io/{wanted.as_version}", metadata=metadata
         )
-        return {"cells": cells, "object": msgspec.Raw(encode(partial))}
-    if including == "Object":
-        return {"cells": cells, "object": msgspec.Raw(scope.prefix + scope.body(item))}
-    return {"cells": cells, "object": None}
+        row["object"] = msgspec.Raw(encode(partial))
+    else:
+        row["object"] = msgspec.Raw(scope.prefix + scope.body(item)) if including == "Object" else None
+    return row
+
+
+def view_table(view: Any, columns: Sequence[Column], wanted: Representation, including: str) -> dict[str, Any]:
+    """A Table of one object that is a view of another (scale)."""
+    now = time.time()
+    every = (NAME, *columns)
+    row: dict[str, Any] = {"cells": [_cell(column, view, now) for column in every], "object": None}
+    if including == "Metadata":
+        partial = PartialObjectMetadata(
+            kind="PartialObjectMetadata", api_version=f"meta.k8s.io/{wanted.as_version}", metadata=view.metadata
+        )
+        row["object"] = msgspec.Raw(encode(partial))
+    elif including == "Object":
+        row["object"] = msgspec.Raw(encode(view))
+    definitions = column_definitions(every)
+    definitions[0]["format"] = ""
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{wanted.as_version}",
+        "metadata": {"resourceVersion": view.metadata.resource_version},
+        "columnDefinitions": definitions,
+        "rows": [row],
+    }
+
+
+def _cell(column: Column, obj: Any, now: float) -> Any:
+    return times.age(obj.metadata.creation_timestamp, now) if column.cell is None else column.cell(obj)

@@ -67,4 +67,5 @@ SCALE: Final = Subresource(
     kind_group="autoscaling",
     kind_version="v1",
     view=ScaleView(),
+    columns=SCALE_COLUMNS,
 )

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.authorization.interface import Authorizer
+from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.rest.context import Context
 
 T = TypeVar("T")
@@ -56,6 +56,8 @@ class Services:
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
     authorizer: Authorizer
+    rule_resolver: RuleResolver
+    """Lists what a user may do (for SelfSubjectRulesReview)."""
     service_cluster_ip_ranges: tuple[IPv4Network | IPv6Network, ...]
     service_node_ports: range
     allow_privileged: bool

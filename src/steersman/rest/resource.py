@@ -31,6 +31,8 @@ class Column:
     priority: int = 0
     format: str = ""
     description: str = ""
+    defined: bool = True
+    """False for a cell that rows have and the column definitions do not."""
 
 
 def name_of(obj: Any) -> str:
@@ -100,6 +102,10 @@ class Subresource:
     connect_methods: tuple[str, ...] = ("GET", "POST")
     tables: bool = True
     """Whether a Table of it can be asked for."""
+    columns: tuple[Column, ...] = ()
+    """Those of `view`, after Name."""
+    also_accepts: tuple[str, ...] = ()
+    """Other API versions of `kind` that `create` takes, alike in all that counts."""
 
 
 class ObjectView(Protocol):
@@ -132,10 +138,16 @@ class Resource(Generic[T]):
     verbs: tuple[str, ...] = ALL_VERBS
     strategy: Strategy[T] = field(default_factory=Strategy)
     name_validator: NameValidator
+    revalidates_metadata: bool = False
+    """Whether an update is checked as a whole new object too, so that clients see faults of the metadata once more."""
     default: Callable[[T], None] | None = None
     """Fills in the version's defaults after decoding (SetDefaults_* of upstream)."""
     columns: tuple[Column, ...] = (AGE,)
     """After Name."""
+    row_conditions: Callable[[T], list[dict[str, Any]]] | None = None
+    """The conditions of a Table row (pods that have run to their end)."""
+    name_cell: Callable[[T], str] | None = None
+    """The cell of the column Name where that is not the name alone ("standard (default)")."""
     name_column: bool = True
     """Whether Name comes first; events put it elsewhere."""
     selectable_fields: Mapping[str, Callable[[T], str]] = field(default_factory=dict)

@@ -15,13 +15,13 @@ from isal import isal_zlib
 
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
-from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted
+from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.server.openapi_cache import EncodedDocuments
 from steersman.server.openapi_content import serve_content
 from steersman.server.openapi_documents import manifest
 from steersman.server.openapi_protobuf import encode_document
 from steersman.server.openapi_selection import Served
-from steersman.server.openapi_sources import BuiltIn, Merged, Source
+from steersman.server.openapi_sources import BuiltIn, Merged, Source, state_of
 from steersman.server.openapi_v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.server.openapi_v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.server import Server
@@ -87,21 +87,21 @@ class OpenAPIService:
         return Served(frozenset(resources), frozenset(self._server.all_paths()))
 
     @cached_property
-    def _built_in_v3(self) -> dict[str, Source]:
+    def _built_in(self) -> tuple[Source, dict[str, Source]]:
+        """The v2 document, and the v3 documents by name."""
         served = self._served
-        return {
-            name: BuiltIn(stored, served) for name, stored in manifest().v3.items() if served.path(f"/{name}")
-        }  # fmt: skip
-
-    @cached_property
-    def _built_in_v2(self) -> Source:
-        return BuiltIn(manifest().v2, self._served)
+        state = state_of(served)
+        stored = manifest()
+        v3: dict[str, Source] = {
+            name: BuiltIn(each, served, state) for name, each in stored.v3.items() if served.path(f"/{name}")
+        }
+        return BuiltIn(stored.v2, served, state), v3
 
     def _v3(self, name: str) -> Source | None:
-        return self._published_v3.get(name) or self._built_in_v3.get(name)
+        return self._published_v3.get(name) or self._built_in[1].get(name)
 
     def _index(self) -> bytes:
-        names = sorted({*self._built_in_v3, *self._published_v3})
+        names = sorted({*self._built_in[1], *self._published_v3})
         etags = {name: source.etag for name in names if (source := self._v3(name)) is not None}
         paths = {name: {"serverRelativeURL": _relative_url(name, etag)} for name, etag in etags.items()}
         return orjson.dumps({"paths": paths})
@@ -112,15 +112,19 @@ class OpenAPIService:
         return serve_content(request, headers, self._index(), datetime.now(UTC).replace(microsecond=0))
 
     async def answer_v3(self, request: Request) -> Response:
-        """/openapi/v3/NAME, to be cached for good if `hash` names its present state."""
+        """/openapi/v3/NAME, to be cached for good if `hash` names its present state.
+
+        Upstream answers nothing, with 200, to an Accept header in which there is no media type at all.
+        """
         name = request.path.removeprefix(_V3_PREFIX)
         source = self._v3(name)
         if source is None:
             return Response(404)
         vary = ("vary", "Accept")
-        encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V3))
+        accept = request.headers.get("accept", "")
+        encoding = accepted(accept, (JSON, PROTOBUF_V3))
         if encoding is None:
-            return Response(406, [vary])
+            return Response(406, [vary]) if media_ranges(accept) else Response(200)
         headers = [("content-type", encoding.content_type), vary]
         etag = source.etag
         if wanted := request.query.get("hash"):
@@ -137,7 +141,7 @@ class OpenAPIService:
         encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
         if encoding is None:
             return Response(406, vary)
-        source = Merged((self._built_in_v2, *self._published_v2.values()))
+        source = Merged((self._built_in[0], *self._published_v2.values()))
         headers = [("content-type", encoding.content_type), *vary]
         data = await self._data("", source, encoding)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):

@@ -28,15 +28,19 @@ PROTOBUF_V3 = Encoding(
 @lru_cache(256)
 def accepted(accept: str, offered: tuple[Encoding, ...]) -> Encoding | None:
     """The offered encoding that the header likes best, None if it accepts none. No header accepts everything."""
-    clauses = sorted(filter(None, map(_clause, (accept or "*/*").split(","))))
-    for _, _, _, major, minor in clauses:
+    for _, _, _, major, minor in media_ranges(accept):
         for encoding in offered:
             if major in ("application", "*") and (minor == "*" or minor in encoding.subtypes):
                 return encoding
     return None
 
 
-def _clause(text: str) -> tuple[float, bool, bool, str, str] | None:
+def media_ranges(accept: str) -> list[tuple[float, bool, bool, str, str]]:
+    """What an Accept header has that can be read, the best liked first; type and subtype are the last two items."""
+    return sorted(filter(None, map(_media_range, (accept or "*/*").split(","))))
+
+
+def _media_range(text: str) -> tuple[float, bool, bool, str, str] | None:
     """One media range, as a key that sorts the best liked first; None if it is none."""
     media, *parameters = text.split(";")
     major, slash, minor = (part.strip() for part in media.partition("/"))

@@ -1,7 +1,7 @@
 """Cuts an OpenAPI document down to what a server serves.
 
-A path stays if its resource is served in its version, or if the group it lists is. Where paths went, the schemas that
-nothing refers to any more go too, as upstream's builder only ever adds what a route refers to.
+A path stays if its resource is served in its version, or if the group it lists is. Where paths went, the schemas and
+shared parameters that nothing refers to any more go too, as upstream's builder only adds what a route refers to.
 """
 
 from __future__ import annotations
@@ -68,25 +68,37 @@ def select(document: Tree, served: Served) -> Tree:
 
 
 def _drop_unused(document: Tree) -> None:
-    schemas: Tree = document["definitions"] if "definitions" in document else document["components"].get("schemas", {})
+    """Drops the schemas, and in v2 the shared parameters, that no path leads to."""
+    components = document.get("components", document)
+    root = "#/components" if "components" in document else "#"
+    sections: dict[str, Tree] = {
+        f"{root}/{name}/": components[name] for name in ("schemas", "definitions", "parameters") if name in components
+    }
     used: set[str] = set()
     found = set(_references(document["paths"]))
     while found:
         used |= found
-        found = {name for each in found for name in _references(schemas.get(each))} - used
-    for name in schemas.keys() - used:
-        del schemas[name]
+        found = {each for reference in found for each in _references(_target(sections, reference))} - used
+    for prefix, section in sections.items():
+        for name in [name for name in section if prefix + name not in used]:
+            del section[name]
+
+
+def _target(sections: dict[str, Tree], reference: str) -> Any:
+    """What a reference, e.g. "#/definitions/NAME", refers to; None if it is elsewhere or missing."""
+    section, slash, name = reference.rpartition("/")
+    return sections.get(section + slash, {}).get(name)
 
 
 def _references(value: Any) -> Iterator[str]:
-    """The names of all schemas that `value` refers to."""
+    """All references in `value`."""
     pending = [value]
     while pending:
         each = pending.pop()
         if isinstance(each, dict):
             reference = each.get("$ref")
             if isinstance(reference, str):
-                yield reference.rpartition("/")[2]
+                yield reference
             pending.extend(each.values())
         elif isinstance(each, list):
             pending.extend(each)

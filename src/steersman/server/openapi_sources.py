@@ -37,14 +37,22 @@ def etag_of(parts: Iterable[str]) -> str:
     return digest.hexdigest().upper()
 
 
-class BuiltIn:
-    """A document of the package, cut down to what is served, with descriptions."""
+def state_of(served: Served) -> str:
+    """A digest of all that built-in documents depend on besides what is stored."""
+    resources = ("/".join(each) for each in sorted(served.resources))
+    return etag_of((_REVISION, source_version(), *resources, "", *sorted(served.paths)))
 
-    def __init__(self, stored: StoredDocument, served: Served) -> None:
+
+class BuiltIn:
+    """A document of the package, cut down to what is served, with descriptions.
+
+    `state` is the `state_of` what is served.
+    """
+
+    def __init__(self, stored: StoredDocument, served: Served, state: str) -> None:
         self._stored = stored
         self._served = served
-        resources = ("/".join(each) for each in sorted(served.resources))
-        self.etag = etag_of((_REVISION, stored.sha256, source_version(), *resources, "", *sorted(served.paths)))
+        self.etag = etag_of((stored.sha256, state))
 
     def build(self) -> Tree:
         """Loads, cuts and describes: some tens of milliseconds for the largest ones."""

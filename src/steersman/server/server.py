@@ -99,6 +99,10 @@ class Server:
         check = self.hooks.add_post_start(name, hook)
         self.add_checks(check)
 
+    def add_pre_shutdown_hook(self, name: str, hook: Hook) -> None:
+        """Work to be done when the end begins, before requests are drained."""
+        self.hooks.add_pre_shutdown(name, hook)
+
     def add_checks(self, *checks: HealthCheck, only_ready: bool = False) -> None:
         """Adds checks to all three health paths, or to readyz alone."""
         self.readyz.add(*checks)

@@ -36,7 +36,7 @@ async def delete(
         await store.wait_current()
         entry = store.cacher.get(key)
         if entry is None:
-            raise store.not_found(name)
+            raise store.not_found(ctx, name)
         options.grace_period_seconds = asked
         done = await _delete_once(store, ctx, key, entry, options, check)
         if done is not None:

@@ -11,12 +11,13 @@ from typing import Any, Final, Generic, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery import errors, field
-from steersman.machinery.errors import GroupKind, StatusError
+from steersman.machinery.errors import GroupKind, GroupResource, StatusError
 from steersman.machinery.names import generate_name
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
     validate_object_meta,
     validate_object_meta_update,
+    validate_standard_finalizers,
 )
 from steersman.rest.capabilities import (
     CheckCreate,
@@ -82,8 +83,15 @@ class Store(Generic[T]):
         """The object of an item, the caller's own copy."""
         return self.encoding.decode(item.body)
 
-    def not_found(self, name: str) -> StatusError:
-        return errors.not_found(self.resource.group_resource, name)
+    def qualified(self, ctx: Context) -> GroupResource:
+        """The resource as the request names it; events are in two groups."""
+        resource = self.resource.group_resource
+        if ctx.group and ctx.group != resource.group and self.resource.other_versions:
+            return GroupResource(ctx.group, resource.resource)
+        return resource
+
+    def not_found(self, ctx: Context, name: str) -> StatusError:
+        return errors.not_found(self.qualified(ctx), name)
 
     def entry(self, namespace: str, name: str) -> Entry | None:
         """The cached object, None if there is none."""
@@ -97,7 +105,7 @@ class Store(Generic[T]):
             await self.wait_current()
         entry = self.cacher.get(self.key(ctx.namespace, name))
         if entry is None:
-            raise self.not_found(name)
+            raise self.not_found(ctx, name)
         return entry
 
     async def wait_current(self) -> None:
@@ -189,9 +197,10 @@ class Store(Generic[T]):
 
     def _validate_names(self, meta: Any) -> Iterator[field.FieldError]:
         resource = self.resource
-        return validate_object_meta(
+        yield from validate_object_meta(
             meta, namespaced=resource.namespaced, name_validator=resource.name_validator, path=_META
         )
+        yield from validate_standard_finalizers(meta.finalizers, _META / "finalizers")
 
     async def _commit_create(self, ctx: Context, obj: T) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
@@ -251,7 +260,7 @@ class Store(Generic[T]):
             entry = self.cacher.get(key)
             if entry is None:
                 if not may_create:
-                    raise self.not_found(name)
+                    raise self.not_found(ctx, name)
                 created = await self._create_on_update(ctx, make, check_create)
                 if created is not None:
                     return created, True
@@ -325,6 +334,8 @@ class Store(Generic[T]):
         ))  # fmt: skip
         # upstream looks at the metadata twice, once for all kinds and once for each, and clients see both causes
         found += 2 * list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        if self.resource.revalidates_metadata and strategy is self.strategy:
+            found += self._validate_names(new.metadata)
         found += strategy.validate_update(ctx, new, old)
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)

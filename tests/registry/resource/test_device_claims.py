@@ -31,7 +31,7 @@ async def test_a_request_has_a_name_of_its_own_and_a_class(cluster: Callable[...
     body = claim({"name": "r", "exactly": {}}, {"name": "r", "exactly": {"deviceClassName": "gpu"}})
     assert await c.faults(c.create(CLAIMS, body, group=GROUP)) == [
         "spec.devices.requests[0].exactly.deviceClassName: Required value",
-        'spec.devices.requests[1].name: Duplicate value: "r"',
+        'spec.devices.requests[1]: Duplicate value: "r"',
     ]
 
 

@@ -20,13 +20,15 @@ from steersman.rest.resource import Subresource
 
 async def act(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Hands the body's object to the subresource and answers 201 with what that gives back."""
-    wanted = representation(scope, request, tables=subresource.tables)
+    wanted = representation(scope, request)
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes)
     options = write_options(request, CreateOptions)
     assert subresource.kind is not None
     assert subresource.create is not None
-    body = decode_body(scope, request, data, media, options.field_validation, subresource.kind)
+    body = decode_body(
+        scope, request, data, media, options.field_validation, subresource.kind, also=subresource.also_accepts
+    )
     namespace = body.metadata.namespace
     if namespace and scope.resource.namespaced and namespace != request.info.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

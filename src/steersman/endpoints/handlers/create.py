@@ -11,8 +11,10 @@ from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.request import Request
+from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request, not_implemented
+from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode
 from steersman.net.message import Response
 from steersman.rest.capabilities import Encoded
@@ -55,9 +57,13 @@ def prepare_new(scope: Scope, request: Request, obj: Any) -> Any:
 
 
 async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -> Response:
-    """For kinds that are never stored: what their creater makes of it is the answer."""
+    """For kinds that are never stored: what their creater makes of it, an object or a Status, is the answer."""
     creater = scope.resource.creater
     assert creater is not None
     answer = await creater(scope.shared.services, ctx, obj)
     wanted = representation(scope, request)
-    return item_response(scope, request, Encoded(encode(answer)[1:]), wanted, 201)
+    if type(answer) is scope.kind:
+        return item_response(scope, request, Encoded(encode(answer)[1:]), wanted, 201)
+    gvk = kind_of(type(answer))
+    answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
+    return encoded_response(encode(answer), wanted, 201)

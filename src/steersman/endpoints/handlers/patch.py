@@ -133,7 +133,7 @@ def decode_patched(scope: Scope, request: Request, kind: type[Any], document: An
             raise _undecodable(patched, strict_error(decoded.warnings))
         request.warnings.extend(decoded.warnings)
     obj = decoded.obj
-    obj.kind = obj.api_version = ""
+    obj.kind = obj.api_version = obj.metadata.self_link = ""
     check_names(scope, request, obj.metadata)
     return obj
 

@@ -26,6 +26,7 @@ async def update(scope: Scope, request: Request) -> Response:
     options = write_options(request, UpdateOptions)
     obj = decode_body(scope, request, data, media, options.field_validation, scope.kind)
     check_names(scope, request, obj.metadata)
+    obj.metadata.self_link = ""
     if scope.default is not None:
         scope.default(obj)
     hub = scope.to_hub(obj)

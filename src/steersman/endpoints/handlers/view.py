@@ -10,14 +10,16 @@ from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.handlers.patch import apply_patch_body, decode_patched
 from steersman.endpoints.handlers.update import check_names
+from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
+from steersman.endpoints.table import include_object, view_table
 from steersman.machinery.errors import conflict
 from steersman.machinery.scheme import kind_of
-from steersman.machinery.serializer import encode, to_plain
+from steersman.machinery.serializer import encode, encode_in_order, to_plain
 from steersman.net.message import Response
 from steersman.rest.resource import Subresource
 
@@ -26,7 +28,7 @@ async def get_view(scope: Scope, subresource: Subresource, request: Request) -> 
     """The view of the object."""
     wanted = representation(scope, request)
     item = await scope.storage.get(scope.context(request), request.info.name, request.query.get("resourceVersion", ""))
-    return _answer(scope, subresource, item, wanted)
+    return _answer(scope, subresource, request, item, wanted)
 
 
 async def update_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
@@ -38,8 +40,8 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     assert subresource.kind is not None
     view = decode_body(scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
-    item = await _write(scope, subresource, request, options, lambda old: view)
-    return _answer(scope, subresource, item, wanted)
+    item = await _write(scope, subresource, request, options, lambda old: view, uid=view.metadata.uid)
+    return _answer(scope, subresource, request, item, wanted)
 
 
 async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
@@ -55,10 +57,12 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
         return decode_patched(scope, request, kind, apply(document), options.field_validation)
 
     item = await _write(scope, subresource, request, options, changed)
-    return _answer(scope, subresource, item, wanted)
+    return _answer(scope, subresource, request, item, wanted)
 
 
-async def _write(scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any) -> Any:
+async def _write(
+    scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any, *, uid: str = ""
+) -> Any:
     dry_run = bool(options.dry_run)
     chain = scope.shared.admission
     view_of = subresource.view
@@ -80,7 +84,7 @@ async def _write(scope: Scope, subresource: Subresource, request: Request, optio
 
     ctx = scope.context(request, dry_run=dry_run)
     item, _ = await scope.storage.update(
-        ctx, request.info.name, make, check_update=check_update(scope, request, options, dry_run=dry_run)
+        ctx, request.info.name, make, uid=uid, check_update=check_update(scope, request, options, dry_run=dry_run)
     )
     return item
 
@@ -90,8 +94,11 @@ def _view(subresource: Subresource, obj: Any) -> Any:
     return subresource.view.read(obj)
 
 
-def _answer(scope: Scope, subresource: Subresource, item: Any, wanted: Any) -> Response:
+def _answer(scope: Scope, subresource: Subresource, request: Request, item: Any, wanted: Representation) -> Response:
     view = _view(subresource, scope.storage.decode(item))
     gvk = kind_of(type(view))
     view.kind, view.api_version = gvk.kind, str(gvk.group_version)
+    if wanted.as_kind == "Table":
+        table = view_table(view, subresource.columns, wanted, include_object(request, wanted))
+        return encoded_response(encode_in_order(table), wanted)
     return encoded_response(encode(view), wanted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
+from .field_set import EMPTY, LEAF, FieldSet, in_order
 from .path_elements import SELF
 from .schema import Atom, ListType, MapType
 

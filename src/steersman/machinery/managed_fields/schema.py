@@ -164,7 +164,9 @@ class ListType:
             if value is None and name not in item:
                 is_short = False
                 continue
-            is_short = is_short and name in item and (type(value) is int or (type(value) is str and len(value) < _SHORT))
+            is_short = (
+                is_short and name in item and (type(value) is int or (type(value) is str and len(value) < _SHORT))
+            )
             texts.append(prefix + json_text(value))
         if not texts:
             names = " ".join(json_text(name) for name in self.keys)

@@ -66,7 +66,10 @@ class FieldManager:
         entries = managed_fields_of(obj)
         if not entries:
             # Most objects come without: nothing to share fields with, to take from or to cap.
-            taken = self._taken(self._compare(_empty(type(obj)), plain_object(obj)))
+            try:
+                taken = strip_identity(self._compare(_empty(type(obj)), plain_object(obj)).changed)
+            except ValueError:
+                return []
             if not taken:
                 return []
             key = manager_key(manager, UPDATE, self.api_version, self.subresource)
@@ -107,10 +110,17 @@ class FieldManager:
         except ManagedFieldsError:
             return {}
 
+    def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
+        """One manager for all that is in `new` and not in `old`. Raises TypedError."""
+        taken = strip_identity(self._compare(*differing(old, new)).changed)
+        key = manager_key(manager, UPDATE, self.api_version, self.subresource)
+        return {key: Managed(taken, self.api_version, time)} if taken else {}
+
     def _update(self, managers: Managers, new: Any, old: Any, manager: str, time: str) -> Managers:
         comparison = self._compare(*differing(old, new))
-        managers = self._transfer(self._reconciled(managers, old), new, old, comparison)
-        taken = self._taken(comparison)
+        managers = self.reconciled(managers, old)
+        managers = self.transfer(managers, self.comparisons(managers, new, old, comparison))
+        taken = strip_identity(comparison.changed)
         if taken:
             key = manager_key(manager, UPDATE, self.api_version, self.subresource)
             before = managers.get(key)
@@ -128,10 +138,7 @@ class FieldManager:
             return comparison
         return Comparison(keep(comparison.changed), keep(comparison.removed))
 
-    def _taken(self, comparison: Comparison) -> FieldSet:
-        return strip_identity(comparison.changed)
-
-    def _reconciled(self, managers: Managers, live: Any) -> Managers:
+    def reconciled(self, managers: Managers, live: Any) -> Managers:
         """The managers' sets by the schemas of today; those of a version that is gone are dropped."""
         out: Managers = {}
         for key, managed in managers.items():
@@ -143,17 +150,31 @@ class FieldManager:
                 out[key] = managed.with_fields(_reconciled_fields(managed, schema))
         return out
 
-    def _transfer(self, managers: Managers, new: Any, old: Any, comparison: Comparison) -> Managers:
+    def comparisons(
+        self, managers: Managers, new: Any, old: Any, own: Comparison | None = None
+    ) -> dict[str, Comparison | None]:
+        """What changed by each version that a manager wrote in; None for a version there is not any more."""
+        found: dict[str, Comparison | None] = {
+            self.api_version: self._compare(*differing(old, new)) if own is None else own
+        }
+        for managed in managers.values():
+            version = managed.api_version
+            if version in found:
+                continue
+            before, after = self.convert(old, version), self.convert(new, version)
+            if before is None or after is None:
+                found[version] = None
+            else:
+                found[version] = self._filtered(compare(after[0].root, *differing(before[1], after[1])), version)
+        return found
+
+    def transfer(self, managers: Managers, comparisons: Mapping[str, Comparison | None]) -> Managers:
         """What managers keep of their fields; one that keeps nothing is gone."""
-        by_version = {self.api_version: comparison}
         out: Managers = {}
         for key, managed in managers.items():
-            compared = by_version.get(managed.api_version)
+            compared = comparisons[managed.api_version]
             if compared is None:
-                compared = self._compare_in(managed.api_version, new, old)
-                if compared is None:
-                    continue
-                by_version[managed.api_version] = compared
+                continue
             fields = managed.fields
             if compared.changed:
                 fields = difference(fields, compared.changed)
@@ -162,14 +183,6 @@ class FieldManager:
             if fields:
                 out[key] = managed.with_fields(fields)
         return out
-
-    def _compare_in(self, api_version: str, new: Any, old: Any) -> Comparison | None:
-        """What changed, as another version shows it; None if there is no such version any more."""
-        before, after = self.convert(old, api_version), self.convert(new, api_version)
-        if before is None or after is None:
-            return None
-        comparison = compare(after[0].root, *differing(before[1], after[1]))
-        return self._filtered(comparison, api_version)
 
 
 def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:

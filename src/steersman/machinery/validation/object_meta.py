@@ -42,6 +42,7 @@ _IMMUTABLE: Final = {
     "deletion_timestamp": "deletionTimestamp",
     "deletion_grace_period_seconds": "deletionGracePeriodSeconds",
 }
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _BANNED_OWNERS: Final = frozenset({("v1", "Event")})
 
 NameValidator = Callable[[str, bool], list[str]]
@@ -211,6 +212,13 @@ def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[Field
     if FINALIZER_ORPHAN in finalizers and FINALIZER_FOREGROUND in finalizers:
         text = f"finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set"
         yield field.invalid(path, list(finalizers), text)
+
+
+def validate_standard_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
+    """On built-in kinds finalizers are standard ones or have a domain; `path` is that of the list."""
+    for index, name in enumerate(finalizers):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            yield field.invalid(path[index], name, "name is neither a standard finalizer name nor is it fully qualified")
 
 
 def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> Iterator[FieldError]:

@@ -52,6 +52,7 @@ CONTROLLER_REVISIONS = Resource(
     plural="controllerrevisions",
     strategy=ControllerRevisionStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     columns=(
         Column("Controller", controller, description="Controller of the object"),
         Column("Revision", lambda r: r.revision),

@@ -198,6 +198,7 @@ JOBS = Resource(
     categories=("all",),
     strategy=JobStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=set_defaults,
     columns=(
         Column("Status", status, description="Status of the job."),

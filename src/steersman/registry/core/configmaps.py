@@ -54,6 +54,7 @@ CONFIG_MAPS: Final = Resource(
     short_names=("cm",),
     strategy=ConfigMapStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     columns=(Column("Data", lambda c: len(c.data) + len(c.binary_data)), AGE),
     storage_version_hash="qFsyl6wFWjQ=",
 )

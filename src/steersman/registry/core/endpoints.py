@@ -122,6 +122,7 @@ ENDPOINTS: Final = Resource(
     short_names=("ep",),
     strategy=EndpointsStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=default_endpoints,
     columns=(Column("Endpoints", format_endpoints), AGE),
     storage_prefix="services/endpoints",

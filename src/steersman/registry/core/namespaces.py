@@ -110,6 +110,7 @@ NAMESPACES: Final = Resource(
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     strategy=NamespaceStrategy(),
     name_validator=name_is_dns_label,
+    revalidates_metadata=True,
     default=default_namespace,
     columns=(Column("Status", lambda n: n.status.phase, description="The status of the namespace"), AGE),
     selectable_fields={"status.phase": lambda n: n.status.phase, "name": lambda n: n.metadata.name},

@@ -251,6 +251,7 @@ NODES: Final = Resource(
     short_names=("no",),
     strategy=NodeStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=default_node,
     columns=(
         Column("Status", _status_text, description="The status of the node"),

@@ -255,6 +255,7 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource(
     short_names=("pvc",),
     strategy=PersistentVolumeClaimStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=default_persistent_volume_claim,
     columns=(
         Column("Status", phase_text),

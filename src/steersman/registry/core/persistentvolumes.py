@@ -334,6 +334,7 @@ PERSISTENT_VOLUMES: Final = Resource(
     short_names=("pv",),
     strategy=PersistentVolumeStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=default_persistent_volume,
     columns=(
         Column("Capacity", lambda v: v.spec.capacity.get("storage", "0")),

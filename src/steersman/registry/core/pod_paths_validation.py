@@ -14,8 +14,6 @@ from steersman.machinery.validation.formats import (
     is_valid_port_num,
 )
 
-_STANDARD_FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
-
 FILE_MODE_ERROR: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
@@ -77,10 +75,3 @@ def validate_local_path(target: str, path: Path) -> Iterator[FieldError]:
     yield from validate_descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         yield invalid(path, target, "must not start with '..'")
-
-
-def validate_finalizer_names(finalizers: list[str], path: Path) -> Iterator[FieldError]:
-    """Finalizers are standard ones, or have a domain; `path` is that of the list."""
-    for index, name in enumerate(finalizers):
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            yield invalid(path[index], name, "name is neither a standard finalizer name nor is it fully qualified")

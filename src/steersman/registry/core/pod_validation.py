@@ -36,7 +36,6 @@ from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import (
     validate_dns1123_label,
     validate_dns1123_subdomain,
-    validate_finalizer_names,
     validate_qualified_name,
     validate_with,
 )
@@ -76,7 +75,6 @@ _LONGEST_HOSTNAME: Final = 64
 _MAX_INT32: Final = (1 << 31) - 1
 _SPEC: Final = Path("spec")
 _ANNOTATIONS: Final = Path("metadata", "annotations")
-_FINALIZERS: Final = Path("metadata", "finalizers")
 
 
 def validate_pod_template_spec(
@@ -108,7 +106,6 @@ def validate_pod_create(pod: core.Pod, options: PodValidationOptions) -> Iterato
 def validate_pod(pod: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """What goes for new pods and updated ones."""
     spec = pod.spec
-    yield from validate_finalizer_names(pod.metadata.finalizers, _FINALIZERS)
     yield from validate_pod_annotations(pod.metadata.annotations, spec, _ANNOTATIONS, options)
     yield from validate_pod_spec(spec, pod.metadata, _SPEC, options)
     if not spec.service_account_name:

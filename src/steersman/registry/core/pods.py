@@ -34,6 +34,7 @@ PODS: Final = Resource(
     categories=("all",),
     strategy=PodStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=set_pod_defaults,
     columns=POD_COLUMNS,
     selectable_fields={
@@ -58,6 +59,7 @@ PODS: Final = Resource(
             kind_group="policy",
             kind_version="v1",
             create=evict_pod,
+            also_accepts=("policy/v1beta1",),
         ),
         Subresource(name="exec", verbs=("create", "get"), kind=PodExecOptions, connect=pod_exec, tables=False),
         Subresource(name="log", verbs=("get",), connect=pod_logs, connect_methods=("GET",), tables=False),

@@ -125,6 +125,7 @@ SECRETS: Final = Resource(
     plural="secrets",
     strategy=SecretStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=default_secret,
     columns=(Column("Type", lambda s: s.type), Column("Data", lambda s: len(s.data)), AGE),
     selectable_fields={"type": lambda s: s.type},

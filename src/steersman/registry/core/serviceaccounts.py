@@ -42,6 +42,7 @@ SERVICE_ACCOUNTS: Final = Resource(
     short_names=("sa",),
     strategy=ServiceAccountStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     subresources=(
         Subresource(
             name="token",

@@ -22,6 +22,7 @@ def set_defaults(ingress_class: IngressClass) -> None:
         parameters.scope = "Cluster"
 
 
+_IS_DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
 MAX_CONTROLLER: Final = 250
 """Bytes of the name of a controller."""
 
@@ -77,13 +78,22 @@ def parameters(ingress_class: IngressClass) -> str:
     return f"{reference.kind}{group}/{reference.name}"
 
 
+
+def _name(ingress_class: IngressClass) -> str:
+    """The name, marked where it is the default class."""
+    name = ingress_class.metadata.name
+    return f"{name} (default)" if ingress_class.metadata.annotations.get(_IS_DEFAULT) == "true" else name
+
+
 INGRESS_CLASSES = Resource(
     kind=IngressClass,
     group="networking.k8s.io",
     plural="ingressclasses",
     namespaced=False,
     strategy=IngressClassStrategy(),
+    name_cell=_name,
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=set_defaults,
     columns=(
         Column(

@@ -77,6 +77,7 @@ INGRESSES = Resource(
     short_names=("ing",),
     strategy=IngressStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     columns=(
         Column(
             "Class",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from steersman.api.networking.v1 import IPAddress, ParentReference
@@ -72,6 +73,7 @@ IP_ADDRESSES: Final = Resource(
     short_names=("ip",),
     strategy=IPAddressStrategy(),
     name_validator=ip_address_name,
-    columns=(Column("ParentRef", _parent_text), AGE),
+    revalidates_metadata=True,
+    columns=(Column("ParentRef", _parent_text), replace(AGE, defined=False)),
     storage_version_hash="3f/plJFChNE=",
 )

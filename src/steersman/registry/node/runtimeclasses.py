@@ -67,6 +67,7 @@ RUNTIME_CLASSES = Resource(
     namespaced=False,
     strategy=RuntimeClassStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     columns=(Column("Handler", lambda c: c.handler), AGE),
     storage_version_hash="WQTu1GL3T2Q=",
 )

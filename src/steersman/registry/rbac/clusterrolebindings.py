@@ -16,6 +16,7 @@ CLUSTER_ROLE_BINDINGS: Final = Resource(
     namespaced=False,
     strategy=BindingStrategy("clusterrolebindings", namespaced=False),
     name_validator=rbac_name,
+    revalidates_metadata=True,
     default=set_binding_defaults,
     columns=binding_columns("clusterRoleBinding"),
     storage_version_hash="48tpQ8gZHFc=",

@@ -95,6 +95,7 @@ CLUSTER_ROLES: Final = Resource(
     namespaced=False,
     strategy=ClusterRoleStrategy(),
     name_validator=rbac_name,
+    revalidates_metadata=True,
     columns=(CREATED_AT,),
     storage_version_hash="bYE5ZWDrJ44=",
 )

@@ -15,6 +15,7 @@ ROLE_BINDINGS: Final = Resource(
     plural="rolebindings",
     strategy=BindingStrategy("rolebindings", namespaced=True),
     name_validator=rbac_name,
+    revalidates_metadata=True,
     default=set_binding_defaults,
     columns=binding_columns("roleBinding"),
     storage_version_hash="eGsCzGH6b1g=",

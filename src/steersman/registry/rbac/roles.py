@@ -51,6 +51,7 @@ ROLES: Final = Resource(
     plural="roles",
     strategy=RoleStrategy(),
     name_validator=rbac_name,
+    revalidates_metadata=True,
     columns=(CREATED_AT,),
     storage_version_hash="7FuwZcIIItM=",
 )

@@ -50,6 +50,7 @@ RESOURCE_CLAIM_TEMPLATES = Resource(
     plural="resourceclaimtemplates",
     strategy=ResourceClaimTemplateStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=set_defaults,
     returns_deleted_object=True,
     storage_version_hash="TuzjC49aUfM=",

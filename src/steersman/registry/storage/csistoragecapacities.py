@@ -49,6 +49,7 @@ CSI_STORAGE_CAPACITIES = Resource(
     plural="csistoragecapacities",
     strategy=CSIStorageCapacityStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     columns=(CREATED_AT,),
     storage_version_hash="xeVl+2Ly1kE=",
 )

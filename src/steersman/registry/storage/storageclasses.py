@@ -110,7 +110,9 @@ STORAGE_CLASSES = Resource(
     namespaced=False,
     short_names=("sc",),
     strategy=StorageClassStrategy(),
+    name_cell=lambda each: f"{each.metadata.name} (default)" if is_default(each) else each.metadata.name,
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     default=set_defaults,
     columns=(
         Column("Provisioner", lambda c: c.provisioner),

@@ -36,6 +36,7 @@ VOLUME_ATTRIBUTES_CLASSES = Resource(
     short_names=("vac",),
     strategy=VolumeAttributesClassStrategy(),
     name_validator=name_is_dns_subdomain,
+    revalidates_metadata=True,
     columns=(Column("DriverName", lambda c: c.driver_name), AGE),
     returns_deleted_object=True,
     storage_version_hash="tIjydgKBC5w=",

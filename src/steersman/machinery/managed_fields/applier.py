@@ -1,0 +1,187 @@
+"""Server-side apply: an applied configuration merged into an object, with its manager's ownership.
+
+Follows apimachinery `util/managedfields/internal` and structured-merge-diff `merge.Updater.Apply`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.machinery.errors import StatusError, bad_request, plain_internal
+from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
+
+from .conflicts import ApplyConflicts
+from .field_set import FieldSet, difference, has, intersection, paths, set_of
+from .last_applied import KUBECTL, allowed_conflicts, last_applied, with_last_applied
+from .managers import (
+    APPLY,
+    Managed,
+    ManagedFieldsError,
+    ManagerKey,
+    Managers,
+    decode_managers,
+    encode_managers,
+    manager_key,
+    strip_identity,
+)
+from .merging import merge
+from .plain import plain_object
+from .pruning import prune
+from .schema import Schema
+from .tracker import FieldManager, managed_fields_of
+from .typed_error import TypedError
+from .typed_value import field_set, validate
+
+Plain = dict[str, Any]
+
+BEFORE_FIRST_APPLY: Final = "before-first-apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply comes to: the object as plain data in the request's version, without managedFields; its entries.
+
+    `obj` is None if nothing changes but, maybe, the entries. It is not yet defaulted.
+    """
+
+    obj: Plain | None
+    entries: list[ManagedFieldsEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """Applies to one resource, or to one of its subresources, in one version. `kind` is what patches must be of."""
+
+    fields: FieldManager
+    kind: GroupVersionKind
+
+    def apply(self, live: Any, patch: Plain, manager: str, time: str, *, force: bool = False) -> Applied:
+        """Applies `patch` to `live`, which is an empty object of the kind to create one.
+
+        Raises StatusError: 400 for a patch of another kind, 409 for conflicts unless forced, 500 for what does not
+        fit the schema.
+        """
+        self._check(patch)
+        whole = {**plain_object(live), "kind": self.kind.kind, "apiVersion": self.fields.api_version}
+        try:
+            managers = decode_managers(managed_fields_of(live))
+        except ManagedFieldsError as error:
+            raise plain_internal(f"failed to decode managed fields: {error}") from None
+        if not managers:
+            managers = self._owner_before(whole, time)
+        self._validate(patch, whole)
+        try:
+            applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
+        except ApplyConflicts as conflicts:
+            raise conflicts.status() from None
+        except TypedError as error:
+            raise plain_internal(f"failed to merge config: {error}") from None
+        if manager == KUBECTL and last_applied(obj or whole):
+            obj = with_last_applied(obj or whole, patch)
+        return Applied(obj, encode_managers(applied))
+
+    def _check(self, patch: Plain) -> None:
+        kind = _kind_of(patch)
+        if kind != self.kind:
+            raise bad_request(f"invalid object type: {kind}")
+        metadata = patch.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+
+    def _validate(self, patch: Plain, live: Plain) -> None:
+        for what, obj, allow in (("patch", patch, False), ("live", live, True)):
+            try:
+                validate(self.fields.schema.root, obj, allow_duplicates=allow)
+            except (TypedError, RecursionError) as error:
+                raise self._untyped(what, obj, error) from None
+
+    def _untyped(self, what: str, obj: Plain, error: Exception) -> StatusError:
+        metadata = obj.get("metadata")
+        named = metadata if isinstance(metadata, dict) else {}
+        name = f"{named.get('namespace', '')}/{named.get('name', '')}; {self.kind}"
+        return plain_internal(f"failed to create typed {what} object ({name}): {error}")
+
+    def _owner_before(self, live: Plain, time: str) -> Managers:
+        """The first apply to an object nobody's ownership of which is known: all there is has one owner."""
+        empty = {name: live[name] for name in ("apiVersion", "kind")}
+        return self.fields.take_over(empty, live, BEFORE_FIRST_APPLY, time)
+
+    def _with_last_applied(
+        self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
+    ) -> tuple[Managers, Plain | None]:
+        """Applies; kubectl takes over, without force, what it owns by the annotation of client-side apply."""
+        try:
+            return self._apply(live, patch, managers, manager, time, force=force)
+        except ApplyConflicts as conflicts:
+            allowed = allowed_conflicts(self.fields.schema, live, self.fields.api_version) if manager == KUBECTL else {}
+            if not allowed:
+                raise
+            rest = {key: _beyond(fields, allowed) for key, fields in conflicts.fields.items()}
+            if any(rest.values()):
+                raise ApplyConflicts({key: fields for key, fields in rest.items() if fields}) from None
+            return self._apply(live, patch, managers, manager, time, force=True)
+
+    def _apply(
+        self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
+    ) -> tuple[Managers, Plain | None]:
+        schema, api_version = self.fields.schema, self.fields.api_version
+        key = manager_key(manager, APPLY, api_version, self.fields.subresource)
+        managers = self.fields.reconciled(managers, live)
+        merged: Plain = merge(schema.root, live, patch)
+        last = managers.get(key)
+        fields = field_set(schema.root, patch)
+        keep = self.fields.resets.get(api_version)
+        if keep is not None:
+            fields = keep(fields)
+        managers[key] = Managed(fields, api_version, None if last is None else last.time)
+        if last is not None and last.fields:
+            merged = prune(merged, managers, last, api_version, self._convert)
+        managers = self._settled(managers, live, merged, key, force=force)
+        is_changed = merged != live
+        mine = managers.pop(key, None)
+        if mine is not None:
+            left = strip_identity(mine.fields)
+            if left:
+                managers[key] = Managed(left, api_version, time if is_changed else mine.time)
+        return managers, merged if is_changed else None
+
+    def _settled(self, managers: Managers, live: Plain, merged: Plain, key: ManagerKey, *, force: bool) -> Managers:
+        """The managers after the merge. Raises ApplyConflicts if others own what changed, unless forced."""
+        mine = managers.pop(key)
+        comparisons = self.fields.comparisons(managers, merged, live)
+        if not force:
+            conflicts: dict[ManagerKey, FieldSet] = {}
+            for each, managed in managers.items():
+                comparison = comparisons[managed.api_version]
+                taken = None if comparison is None else intersection(managed.fields, comparison.changed)
+                if taken:
+                    conflicts[each] = taken
+            if conflicts:
+                raise ApplyConflicts(conflicts)
+        result = self.fields.transfer(managers, comparisons)
+        if mine.fields:
+            result[key] = mine
+        return result
+
+    def _convert(self, obj: Plain, api_version: str) -> tuple[Schema, Plain] | None:
+        if obj.get("apiVersion") == api_version and api_version == self.fields.api_version:
+            return self.fields.schema, obj
+        return self.fields.convert(obj, api_version)
+
+
+def _kind_of(patch: Plain) -> GroupVersionKind:
+    api_version, kind = patch.get("apiVersion"), patch.get("kind")
+    try:
+        version = parse_group_version(api_version if isinstance(api_version, str) else "")
+    except GroupVersionError:
+        version = parse_group_version("")
+    return version.with_kind(kind if isinstance(kind, str) else "")
+
+
+def _beyond(fields: FieldSet, allowed: FieldSet) -> FieldSet:
+    """The fields that are not among those allowed."""
+    if not difference(fields, allowed):
+        return {}
+    return set_of(path for path in paths(fields) if not has(allowed, path))

@@ -1,0 +1,54 @@
+"""Conflicts of an apply with what others own, and how they are told (apimachinery `managedfields/internal`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from steersman.machinery.errors import Cause, StatusError, apply_conflict
+from steersman.machinery.field import quote
+
+from .field_set import FieldSet, paths
+from .managers import UPDATE, ManagerKey
+from .path_elements import display
+
+CONFLICT_REASON: Final = "FieldManagerConflict"
+
+
+class ApplyConflicts(Exception):
+    """Others own fields that an apply would change. `fields` has them by manager."""
+
+    def __init__(self, fields: Mapping[ManagerKey, FieldSet]) -> None:
+        super().__init__("the apply conflicts with other managers")
+        self.fields = fields
+
+    def status(self) -> StatusError:
+        """409 with a cause for every field."""
+        found = [(_shown(key), path) for key, path in self._each()]
+        causes = [Cause(CONFLICT_REASON, f"conflict with {manager}", path) for manager, path in found]
+        return apply_conflict(_message(found), causes)
+
+    def _each(self) -> Iterator[tuple[ManagerKey, str]]:
+        for key in sorted(self.fields, key=lambda each: each.identifier):
+            for path in paths(self.fields[key]):
+                yield key, "".join(display(element) for element in path)
+
+
+def _shown(key: ManagerKey) -> str:
+    text = quote(key.manager)
+    if key.subresource:
+        text = f"{text} with subresource {quote(key.subresource)}"
+    return f"{text} using {key.api_version}" if key.operation == UPDATE else text
+
+
+def _message(found: Sequence[tuple[str, str]]) -> str:
+    if len(found) == 1:
+        manager, path = found[0]
+        return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
+    lines: list[str] = []
+    for manager, path in found:
+        title = f"conflicts with {manager}:"
+        if title not in lines:
+            lines.append(title)
+        lines.append(f"- {path}")
+    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)

@@ -1,0 +1,66 @@
+"""The annotation of client-side apply, kept in step with server-side applies by kubectl (apimachinery `lastapplied`)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.serializer import decode_plain, encode
+
+from .comparison import compare
+from .field_set import EMPTY, FieldSet, difference
+from .schema import Schema
+from .typed_error import TypedError
+from .typed_value import field_set, validate
+
+KUBECTL: Final = "kubectl"
+"""The manager whose applies take over what it applied on the client's side before."""
+ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+MAX_ANNOTATIONS: Final = 256 * 1024
+
+
+def last_applied(obj: dict[str, Any]) -> str:
+    """The configuration that was applied last on the client's side; "" if none."""
+    metadata = obj.get("metadata") or {}
+    text = (metadata.get("annotations") or {}).get(ANNOTATION, "")
+    return text if isinstance(text, str) else ""
+
+
+def allowed_conflicts(schema: Schema, live: dict[str, Any], api_version: str) -> FieldSet:
+    """The fields that the annotation says were applied, and that are still so: an apply may take them over."""
+    text = last_applied(live)
+    if not text:
+        return EMPTY
+    try:
+        applied = decode_plain(text.encode())
+        if not isinstance(applied, dict) or applied.get("apiVersion") != api_version:
+            return EMPTY
+        validate(schema.root, live)
+        validate(schema.root, applied)
+        fields = field_set(schema.root, applied)
+        comparison = compare(schema.root, applied, live)
+    except (TypedError, msgspec.DecodeError, RecursionError):
+        return EMPTY
+    return difference(difference(fields, comparison.changed), comparison.removed)
+
+
+def with_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
+    """`obj` with what was just applied in the annotation, or without it if the annotations would be too large."""
+    metadata = dict(obj["metadata"])
+    annotations = dict(metadata["annotations"])
+    annotations[ANNOTATION] = (encode(_without_annotation(applied)) + b"\n").decode()
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items())
+    if size > MAX_ANNOTATIONS:
+        del annotations[ANNOTATION]
+    metadata["annotations"] = annotations
+    return {**obj, "metadata": metadata}
+
+
+def _without_annotation(applied: dict[str, Any]) -> dict[str, Any]:
+    metadata = applied.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(annotations, dict) or ANNOTATION not in annotations:
+        return applied
+    rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
+    return {**applied, "metadata": {**metadata, "annotations": rest}}

@@ -1,0 +1,204 @@
+"""Values held against a schema: whether they fit, and which fields they set (structured-merge-diff `typed`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from steersman.machinery.field import quote
+from steersman.machinery.serializer import encode
+
+from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
+from .path_elements import SELF, display
+from .schema import Atom, ListType, MapType
+from .typed_error import TypedError
+
+
+def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> None:
+    """Raises TypedError with every place where the value does not fit."""
+    errors = [f"{path}: {what}" if path else what for path, what in _errors(atom, value, allow_duplicates)]
+    if errors:
+        raise TypedError(*errors)
+
+
+Found = Iterator[tuple[str, str]]
+
+
+def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
+    """What an atom is for a value: its map, its list or the name of its scalar. Null may be any of them."""
+    if isinstance(value, dict):
+        if atom.map is not None:
+            return atom.map
+    elif isinstance(value, list):
+        if atom.list is not None:
+            return atom.list
+    elif value is not None and atom.scalar:
+        return atom.scalar
+    if atom.map is not None:
+        return atom.map
+    if atom.scalar or atom.list is None:
+        return atom.scalar
+    return atom.list
+
+
+def _errors(atom: Atom, value: Any, allow_duplicates: bool) -> Found:
+    kind = kind_of(atom, value)
+    if value is None:
+        return
+    if isinstance(kind, MapType):
+        if not isinstance(value, dict):
+            yield "", f"expected map, got &{{{go_value(value)}}}"
+        else:
+            yield from _map_errors(kind, value, allow_duplicates)
+    elif isinstance(kind, ListType):
+        if not isinstance(value, list):
+            yield "", f"expected list, got &{{{go_value(value)}}}"
+        else:
+            yield from _list_errors(kind, value, allow_duplicates)
+    else:
+        yield from _scalar_errors(kind, value)
+
+
+def _map_errors(kind: MapType, value: dict[str, Any], allow_duplicates: bool) -> Found:
+    for name in sorted(value):
+        child = kind.child(name)[1]
+        if child is None:
+            yield f".{name}", "field not declared in schema"
+            return
+        for path, what in _errors(child, value[name], allow_duplicates):
+            yield f".{name}{path}", what
+
+
+def _list_errors(kind: ListType, value: list[Any], allow_duplicates: bool) -> Found:
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        where = f"[{index}]"
+        if not kind.atomic:
+            try:
+                element = kind.element_of(item)
+            except TypedError as error:
+                yield "", f"element {index}: {error}"
+                return
+            where = display(element)
+            if element in seen and not allow_duplicates:
+                yield "", f"duplicate entries for key {where}"
+            seen.add(element)
+        for path, what in _errors(kind.element, item, allow_duplicates):
+            yield where + path, what
+
+
+def _scalar_errors(scalar: str, value: Any) -> Found:
+    is_boolean = isinstance(value, bool)
+    is_number = isinstance(value, int | float) and not is_boolean
+    match scalar:
+        case "numeric" if not is_number:
+            yield "", f"expected numeric (int or float), got {go_type(value)}"
+        case "string" if not isinstance(value, str):
+            yield "", f"expected string, got &value.valueUnstructured{{Value:{go_source(value)}}}"
+        case "boolean" if not is_boolean:
+            yield "", f"expected boolean, got &{{{go_value(value)}}}"
+        case "untyped" if isinstance(value, dict | list):
+            yield "", f"expected any scalar, got &{{{go_value(value)}}}"
+
+
+def go_type(value: Any) -> str:
+    """The Go type that JSON of this value decodes to."""
+    if isinstance(value, dict):
+        return "map[string]interface {}"
+    if isinstance(value, list):
+        return "[]interface {}"
+    names = {bool: "bool", int: "int64", float: "float64", str: "string"}
+    return names.get(type(value), "<nil>")
+
+
+def go_value(value: Any) -> str:
+    """A value as Go's %v prints it."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{name}:{go_value(value[name])}" for name in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(go_value(item) for item in value) + "]"
+    if value is None:
+        return "<nil>"
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def go_source(value: Any) -> str:
+    """A value as Go's %#v prints it."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{quote(name)}:{go_source(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(go_source(item) for item in value) + "}"
+    if value is None:
+        return "interface {}(nil)"
+    return quote(value) if isinstance(value, str) else encode(value).decode()
+
+
+def field_set(atom: Atom, value: Any) -> FieldSet:
+    """The fields that a value sets: leaves, and what is a member by itself (items, keys of maps, empty structs).
+
+    Raises TypedError where items cannot be told apart.
+    """
+    return _fields(atom, value) or EMPTY
+
+
+def _fields(atom: Atom, value: Any) -> Node | None:
+    """A value's node; None if it sets nothing. A leaf for the root says nothing, for nobody owns a whole object."""
+    kind = kind_of(atom, value)
+    if isinstance(kind, str) or kind.atomic:
+        return LEAF
+    if isinstance(kind, MapType):
+        return _map_fields(kind, value) if isinstance(value, dict) else None
+    return _list_fields(kind, value) if isinstance(value, list) else None
+
+
+def _map_fields(kind: MapType, value: dict[str, Any]) -> Node | None:
+    out: dict[str, Any] = {}
+    for name, item in value.items():
+        element, child = kind.child(name)
+        node = None if child is None else _fields(child, item)
+        if item is None or item == {} or name not in kind.fields:
+            node = _as_member(node)
+        if node is not None:
+            out[element] = node
+    return in_order(out) if out else None
+
+
+def _list_fields(kind: ListType, value: list[Any]) -> Node | None:
+    out: dict[str, Any] = {}
+    for item in value:
+        element = kind.element_of(item)
+        # Items that cannot be told apart are one field together.
+        out[element] = LEAF if element in out else _as_member(_fields(kind.element, item))
+    return in_order(out) if out else None
+
+
+def _as_member(node: Node | None) -> Node:
+    if not node:
+        return LEAF
+    return node if SELF in node else {SELF: LEAF, **node}
+
+
+def with_named_fields(atom: Atom | None, fields: Node) -> Node:
+    """A set with the structs, and lists and maps that are fields of structs, above its members as members too."""
+    out: dict[str, Any] = {}
+    for element, node in fields.items():
+        if not node or element == SELF:
+            out[element] = node
+            continue
+        child, is_named = _below(atom, element)
+        inner = with_named_fields(child, node)
+        out[element] = _as_member(inner) if is_named else inner
+    return out
+
+
+def _below(atom: Atom | None, element: str) -> tuple[Atom | None, bool]:
+    """The atom at a path element, and whether that is a named field."""
+    if atom is None:
+        return None, False
+    if element[0] == "f" and atom.map is not None:
+        name = element[2:]
+        return atom.map.child(name)[1], name in atom.map.fields
+    if element[0] == "k" and atom.list is not None:
+        return atom.list.element, False
+    return None, False

@@ -1,0 +1,139 @@
+"""/healthz, /livez and /readyz: their checks, parameters and texts; start hooks and the shutdown show in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from steersman.admission.interface import Chain
+from steersman.authentication.anonymous import AnonymousAuthenticator
+from steersman.authentication.union import UnionAuthenticator
+from steersman.authorization.always_allow import AlwaysAllowAuthorizer
+from steersman.net.in_process import InProcessClient
+from steersman.server.basic_paths import install_basic_paths
+from steersman.server.config import Config
+from steersman.server.health import HealthCheck
+from steersman.server.server import Server
+
+
+@pytest.fixture
+def server() -> Server:
+    """A generic server without resources, not prepared to run yet."""
+    config = Config(
+        authenticator=UnionAuthenticator([], AnonymousAuthenticator()),
+        authorizer=AlwaysAllowAuthorizer(),
+        admission=Chain(()),
+    )
+    return config.complete().new("test")
+
+
+@pytest.fixture
+def get(server: Server) -> Callable[..., object]:
+    """`await get(path)` on that server: status and text."""
+
+    async def ask(target: str) -> tuple[int, str]:
+        response = await InProcessClient(server.handler).request("GET", target)
+        return response.status, (await response.read()).decode()
+
+    return ask
+
+
+def _run(server: Server) -> None:
+    server.prepare_run()
+    install_basic_paths(server)
+    server.lifecycle.serving = True
+
+
+async def test_all_is_well(server: Server, get):
+    _run(server)
+    assert await get("/livez") == (200, "ok")
+    assert await get("/livez?verbose") == (200, "[+]ping ok\n[+]log ok\nlivez check passed\n")
+
+
+async def test_one_check_alone_is_asked_by_its_path(server: Server, get):
+    _run(server)
+    assert await get("/healthz/ping") == (200, "ok")
+    status, _ = await get("/healthz/nothing")
+    assert status == 404
+
+
+async def test_a_failing_check_fails_the_whole_and_keeps_its_reason_from_the_client(server: Server, get):
+    server.add_checks(HealthCheck("disk", lambda: "the disk is on fire"))
+    _run(server)
+    for path in ("healthz", "livez", "readyz"):
+        status, text = await get(f"/{path}")
+        assert status == 500
+        assert "[-]disk failed: reason withheld\n" in text
+        assert text.endswith(f"{path} check failed\n")
+        assert "fire" not in text
+    assert await get("/livez/disk") == (500, "internal server error: the disk is on fire\n")
+
+
+async def test_checks_can_be_left_out_by_name(server: Server, get):
+    server.add_checks(HealthCheck("disk", lambda: "broken"))
+    _run(server)
+    assert await get("/livez?exclude=disk") == (200, "ok")
+    status, text = await get("/livez?exclude=disk&verbose")
+    assert (status, "[+]disk excluded: ok\n" in text) == (200, True)
+    _, text = await get("/livez?exclude=disk&exclude=unheard-of&verbose")
+    assert 'warn: some health checks cannot be excluded: no matches for "unheard-of"\n' in text
+
+
+async def test_a_check_of_readiness_alone_does_not_fail_the_others(server: Server, get):
+    server.add_checks(HealthCheck("informer-sync", lambda: "not synced"), only_ready=True)
+    _run(server)
+    assert (await get("/livez"))[0] == 200
+    assert (await get("/readyz"))[0] == 500
+
+
+async def test_a_server_is_ready_once_its_start_hooks_are_done(server: Server, get):
+    gate = asyncio.Event()
+    server.add_post_start_hook("slow", gate.wait)
+    _run(server)
+    running = asyncio.create_task(server.run_post_start_hooks())
+    status, text = await get("/readyz?verbose")
+    assert (status, "[-]poststarthook/slow failed: reason withheld\n" in text) == (500, True)
+    gate.set()
+    await running
+    status, text = await get("/readyz?verbose")
+    assert (status, "[+]poststarthook/slow ok\n" in text) == (200, True)
+
+
+async def test_a_start_hook_that_fails_fails_the_start(server: Server):
+    async def fail() -> None:
+        raise OSError("no way")
+
+    server.add_post_start_hook("fails", fail)
+    _run(server)
+    with pytest.raises(ExceptionGroup) as caught:
+        await server.run_post_start_hooks()
+    assert caught.group_contains(OSError, match="no way")
+
+
+async def test_names_of_checks_and_hooks_are_taken_once(server: Server):
+    server.add_checks(HealthCheck("disk", lambda: None))
+    with pytest.raises(ValueError, match="there already"):
+        server.add_checks(HealthCheck("disk", lambda: None))
+
+    async def nothing() -> None: ...
+
+    server.add_post_start_hook("hook", nothing)
+    with pytest.raises(ValueError, match="there already"):
+        server.add_post_start_hook("hook", nothing)
+
+
+async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutdown(api):
+    text = (await api.get("/readyz?verbose")).body.decode()
+    for name in ("ping", "log", "etcd", "etcd-readiness", "informer-sync", "poststarthook/rbac/bootstrap-roles",
+                 "poststarthook/start-system-namespaces-controller", "shutdown"):  # fmt: skip
+        assert f"[+]{name} ok\n" in text
+    assert "[+]shutdown ok\n" not in (await api.get("/livez?verbose")).body.decode()
+
+
+async def test_nobody_may_ask_for_health_by_default_but_nothing_else(api):
+    nobody = api.as_user("")
+    assert (await nobody.get("/livez")).status == 200
+    assert (await nobody.get("/readyz")).status == 200
+    assert (await nobody.get("/metrics")).status == 403

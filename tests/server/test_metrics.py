@@ -1,0 +1,176 @@
+"""/metrics, read by the rules of Prometheus' text format 0.0.4."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import pytest
+
+from steersman.machinery.metrics import Counter, Histogram, Registry
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)")
+LABEL = re.compile(rf'({NAME})="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
+ESCAPED = re.compile(r"\\(.)")
+
+Labels = frozenset[tuple[str, str]]
+
+
+@dataclass
+class Family:
+    """A metric with its series."""
+
+    kind: str = ""
+    help: str = ""
+    samples: dict[tuple[str, Labels], float] = field(default_factory=dict)
+
+    def value(self, **labels: str) -> float:
+        """The sum over the series that have these labels."""
+        wanted = frozenset(labels.items())
+        return sum(value for (_, found), value in self.samples.items() if wanted <= found)
+
+
+def read_labels(text: str) -> Labels:
+    pairs, end = [], 0
+    while end < len(text):
+        match = LABEL.match(text, end)
+        assert match, f"no label at {text[end:]!r}"
+        pairs.append((match[1], ESCAPED.sub(lambda found: {"n": "\n"}.get(found[1], found[1]), match[2])))
+        end = match.end()
+    assert len(dict(pairs)) == len(pairs), f"a label twice in {text!r}"
+    return frozenset(pairs)
+
+
+def parse(text: str) -> dict[str, Family]:
+    """The families of an exposition. Raises AssertionError where it breaks the format."""
+    assert text.endswith("\n")
+    families: dict[str, Family] = {}
+    current = ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            _, _, current, words = line.split(" ", 3)
+            assert current not in families, f"{current} comes twice"
+            families[current] = Family(help=words)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name == current
+            assert kind in ("counter", "gauge", "histogram", "summary", "untyped")
+            families[name].kind = kind
+        else:
+            match = SAMPLE.fullmatch(line)
+            assert match, f"no sample: {line!r}"
+            family = families[current]
+            suffix = match[1].removeprefix(current)
+            assert suffix in (("_bucket", "_sum", "_count") if family.kind == "histogram" else ("",)), line
+            key = (suffix, read_labels(match[2] or ""))
+            assert key not in family.samples, f"a series twice: {line!r}"
+            family.samples[key] = float(match[3])
+    for name, family in families.items():
+        if family.kind == "histogram":
+            check_histogram(name, family)
+    return families
+
+
+def check_histogram(name: str, family: Family) -> None:
+    """Buckets are cumulative and end with +Inf, which is the count."""
+    buckets: dict[Labels, dict[float, float]] = {}
+    for (suffix, labels), value in family.samples.items():
+        if suffix == "_bucket":
+            edge = dict(labels)["le"]
+            buckets.setdefault(labels - {("le", edge)}, {})[float(edge)] = value
+    for labels, found in buckets.items():
+        counts = [found[edge] for edge in sorted(found)]
+        assert counts == sorted(counts), f"{name}{set(labels)} is not cumulative"
+        assert found[float("inf")] == family.samples["_count", labels]
+        assert ("_sum", labels) in family.samples
+
+
+@pytest.fixture
+def scrape(api):
+    async def read() -> dict[str, Family]:
+        answer = await api.get("/metrics")
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4; charset=utf-8")
+        return parse(answer.body.decode())
+
+    return read
+
+
+async def test_every_family_has_help_and_a_type(scrape):
+    families = await scrape()
+    assert len(families) > 10
+    for name, family in families.items():
+        assert family.help, name
+        assert family.kind, name
+
+
+async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api, namespace, scrape):
+    labels = {"verb": "POST", "resource": "configmaps", "code": "201"}
+    before = (await scrape())["apiserver_request_total"].value(**labels)
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    assert (await api.post(path, {"metadata": {"name": "a"}})).status == 201
+    after = await scrape()
+    assert after["apiserver_request_total"].value(**labels) == before + 1
+    durations = after["apiserver_request_duration_seconds"]
+    assert durations.samples["_count", _series(durations, verb="POST", resource="configmaps")] >= 1
+
+
+def _series(family: Family, **labels: str) -> Labels:
+    wanted = frozenset(labels.items())
+    return next(found for suffix, found in family.samples if suffix == "_count" and wanted <= found)
+
+
+async def test_stored_objects_are_counted(api, namespace, scrape):
+    before = (await scrape())["apiserver_storage_objects"].value(resource="secrets")
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    for name in ("a", "b"):
+        assert (await api.post(path, {"metadata": {"name": name}})).status == 201
+    assert (await scrape())["apiserver_storage_objects"].value(resource="secrets") == before + 2
+
+
+async def test_an_open_watch_is_counted_while_it_is_open(api, namespace, scrape):
+    async def watchers() -> float:
+        return (await scrape())["apiserver_registered_watchers"].value(kind="Lease")
+
+    before = await watchers()
+    watch = await api.open("GET", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases?watch=1")
+    assert await watchers() == before + 1
+    await watch.aclose()
+    assert await watchers() == before
+
+
+async def test_the_process_is_described(scrape):
+    families = await scrape()
+    assert families["process_resident_memory_bytes"].value() > 10 << 20
+    assert families["process_cpu_seconds_total"].value() > 0
+    assert families["kubernetes_build_info"].value() == 1
+
+
+async def test_health_checks_are_series_of_their_own(api):
+    answer = await api.get("/metrics/slis")
+    checks = parse(answer.body.decode())["kubernetes_healthcheck"]
+    assert checks.value(name="ping", type="livez") == 1
+    assert checks.value(name="shutdown", type="readyz") == 1
+    assert checks.value(name="shutdown", type="livez") == 0
+
+
+def test_label_values_are_escaped():
+    registry = Registry()
+    counter = Counter("odd_total", "Odd values.", ("value",))
+    registry.add(counter)
+    odd = 'quote " backslash \\ newline \n comma , brace }'
+    counter.inc((odd,))
+    assert parse("".join(registry.expose()))["odd_total"].value(value=odd) == 1
+
+
+def test_values_on_and_beyond_the_edges_of_a_histogram_fall_into_the_right_buckets():
+    registry = Registry()
+    histogram = Histogram("took_seconds", "Times.", (0.1, 1.0))
+    registry.add(histogram)
+    for value in (0.1, 0.5, 1.0, 7.0):
+        histogram.observe(value)
+    family = parse("".join(registry.expose()))["took_seconds"]
+    found = {dict(labels)["le"]: value for (suffix, labels), value in family.samples.items() if suffix == "_bucket"}
+    assert found == {"0.1": 1, "1": 3, "+Inf": 4}
+    assert family.samples["_sum", frozenset()] == pytest.approx(8.6)

@@ -1,0 +1,170 @@
+"""A server as users run it: `steersman serve` in a process of its own, and a plain client for it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import selectors
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+START_TIMEOUT: Final = 30.0
+STOP_TIMEOUT: Final = 30.0
+_READY: Final = re.compile(r"ready url=(\S+) kubeconfig=(\S+) ca=(\S+)")
+
+
+class ServerNotReady(Exception):
+    """The server ended, or said nothing, instead of becoming ready; carries what it wrote."""
+
+
+class ServerProcess:
+    """`steersman serve` on one data folder; it can be started again after it has ended.
+
+    `url`, `kubeconfig` and `ca` are what the ready line said; `output` and `errors` are files that all starts append to.
+    """
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.folder = folder
+        self.flags = flags
+        self.errors = folder.with_name(folder.name + ".stderr")
+        self.url = ""
+        self.kubeconfig = self.ca = Path()
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, timeout: float = START_TIMEOUT) -> float:
+        """Starts it and waits until it is ready; the seconds that took. Raises ServerNotReady."""
+        began = time.monotonic()
+        self.launch()
+        self.wait_ready(timeout)
+        return time.monotonic() - began
+
+    def launch(self) -> None:
+        """Starts it and does not wait."""
+        arguments = [f"--data-dir={self.folder}", "--secure-port=0", "--bind-address=127.0.0.1", *self.flags]
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        with self.errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", "from steersman.cli import main; main()", "serve", *arguments],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
+            )  # fmt: skip
+
+    def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
+        """Reads the ready line. Raises ServerNotReady."""
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            line = process.stdout.readline() if selector.select(timeout) else ""
+        match = _READY.match(line)
+        if match is None:
+            self.kill()
+            raise ServerNotReady(f"said {line!r}; {self.errors.read_text()[-2000:]}")
+        self.url = match[1]
+        self.kubeconfig, self.ca = Path(match[2]), Path(match[3])
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def wait(self, timeout: float = STOP_TIMEOUT) -> int:
+        """Waits for its end; the exit code, negative for a signal. Raises subprocess.TimeoutExpired."""
+        assert self._process is not None
+        code = self._process.wait(timeout)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return code
+
+    def stop(self) -> int:
+        """The orderly end; the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        """kill -9, and waits until the process is gone."""
+        if self.running:
+            self.signal(signal.SIGKILL)
+        if self._process is not None:
+            self.wait()
+
+    def resident_bytes(self) -> int:
+        """Its resident memory now (Linux)."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        parts = urllib.parse.urlsplit(self.url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        return parts.hostname, parts.port
+
+    def context(self, *, admin: bool = True, alpn: tuple[str, ...] = ()) -> ssl.SSLContext:
+        """TLS as its clients speak it, with the administrator's certificate or none."""
+        context = ssl.create_default_context(cafile=str(self.ca))
+        if admin:
+            context.load_cert_chain(self.folder / "admin.crt", self.folder / "admin.key")
+        if alpn:
+            context.set_alpn_protocols(list(alpn))
+        return context
+
+    def client(self, *, admin: bool = True, timeout: float = 10.0) -> Client:
+        """A client with a connection of its own."""
+        return Client(self.address, self.context(admin=admin), timeout)
+
+
+class Client:
+    """A blocking HTTP/1.1 client that keeps its connection. Not for several threads."""
+
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext, timeout: float) -> None:
+        self._connection = http.client.HTTPSConnection(*address, context=context, timeout=timeout)
+
+    def request(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Status and body. A body that is not bytes is sent as JSON. Raises OSError and http.client.HTTPException."""
+        fields = {"Accept": "application/json", **(headers or {})}
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            fields.setdefault("Content-Type", "application/json")
+        try:
+            self._connection.request(method, path, body, fields)
+            response = self._connection.getresponse()
+            return response.status, response.read()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and decoded body."""
+        status, data = self.request(method, path, body)
+        return status, json.loads(data)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self.close()
