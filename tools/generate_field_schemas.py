@@ -87,7 +87,8 @@ def main() -> None:
         for name in sorted(sources)
         for each in sources[name]["x-kubernetes-group-version-kind"]
     }
-    lines = [f'"{name}":{json.dumps(each, sort_keys=True, separators=(",", ":"))}' for name, each in definitions.items()]
+    compact = {name: json.dumps(each, sort_keys=True, separators=(",", ":")) for name, each in definitions.items()}
+    lines = [f'"{name}":{text}' for name, text in compact.items()]
     pairs = [f'"{kind}":"{name}"' for kind, name in sorted(kinds.items())]
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text('{"definitions":{\n' + ",\n".join(lines) + '\n},\n"kinds":{\n' + ",\n".join(pairs) + "\n}}\n")

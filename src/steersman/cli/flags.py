@@ -5,12 +5,15 @@ Values are read as Go's pflag reads them: `--flag=value` or `--flag value`, bool
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.authentication.service_account_keys import check_issuer
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.durations import DurationError, parse_duration
 
@@ -36,9 +39,12 @@ def _boolean(text: str) -> bool:
 
 def _seconds(text: str) -> float:
     try:
-        return parse_duration(text)
+        nanoseconds = parse_duration(text)
     except DurationError as error:
         raise ValueError(str(error)) from None
+    if nanoseconds < 0:
+        raise ValueError(f"{text} is negative")
+    return nanoseconds / 1e9
 
 
 def _whole_seconds(text: str) -> int:
@@ -76,6 +82,38 @@ def _one(text: str) -> tuple[str, ...]:
     return (text,)
 
 
+def _address(text: str) -> str:
+    return str(ip_address(text))
+
+
+def _file(text: str) -> str:
+    """The path of a file that can be read."""
+    try:
+        with open(text, "rb"):
+            return text
+    except OSError as error:
+        raise ValueError(f"{text}: {error.strerror}") from None
+
+
+def _one_file(text: str) -> tuple[str, ...]:
+    return (_file(text),)
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    patterns = _names(text)
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    return patterns
+
+
+def _issuer(text: str) -> tuple[str, ...]:
+    check_issuer(text)
+    return (text,)
+
+
 def _storage(text: str) -> str:
     if text not in ("sqlite", "memory"):
         raise ValueError(f"{text!r} is neither sqlite nor memory")
@@ -110,16 +148,16 @@ def _pairs(text: str) -> dict[str, str]:
 FLAGS: Final[dict[str, Flag]] = {
     "data-dir": Flag("data_dir", Path, "folder of the data, keys and kubeconfig"),
     "storage": Flag("storage", _storage, "sqlite (in the folder) or memory (gone at the end)"),
-    "bind-address": Flag("bind_address", str, "address to listen on"),
+    "bind-address": Flag("bind_address", _address, "address to listen on"),
     "secure-port": Flag("secure_port", _port, "port to listen on, 0 for a free one"),
-    "advertise-address": Flag("advertise_address", str, "address by which others reach this server"),
-    "tls-cert-file": Flag("tls_cert_file", str, "serving certificate, PEM"),
-    "tls-private-key-file": Flag("tls_private_key_file", str, "key of --tls-cert-file"),
+    "advertise-address": Flag("advertise_address", _address, "address by which others reach this server"),
+    "tls-cert-file": Flag("tls_cert_file", _file, "serving certificate, PEM"),
+    "tls-private-key-file": Flag("tls_private_key_file", _file, "key of --tls-cert-file"),
     "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for server names", repeats=True),
     "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
     "tls-cipher-suites": Flag("tls_cipher_suites", _names, "cipher suites of TLS 1.2, by OpenSSL's names"),
-    "client-ca-file": Flag("client_ca_file", str, "CA of client certificates, PEM"),
-    "token-auth-file": Flag("token_auth_file", str, "CSV of token,user,uid,\"groups\""),
+    "client-ca-file": Flag("client_ca_file", _file, "CA of client certificates, PEM"),
+    "token-auth-file": Flag("token_auth_file", _file, "CSV of token,user,uid,\"groups\""),
     "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),
     "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order"),
     "service-cluster-ip-range": Flag("service_cluster_ip_range", str, "CIDR of service addresses"),
@@ -130,15 +168,15 @@ FLAGS: Final[dict[str, Flag]] = {
     "max-mutating-requests-inflight": Flag("max_mutating_requests_inflight", _number, "writing requests at a time"),
     "request-timeout": Flag("request_timeout", _seconds, "longest time of a request, e.g. 1m0s"),
     "min-request-timeout": Flag("min_request_timeout", _number, "shortest default time of a watch, seconds"),
-    "service-account-issuer": Flag("service_account_issuer", _one, "issuer of service account tokens", repeats=True),
-    "service-account-signing-key-file": Flag("service_account_signing_key_file", str, "key that signs tokens"),
-    "service-account-key-file": Flag("service_account_key_file", _one, "keys that verify tokens", repeats=True),
+    "service-account-issuer": Flag("service_account_issuer", _issuer, "issuer of service account tokens", repeats=True),
+    "service-account-signing-key-file": Flag("service_account_signing_key_file", _file, "key that signs tokens"),
+    "service-account-key-file": Flag("service_account_key_file", _one_file, "keys that verify tokens", repeats=True),
     "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
     "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server"),
     "allow-privileged": Flag("allow_privileged", _boolean, "allow privileged containers", boolean=True),
     "event-ttl": Flag("event_ttl", _whole_seconds, "how long events are kept"),
     "goaway-chance": Flag("goaway_chance", _chance, "chance that a request ends its HTTP/2 connection"),
-    "cors-allowed-origins": Flag("cors_allowed_origins", _names, "regular expressions of allowed origins"),
+    "cors-allowed-origins": Flag("cors_allowed_origins", _patterns, "regular expressions of allowed origins"),
     "strict-transport-security-directives": Flag("strict_transport_security_directives", _names, "HSTS directives"),
     "shutdown-delay-duration": Flag("shutdown_delay_duration", _seconds, "time between not ready and not serving"),
     "shutdown-send-retry-after": Flag("shutdown_send_retry_after", _boolean, "429 while draining", boolean=True),

@@ -14,6 +14,7 @@ import click
 from steersman.cli.flags import FLAGS, parse
 from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
+from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
 
 def _epilog() -> str:
@@ -38,7 +39,7 @@ def serve(flags: tuple[str, ...]) -> None:
     logging.basicConfig(level=_level(options.verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
     try:
         code = _run(options)
-    except (OptionsError, OSError) as error:
+    except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         _fail(str(error))
     except BaseExceptionGroup as group:
         _fail("; ".join(str(error) for error in group.exceptions))

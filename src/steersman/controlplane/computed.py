@@ -40,6 +40,9 @@ class ComputedStorage:
         ]
         return Listing(items, 0)
 
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps nothing: items are made for one answer."""
+
     def decode(self, item: Item) -> Any:
         """The object of an item."""
         return decode_json(self._resource.kind, b"{" + item.body)

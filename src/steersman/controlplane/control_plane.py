@@ -23,7 +23,7 @@ from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
-from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
+from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys, check_issuer, default_jwks_uri
 from steersman.authentication.service_account_tokens import sign
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
@@ -51,6 +51,7 @@ from steersman.server.certificates import CertificateFiles, admin_kubeconfig, en
 from steersman.server.config import Config
 from steersman.server.discovery import install_discovery
 from steersman.server.health import HealthCheck
+from steersman.server.openapi import install_openapi
 from steersman.server.server import Server
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
@@ -135,6 +136,7 @@ class ControlPlane:
         issuer = options.service_account_issuer[0]
         jwks_uri = options.service_account_jwks_uri or default_jwks_uri(f"{host}:{options.secure_port}")
         install_openid(server, partial(self._keys.openid_configuration, issuer, jwks_uri), lambda: self._keys.jwks)
+        install_openapi(server)
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)
         port = (await server.start())[1] if options.listen else options.secure_port
@@ -333,10 +335,13 @@ def _reachable(bind_address: str) -> str:
 
 
 def _service_account_keys(options: Options) -> ServiceAccountKeys:
-    for issuer in options.service_account_issuer:
-        check_issuer(issuer)
-    if options.service_account_signing_key_file:
-        return ServiceAccountKeys.load(options.service_account_signing_key_file, options.service_account_key_file)
+    try:
+        for issuer in options.service_account_issuer:
+            check_issuer(issuer)
+        if options.service_account_signing_key_file:
+            return ServiceAccountKeys.load(options.service_account_signing_key_file, options.service_account_key_file)
+    except (KeyFileError, ValueError) as error:
+        raise OptionsError(str(error)) from None
     return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key")
 
 
@@ -367,12 +372,15 @@ def _tls(options: Options, files: CertificateFiles, client_ca: list[str]) -> Ser
         certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
     if options.tls_min_version not in _TLS_VERSIONS:
         raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
-    return ServerTLS(
-        certificates,
-        client_ca_files=client_ca,
-        min_version=_TLS_VERSIONS[options.tls_min_version],
-        ciphers=":".join(options.tls_cipher_suites) or None,
-    )
+    try:
+        return ServerTLS(
+            certificates,
+            client_ca_files=client_ca,
+            min_version=_TLS_VERSIONS[options.tls_min_version],
+            ciphers=":".join(options.tls_cipher_suites) or None,
+        )
+    except ssl.SSLError as error:
+        raise OptionsError(f"TLS cannot be set up with these certificates, keys or ciphers: {error}") from None
 
 
 def _write_private(path: Path, data: bytes) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.endpoints.negotiation import YAML, body_media
+from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
+from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, bad_request, request_entity_too_large
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
@@ -17,6 +18,7 @@ from steersman.machinery.strict import DecodeError, Media, decode_object, peek_t
 from steersman.net.message import BodyAborted, BodyTooLarge
 
 _SUMMARY: Final = 30
+_YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 _RETIRED_GROUPS: Final = frozenset({"extensions"})
 """Groups that upstream still reads but does not serve."""
@@ -46,6 +48,8 @@ def decode_body(
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400.
     """
     wanted = kind_of(kind)
+    if media == PROTOBUF:
+        return _decode_protobuf(scope, data, kind, wanted, also)
     language: Media = "yaml" if media == YAML else "json"
     actual = _actual_kind(data, language, wanted)
     if actual != wanted and str(actual.group_version) not in also:
@@ -57,10 +61,27 @@ def decode_body(
     if decoded.warnings:
         if validation == "Strict":
             raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
-        request.warnings.extend(decoded.warnings)
+        request.warnings.extend(warning_texts(decoded.warnings))
     obj = decoded.obj
     obj.kind = obj.api_version = ""
     return obj
+
+
+def _decode_protobuf(
+    scope: Scope, data: bytes, kind: type[Any], wanted: GroupVersionKind, also: tuple[str, ...]
+) -> Any:
+    try:
+        found = protobuf.decode_envelope(data)
+        version = parse_group_version(found.api_version) if found.api_version else wanted.group_version
+    except (DecodeError, GroupVersionError) as error:
+        raise _unrecognized(wanted.kind, str(error), data) from None
+    actual = version.with_kind(found.kind or wanted.kind)
+    if actual != wanted and str(version) not in also:
+        raise _other_kind(scope, actual, wanted)
+    try:
+        return protobuf.decode(kind, found.raw)
+    except DecodeError as error:
+        raise cannot_be_handled(wanted, wanted, str(error)) from None
 
 
 def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> GroupVersionKind:
@@ -78,6 +99,14 @@ def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> Grou
 
 def _unrecognized(expected: str, why: str, data: bytes) -> StatusError:
     return bad_request(f"the object provided is unrecognized (must be of type {expected}): {why} ({summary(data)})")
+
+
+def warning_texts(strict_errors: list[str]) -> list[str]:
+    """What a strict reading objects to as warnings: of YAML without the parser's heading."""
+    texts = []
+    for text in strict_errors:
+        texts += [line.strip() for line in text.removeprefix(_YAML_HEADING).split("\n")]
+    return texts
 
 
 def summary(data: bytes) -> str:

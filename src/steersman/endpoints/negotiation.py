@@ -16,9 +16,8 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 PRODUCED: Final = (JSON, YAML, PROTOBUF)
-"""What upstream offers; of these protobuf is not produced here yet."""
 STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-_ENCODED: Final = frozenset({JSON, YAML})
+_ENCODED: Final = frozenset(PRODUCED)
 
 META_GROUP: Final = "meta.k8s.io"
 
@@ -34,10 +33,6 @@ class Representation:
     pretty: bool = False
     as_kind: str = ""
     as_version: str = ""
-
-    @property
-    def content_type(self) -> str:
-        return self.media
 
 
 PLAIN_JSON: Final = Representation()
@@ -99,7 +94,7 @@ def negotiate(
     for clause in clauses:
         if clause.media in ("*/*", "*") or clause.media in _ENCODED:
             media = clause.media if clause.media in _ENCODED else JSON
-            if stream and media != JSON:
+            if stream and media == YAML:
                 continue
             chosen = _with_parameters(clause, media, tables=tables, partial=partial, stream=stream, pretty=pretty)
             if chosen is not None:
@@ -135,7 +130,7 @@ def _with_parameters(
         elif key == "stream" and value and not (stream and value == "watch"):
             return None
     if kind or group or version:
-        offered = tables if kind == "Table" else partial
+        offered = tables and media != PROTOBUF if kind == "Table" else partial
         if kind not in _TABLES or not offered or group != META_GROUP or version not in ("v1", "v1beta1"):
             return None
         return Representation(media, pretty, kind, version)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
-from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
+from steersman.api.meta.v1 import ListMeta, ObjectMeta, PartialObjectMetadata
 from steersman.endpoints.compression import compress
-from steersman.endpoints.negotiation import JSON, PLAIN_JSON, YAML, Representation, negotiate
+from steersman.endpoints.negotiation import JSON, META_GROUP, PLAIN_JSON, PROTOBUF, YAML, Representation, negotiate
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, encoded_response, pretty_wanted
+from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, PROTOBUF_TYPE, encoded_response, pretty_wanted
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
+from steersman.machinery import protobuf
 from steersman.machinery.errors import not_acceptable
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item, Listing
@@ -38,6 +41,8 @@ def item_response(scope: Scope, request: Request, item: Item, wanted: Representa
     if wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty):
         return Response(code, [JSON_TYPE], [scope.prefix, scope.body(item), b"\n"])
     if not wanted.as_kind:
+        if wanted.media == PROTOBUF:
+            return Response(code, [PROTOBUF_TYPE], protobuf.envelope(scope.protobuf(item), scope.gvk))
         return encoded_response(scope.prefix + scope.body(item), wanted, code)
     if wanted.as_kind == "PartialObjectMetadataList":
         raise not_acceptable(
@@ -83,6 +88,9 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
         table = await _table(scope, request, listing, wanted)
         response = encoded_response(encode_in_order(table), wanted)
     else:
+        if wanted.media == PROTOBUF:
+            pieces = await _protobuf_pieces(scope, listing, wanted)
+            return await maybe_compressed(scope, request, Response(200, [PROTOBUF_TYPE], pieces))
         pieces = await _pieces(scope, listing, wanted)
         if wanted.media == YAML or wanted.pretty:
             response = encoded_response(b"".join(pieces)[:-1], wanted)
@@ -124,6 +132,29 @@ async def _pieces(scope: Scope, listing: Listing, wanted: Representation) -> lis
     pieces[1::2] = bodies
     pieces[-1] = b"]}\n"
     return pieces
+
+
+async def _protobuf_pieces(scope: Scope, listing: Listing, wanted: Representation) -> list[bytes]:
+    """A list as protobuf, joined out of the messages of its items."""
+    gvk = scope.gvk._replace(kind=f"{scope.kind_name}List")
+    message = scope.protobuf
+    if wanted.as_kind:
+        gvk = GroupVersionKind(META_GROUP, wanted.as_version, "PartialObjectMetadataList")
+        message = partial(_partial_message, scope)
+    metadata = ListMeta(resource_version=str(listing.revision), continue_=listing.continue_token)
+    if listing.continue_token and listing.remaining:
+        metadata.remaining_item_count = listing.remaining
+    bodies: list[bytes] = []
+    items = listing.items
+    for at in range(0, len(items), _SLICE):
+        if at:
+            await asyncio.sleep(0)
+        bodies += map(message, items[at : at + _SLICE])
+    return protobuf.encode_list(metadata, bodies, gvk)
+
+
+def _partial_message(scope: Scope, item: Item) -> bytes:
+    return protobuf.encode_body(PartialObjectMetadata(metadata=scope.storage.decode(item).metadata))
 
 
 async def _bodies(scope: Scope, items: Sequence[Item], wanted: Representation) -> list[bytes]:

@@ -151,12 +151,11 @@ def read_request_info(method: str, path: str, query: Query) -> RequestInfo:
 
 
 def _read_parts(info: RequestInfo, parts: list[str]) -> None:
-    if parts[0] == "namespaces":
-        if len(parts) > 1:
-            info.namespace = parts[1]
-            info.has_namespace = True
-            if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
-                parts = parts[2:]
+    if parts[0] == "namespaces" and len(parts) > 1:
+        info.namespace = parts[1]
+        info.has_namespace = True
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
     info.resource = parts[0]
     count = len(parts)
     if count > 1:

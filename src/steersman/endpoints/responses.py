@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.endpoints.negotiation import JSON, YAML, Representation, negotiate, wants_pretty
+from steersman.api import load
+from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, Representation, negotiate, wants_pretty
 from steersman.endpoints.request import Request
+from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import encode_in_order, pretty
+from steersman.machinery.schema import parse_group_version
+from steersman.machinery.scheme import kinds_of
+from steersman.machinery.serializer import decode_json, encode_in_order, pretty
+from steersman.machinery.strict import peek_type_meta
 from steersman.net.message import Response
 
 JSON_TYPE: Final = ("content-type", JSON)
+PROTOBUF_TYPE: Final = ("content-type", PROTOBUF)
 NOSNIFF: Final = ("x-content-type-options", "nosniff")
 TEXT_TYPE: Final = ("content-type", "text/plain; charset=utf-8")
 
@@ -45,11 +51,24 @@ def plain_response(value: dict[str, Any], wanted: Representation, code: int = 20
 
 def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Response:
     """Compact JSON as the answer, turned into what is wanted."""
+    if wanted.media == PROTOBUF:
+        return Response(code, [PROTOBUF_TYPE], protobuf_document(data))
     if wanted.media == YAML:
         from steersman.machinery.yaml import from_json  # most servers are never asked for any
 
         return Response(code, [("content-type", YAML)], from_json(data))
     return Response(code, [JSON_TYPE], (pretty(data) if wanted.pretty else data) + b"\n")
+
+
+def protobuf_document(data: bytes) -> bytes:
+    """The protobuf document of an object of a built-in kind, given as its JSON."""
+    api_version, kind = peek_type_meta(data)
+    gvk = parse_group_version(api_version or "v1").with_kind(kind)
+    if gvk.group == "meta.k8s.io":
+        cls = kinds_of("", "v1").get(kind) or load(gvk.group, gvk.version)[kind]
+    else:
+        cls = kinds_of(gvk.group, gvk.version)[kind]
+    return protobuf.encode(decode_json(cls, data), gvk)
 
 
 def pretty_wanted(request: Request) -> bool:

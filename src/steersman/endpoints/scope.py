@@ -14,6 +14,8 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import GroupKind, GroupResource
+from steersman.machinery.protobuf import encode_body
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.serializer import encode
 from steersman.rest.capabilities import Item
@@ -68,7 +70,9 @@ class Scope:
         self.prefix = self.type_meta(self.kind_name)
         self.list_prefix = self.type_meta(f"{self.kind_name}List")
         self.default = other.default if other else resource.default
+        self.gvk = GroupVersionKind(self.group, self.version, self.kind_name)
         self._representation = (self.group, self.version)
+        self._protobuf = ("protobuf", self.group, self.version)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -89,11 +93,19 @@ class Scope:
         if self.other is None:
             return item.body
         known = item.representations
-        if known is None:
-            known = item.representations = {}
-        body = known.get(self._representation)
+        body: bytes | None = known.get(self._representation) if known is not None else None
         if body is None:
-            known[self._representation] = body = encode(self.other.from_hub(self.storage.decode(item)))[1:]
+            body = encode(self.other.from_hub(self.storage.decode(item)))[1:]
+            self.storage.remember(item, self._representation, body)
+        return body
+
+    def protobuf(self, item: Item) -> bytes:
+        """An item's own protobuf message in this version, made once and kept with it within the cache's bound."""
+        known = item.representations
+        body: bytes | None = known.get(self._protobuf) if known is not None else None
+        if body is None:
+            body = encode_body(self.decode(item))
+            self.storage.remember(item, self._protobuf, body)
         return body
 
     def decode(self, item: Item) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import _lru_cache_wrapper, lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -51,6 +51,8 @@ from steersman.machinery.strict import DecodeError
 
 MAX_DEPTH: Final = 200
 """How deeply messages may be nested."""
+_MAX_CACHED: Final = 64
+"""Bytes of the longest scalar whose text is cached."""
 _MAX_VARINT: Final = 10
 """Bytes of the longest number."""
 
@@ -132,7 +134,7 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
                     entries = values[name] = {}
                 _read_entry(element, data, start, pos, depth, entries)
             elif kind == TIME:
-                values[name] = _time(data[start:pos])
+                values[name] = _of_scalar(_time, data[start:pos]) if length > _MAX_CACHED else _time(data[start:pos])
             elif kind == EMBEDDED:
                 _read(element, data, start, pos, depth + 1, values)
             else:
@@ -235,7 +237,7 @@ def _zero(value: Value) -> Any:
 def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth: int) -> Any:
     """A single value of data[pos:end]."""
     if kind == QUANTITY:
-        return _quantity(data[pos:end])
+        return _of_scalar(_quantity, data[pos:end])
     if kind == BYTES:
         return data[pos:end]
     if kind == MESSAGE:
@@ -243,13 +245,13 @@ def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth:
     if kind == RAW:
         return _raw(data, pos, end)
     if kind == INT_OR_STRING:
-        return _int_or_string(data[pos:end])
+        return _of_scalar(_int_or_string, data[pos:end])
     if kind == ITEMS:
         return [read_text(item) for item in _fields(data, pos, end, {1: ("Items", 2)}, "Items").get(1, ())]
     if kind == TIME:
-        return _time(data[pos:end])
+        return _of_scalar(_time, data[pos:end])
     if kind == MICRO_TIME:
-        return _micro_time(data[pos:end])
+        return _of_scalar(_micro_time, data[pos:end])
     if kind == DURATION:
         return format_duration(_signed(INT64, _last(_fields(data, pos, end, {1: ("Duration", 0)}, "Duration"), 1, 0)))
     if kind == JSON:
@@ -331,6 +333,11 @@ def _raw(data: bytes, pos: int, end: int) -> msgspec.Raw | None:
     if body.isascii() and b"\n" not in body and b" " not in body and b"\t" not in body and b"\r" not in body:
         return msgspec.Raw(body)
     return msgspec.Raw(compact(body))
+
+
+def _of_scalar(read: _lru_cache_wrapper[Any], data: bytes) -> Any:
+    """What a reader makes of a scalar's message; long ones are kept out of its cache."""
+    return read(data) if len(data) <= _MAX_CACHED else read.__wrapped__(data)
 
 
 _TIMESTAMP: Final = {1: ("Seconds", 0), 2: ("Nanos", 0)}

@@ -223,7 +223,6 @@ def _seconds(text: str) -> int:
     return int(moment.timestamp()) - (_YEARS_400 if shift else 0)
 
 
-@lru_cache(maxsize=1024)
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
         return b"\x08\1\x10\0\x1a" + delimited(value.encode())

@@ -95,7 +95,7 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     else:
-        if not want_strict or media == "yaml" or encode(obj) == data or _has_unique_members(data):
+        if media == "yaml" or encode(obj) == data or _has_unique_members(data):
             return Decoded(obj, warnings)
     slow = _decode_slowly(cls, data, want_strict=want_strict)
     return Decoded(slow.obj, warnings + slow.warnings)

@@ -178,6 +178,10 @@ class Decoder(Protocol):
         """The object as a Struct of the hub version, its own copy."""
         ...
 
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps another encoding of the object in `item.representations`, if there is room."""
+        ...
+
 
 class Storage(Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Decoder, Protocol):
     """Everything that a stored resource can do."""

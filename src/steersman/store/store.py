@@ -13,6 +13,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery import errors, field
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
 from steersman.machinery.names import generate_name
+from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
     validate_object_meta,
@@ -73,11 +74,18 @@ class Store(Generic[T]):
 
     def key(self, namespace: str, name: str) -> str:
         """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
+        if wrong := is_path_segment_name(name):
+            raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
         if not self.resource.namespaced:
             return self.prefix + name
         if not namespace:
             raise errors.bad_request("Namespace parameter required.")
         return f"{self.prefix}{namespace}/{name}"
+
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps another encoding with an item of the cache, within the cache's bound."""
+        if isinstance(item, Entry):
+            self.cacher.remember(item, kind, encoded)
 
     def decode(self, item: Item) -> T:
         """The object of an item, the caller's own copy."""
@@ -157,10 +165,8 @@ class Store(Generic[T]):
             try:
                 return await self._create_once(ctx, obj, check)
             except StatusError as error:
-                if error.reason != "AlreadyExists" or error.name != meta.name:
+                if error.reason != "AlreadyExists" or error.name != meta.name or attempt == _NAME_ATTEMPTS - 1:
                     raise
-                if attempt == _NAME_ATTEMPTS - 1:
-                    raise errors.generate_name_conflict(self.resource.group_resource, meta.name) from None
                 obj = self.encoding.decode(pristine[len(self.encoding.prefix) :])
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
@@ -210,18 +216,20 @@ class Store(Generic[T]):
         value = self.encoding.value(obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
-                raise self._taken(key, meta.name)
+                raise self._taken(key, meta.name, generated=bool(meta.generate_name))
             return Encoded(value[len(self.encoding.prefix) :])
         try:
             stored = await self.storage.create(key, value, ttl=self.ttl)
         except KeyExists:
-            raise self._taken(key, meta.name) from None
+            raise self._taken(key, meta.name, generated=bool(meta.generate_name)) from None
         except StorageUnavailable as error:
             raise errors.internal(error) from error
         return self.item(key, stored.mod_revision, value)
 
-    def _taken(self, key: str, name: str) -> StatusError:
+    def _taken(self, key: str, name: str, *, generated: bool = False) -> StatusError:
         error = errors.already_exists(self.resource.group_resource, name)
+        if generated:
+            error = errors.generate_name_conflict(self.resource.group_resource, name)
         entry = self.cacher.get(key)
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
             existing: Any = self.decode(entry)
@@ -261,7 +269,7 @@ class Store(Generic[T]):
             if entry is None:
                 if not may_create:
                     raise self.not_found(ctx, name)
-                created = await self._create_on_update(ctx, make, check_create)
+                created = await self._create_on_update(ctx, make, uid, check_create)
                 if created is not None:
                     return created, True
                 continue
@@ -270,12 +278,12 @@ class Store(Generic[T]):
                 return item, False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
 
-    async def _create_on_update(self, ctx: Context, make: Make, check: CheckCreate | None) -> Item | None:
+    async def _create_on_update(self, ctx: Context, make: Make, uid: str, check: CheckCreate | None) -> Item | None:
         """The created object; None if another was quicker, so that it is to be updated."""
         obj = await make(None)
         meta = obj.metadata
-        if meta.resource_version and meta.resource_version != "0":
-            raise errors.conflict(self.resource.group_resource, meta.name, errors.OPTIMISTIC_LOCK)
+        if uid:
+            raise self._wrong_uid(self.key(ctx.namespace, meta.name), meta.name, uid, "")
         meta.resource_version = ""
         try:
             return await self._create_once(ctx, obj, check)

@@ -7,12 +7,13 @@ from typing import Any
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
 from steersman.endpoints.bodies import no_kind_registered, read_body, request_media
-from steersman.endpoints.negotiation import YAML
+from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import delete_options_from_query
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import plain_response
 from steersman.endpoints.scope import Scope
+from steersman.machinery import protobuf
 from steersman.machinery.errors import GroupKind, bad_request, invalid
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.validation.options import validate_delete_options
@@ -59,6 +60,8 @@ def decode_options(data: bytes, media: str) -> DeleteOptions:
     """DeleteOptions of any group version. Raises StatusError 400 with the decoder's own text."""
     language: Media = "yaml" if media == YAML else "json"
     try:
+        if media == PROTOBUF:
+            return protobuf.decode_object(DeleteOptions, data)
         api_version, kind = peek_type_meta(data, language)
         options = decode_object(DeleteOptions, data, language, want_strict=False).obj
     except DecodeError as error:

@@ -11,15 +11,17 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from steersman.endpoints.negotiation import Representation, negotiate
-from steersman.endpoints.objects import partial_body
+from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
+from steersman.endpoints.negotiation import PROTOBUF, Representation, negotiate
+from steersman.endpoints.objects import partial_body, partial_object
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
-from steersman.endpoints.responses import JSON_TYPE, pretty_wanted
+from steersman.endpoints.responses import JSON_TYPE, pretty_wanted, protobuf_document
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
+from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, expired, internal, method_not_supported
-from steersman.machinery.serializer import encode_in_order
+from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import BodyAborted, BodyWriter, Response
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
 from steersman.storage.interface import Compacted
@@ -29,6 +31,7 @@ _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 _SLICE: Final = 64
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
+_STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
 
@@ -52,7 +55,7 @@ async def watch(scope: Scope, request: Request) -> Response:
         if error.code != 410:
             raise
         stream.refuse(error)
-    return Response(200, [JSON_TYPE], stream)
+    return Response(200, [_STREAM_TYPE if wanted.media == PROTOBUF else JSON_TYPE], stream)
 
 
 class WatchStream:
@@ -69,7 +72,7 @@ class WatchStream:
         self._initial_bookmark = options.send_initial_events or (
             options.send_initial_events is None and not options.resource_version
         )
-        self._key = (scope.api_version, wanted.as_kind, wanted.as_version, including)
+        self._key = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
         self._start: WatchStart | None = None
         self._waiting: list[WatchEvent] | None = []
@@ -191,11 +194,17 @@ class WatchStream:
     def _end_with(self, error: StatusError) -> None:
         writer = self._writer
         assert writer is not None
-        writer.write(b'{"type":"ERROR","object":' + encode_in_order(error.status()) + b"}\n")
+        status = encode_in_order(error.status())
+        if self._wanted.media == PROTOBUF:
+            writer.write(protobuf.frame(b"ERROR", protobuf_document(status)))
+        else:
+            writer.write(b'{"type":"ERROR","object":' + status + b"}\n")
         writer.end()
 
     def _encode(self, type_: str, item: Item) -> bytes:
         scope, wanted = self._scope, self._wanted
+        if wanted.media == PROTOBUF:
+            return protobuf.frame(type_.encode(), self._document(item))
         if not wanted.as_kind:
             return b'{"type":"%b","object":%b%b}\n' % (type_.encode(), scope.prefix, scope.body(item))
         if wanted.as_kind == "Table":
@@ -206,6 +215,12 @@ class WatchStream:
             return b'{"type":"%b","object":%b}\n' % (type_.encode(), encode_in_order(table))
         head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
         return b'{"type":"%b","object":%b%b}\n' % (type_.encode(), head, partial_body(scope, item))
+
+    def _document(self, item: Item) -> bytes:
+        scope, wanted = self._scope, self._wanted
+        if not wanted.as_kind:
+            return protobuf.envelope(scope.protobuf(item), scope.gvk)
+        return protobuf_document(partial_object(scope, item, wanted.as_version))
 
     def _regular_bookmark(self) -> None:
         self._bookmark()
@@ -230,11 +245,21 @@ class WatchStream:
             return
         head = scope.prefix
         body = scope.bookmark(revision, annotations)
+        if wanted.media == PROTOBUF:
+            if wanted.as_kind:
+                head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
+                body = encode(PartialObjectMetadata(metadata=_bookmark_metadata(revision, annotations)))[1:]
+            writer.write(protobuf.frame(b"BOOKMARK", protobuf_document(head + body)))
+            return
         if wanted.as_kind:
             head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
             extra = b',"annotations":' + encode_in_order(annotations) if annotations else b""
             body = b'"metadata":{"resourceVersion":"%d"%b}}' % (revision, extra)
         writer.write(b'{"type":"BOOKMARK","object":' + head + body + b"}\n")
+
+
+def _bookmark_metadata(revision: int, annotations: dict[str, str]) -> ObjectMeta:
+    return ObjectMeta(resource_version=str(revision), annotations=annotations)
 
 
 def _bookmark_row(wanted: Representation, revision: int, annotations: dict[str, str]) -> dict[str, Any]:

@@ -3,26 +3,43 @@
 Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell leaves, sets and keyed lists apart.
 """
 
-from steersman.machinery.managed_fields.builtin import schema_for, schema_of_kind
-from steersman.machinery.managed_fields.filters import Filter, excluding, only
+from steersman.machinery.managed_fields.applier import Applied, Applier
+from steersman.machinery.managed_fields.builtin import custom_schema, schema_for, schema_of_kind
+from steersman.machinery.managed_fields.filters import Filter, excluding
+from steersman.machinery.managed_fields.internal_views import VIEWS
 from steersman.machinery.managed_fields.managers import ManagedFieldsError, decode_managers
-from steersman.machinery.managed_fields.openapi_schemas import SchemaBuilder
+from steersman.machinery.managed_fields.openapi_schemas import SchemaError
+from steersman.machinery.managed_fields.requests import differ_in_times_only, manager_name
+from steersman.machinery.managed_fields.reset_fields import resets_of
+from steersman.machinery.managed_fields.scale import to_parent, to_scale
 from steersman.machinery.managed_fields.schema import DEDUCED, Schema
-from steersman.machinery.managed_fields.tracker import Convert, FieldManager
+from steersman.machinery.managed_fields.tracker import Convert, FieldManager, one_version_only
 from steersman.machinery.managed_fields.typed_error import TypedError
+from steersman.machinery.managed_fields.versions import Version, VersionConverter
 
 __all__ = [
     "DEDUCED",
+    "VIEWS",
+    "Applied",
+    "Applier",
     "Convert",
     "FieldManager",
     "Filter",
     "ManagedFieldsError",
     "Schema",
-    "SchemaBuilder",
+    "SchemaError",
     "TypedError",
+    "Version",
+    "VersionConverter",
+    "custom_schema",
     "decode_managers",
+    "differ_in_times_only",
     "excluding",
-    "only",
+    "manager_name",
+    "one_version_only",
+    "resets_of",
     "schema_for",
     "schema_of_kind",
+    "to_parent",
+    "to_scale",
 ]

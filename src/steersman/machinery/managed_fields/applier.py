@@ -30,7 +30,7 @@ from .merging import merge
 from .plain import plain_object
 from .pruning import prune
 from .schema import Schema
-from .tracker import FieldManager, managed_fields_of
+from .tracker import FieldManager, empty_object, managed_fields_of
 from .typed_error import TypedError
 from .typed_value import field_set, validate
 
@@ -70,7 +70,7 @@ class Applier:
         except ManagedFieldsError as error:
             raise plain_internal(f"failed to decode managed fields: {error}") from None
         if not managers:
-            managers = self._owner_before(whole, time)
+            managers = self._owner_before(live, whole, time)
         self._validate(patch, whole)
         try:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
@@ -103,10 +103,9 @@ class Applier:
         name = f"{named.get('namespace', '')}/{named.get('name', '')}; {self.kind}"
         return plain_internal(f"failed to create typed {what} object ({name}): {error}")
 
-    def _owner_before(self, live: Plain, time: str) -> Managers:
-        """The first apply to an object nobody's ownership of which is known: all there is has one owner."""
-        empty = {name: live[name] for name in ("apiVersion", "kind")}
-        return self.fields.take_over(empty, live, BEFORE_FIRST_APPLY, time)
+    def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
+        """The first apply to an object that has no entries: all there is has one owner."""
+        return self.fields.take_over({**_type_of(whole), **empty_object(live.__class__)}, whole, BEFORE_FIRST_APPLY, time)
 
     def _with_last_applied(
         self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
@@ -169,6 +168,10 @@ class Applier:
         if obj.get("apiVersion") == api_version and api_version == self.fields.api_version:
             return self.fields.schema, obj
         return self.fields.convert(obj, api_version)
+
+
+def _type_of(obj: Plain) -> Plain:
+    return {name: obj[name] for name in ("apiVersion", "kind")}
 
 
 def _kind_of(patch: Plain) -> GroupVersionKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -12,7 +13,7 @@ from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kind_of
 
 from .openapi_schemas import SchemaBuilder
-from .schema import Schema
+from .schema import DEDUCED, Schema
 
 
 @lru_cache(maxsize=1)
@@ -33,3 +34,20 @@ def schema_of_kind(gvk: GroupVersionKind) -> Schema:
 def schema_for(cls: type[msgspec.Struct]) -> Schema:
     """The schema of a built-in class that is a kind. Raises LookupError for any other."""
     return schema_of_kind(kind_of(cls))
+
+
+def custom_schema(definition: Mapping[str, Any] | None, *, preserve_unknown: bool = False) -> Schema:
+    """The schema of a custom resource from its `openAPIV3Schema`; None where it has none.
+
+    To be kept by the caller, once for each version. Raises SchemaError for list types that make no sense.
+    """
+    if definition is None:
+        return DEDUCED
+    builder, _ = _builder()
+    properties = {
+        **definition.get("properties", {}),
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+    }
+    return builder.inline({**definition, "type": "object", "properties": properties}, preserve_unknown=preserve_unknown)

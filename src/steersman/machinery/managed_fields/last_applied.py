@@ -1,4 +1,4 @@
-"""The annotation of client-side apply, kept in step with server-side applies by kubectl (apimachinery `lastapplied`)."""
+"""The annotation of client-side apply, kept in step with kubectl's server-side applies (apimachinery `lastapplied`)."""
 
 from __future__ import annotations
 

@@ -19,23 +19,22 @@ class SchemaError(ValueError):
 
 
 class SchemaBuilder:
-    """Makes atoms of OpenAPI definitions that refer to each other; each definition is made once.
+    """Makes atoms of OpenAPI definitions that refer to each other; each definition is made once."""
 
-    `preserve_unknown` allows members that a struct does not declare (a custom resource's preserveUnknownFields).
-    """
-
-    def __init__(self, definitions: Mapping[str, Definition], *, preserve_unknown: bool = False) -> None:
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
         self._definitions = definitions
-        self._preserve = preserve_unknown
         self._named: dict[tuple[str, str], Atom] = {}
 
     def schema(self, name: str) -> Schema:
         """The schema of a definition. Raises KeyError if there is none, SchemaError."""
         return Schema(self._reference(name, ""))
 
-    def inline(self, definition: Definition) -> Schema:
-        """The schema of a definition that has no name. Raises SchemaError."""
-        return Schema(self._atom(definition, self._preserve))
+    def inline(self, definition: Definition, *, preserve_unknown: bool = False) -> Schema:
+        """The schema of a definition that has no name. Raises SchemaError.
+
+        `preserve_unknown` allows members that a struct does not declare (a custom resource's preserveUnknownFields).
+        """
+        return Schema(self._atom(definition, preserve=preserve_unknown))
 
     def _reference(self, name: str, relationship: str) -> Atom:
         """A definition, its map type overridden where the reference says so."""
@@ -50,7 +49,7 @@ class SchemaBuilder:
         definition = self._definitions[name]
         if relationship:
             definition = {**definition, "x-kubernetes-map-type": relationship}
-        atom.become(self._atom(definition, self._preserve))
+        atom.become(self._atom(definition, preserve=False))
         return atom
 
     def _child(self, definition: Definition, preserve: bool) -> Atom:
@@ -60,9 +59,9 @@ class SchemaBuilder:
             reference = parts[0].get("$ref", "") if len(parts) == 1 else ""
         if reference:
             return self._reference(reference.rpartition("/")[2], definition.get("x-kubernetes-map-type", ""))
-        return self._atom(definition, preserve)
+        return self._atom(definition, preserve=preserve)
 
-    def _atom(self, definition: Definition, preserve: bool) -> Atom:
+    def _atom(self, definition: Definition, *, preserve: bool) -> Atom:
         if definition.get("format") == "int-or-string" or definition.get("x-kubernetes-int-or-string") is True:
             return Atom(UNTYPED)
         preserve = preserve or definition.get("x-kubernetes-preserve-unknown-fields") is True

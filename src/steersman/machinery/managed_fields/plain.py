@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -52,10 +52,10 @@ def _if_filled(value: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def members(cls: type[msgspec.Struct]) -> tuple[Member, ...]:
+def members(cls: Callable[..., msgspec.Struct]) -> tuple[Member, ...]:
     """The members of a class by name: name, attribute, and whether JSON has it with a value."""
     out: list[Member] = []
-    for each in msgspec.structs.fields(cls):
+    for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
         present: Callable[[Any], bool] = _always
         if each.default is not msgspec.NODEFAULT:
             present = _if_set(each.default)
@@ -75,7 +75,7 @@ def differing(old: Any, new: Any) -> tuple[Plain, Plain]:
         return _differing_dicts(old, new)
     before: Plain = {}
     after: Plain = {}
-    for name, attribute, present in members(type(new)):
+    for name, attribute, present in members(new.__class__):
         a, b = getattr(old, attribute), getattr(new, attribute)
         if a is b or a == b:
             continue

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from .filters import Filter, excluding, only
+from .filters import Filter, excluding
 
 _WITH_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
     "": (
@@ -42,13 +42,6 @@ _SPECIAL: Final[Mapping[tuple[str, str], Filter]] = {
     ("certificatesigningrequests", "status"): excluding("spec", "status/conditions"),
     ("deployments", "status"): excluding("spec", "metadata/labels"),
     ("namespaces", "finalize"): excluding("status"),
-    ("pods", "ephemeralcontainers"): only("spec/ephemeralContainers"),
-    ("pods", "resize"): only(
-        "spec/containers/*/resources",
-        "spec/containers/*/resizePolicy",
-        "spec/initContainers/*/resources",
-        "spec/initContainers/*/resizePolicy",
-    ),
     ("pods", "status"): excluding("spec", "metadata/deletionTimestamp", "metadata/ownerReferences"),
 }
 

@@ -57,6 +57,8 @@ class FieldManager:
     subresource: str = ""
     resets: Mapping[str, Filter] = field(default_factory=dict)
     convert: Convert = one_version_only
+    view: Callable[[Any], Any] | None = None
+    """How an object that was sent looks after its way through upstream's internal type, where that shows."""
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
         """The entries of an object about to be created; those it came with count.
@@ -64,10 +66,12 @@ class FieldManager:
         `time` is a `meta/v1 Time`; `manager` comes from `manager_name`.
         """
         entries = managed_fields_of(obj)
+        if self.view is not None:
+            obj = self.view(obj)
         if not entries:
             # Most objects come without: nothing to share fields with, to take from or to cap.
             try:
-                taken = strip_identity(self._compare(_empty(type(obj)), plain_object(obj)).changed)
+                taken = strip_identity(self._compare(empty_object(obj.__class__), plain_object(obj)).changed)
             except ValueError:
                 return []
             if not taken:
@@ -86,6 +90,8 @@ class FieldManager:
         managers = self._managers(new, old, is_reset=is_reset)
         if not managers and not is_create:
             return []
+        if self.view is not None and not is_create:
+            new = self.view(new)
         try:
             managers = self._update(managers, new, old, manager, time)
         except ValueError:
@@ -205,6 +211,6 @@ def _reconciled_fields(managed: Managed, schema: Schema) -> FieldSet:
 
 
 @lru_cache(maxsize=1024)
-def _empty(cls: type) -> dict[str, Any]:
-    """A new object of a class as it is compared with what is created; nothing may change it."""
+def empty_object(cls: Callable[[], Any]) -> dict[str, Any]:
+    """A new object of a class, which is what a created one is compared with; nothing may change it."""
     return plain_object(cls())

@@ -1,0 +1,46 @@
+"""Who a request writes as, and when a write is not worth a new time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from steersman.api.meta.v1 import ManagedFieldsEntry
+
+MAX_MANAGER: Final = 128
+"""Bytes of a manager's name."""
+
+
+@lru_cache(maxsize=1024)
+def manager_name(field_manager: str, user_agent: str) -> str:
+    """The manager of a request: its fieldManager, or what its user agent says up to a slash.
+
+    Of a user agent, characters that cannot be printed and what is beyond 128 bytes are left out.
+    """
+    if field_manager:
+        return field_manager
+    out = ""
+    size = 0
+    for character in user_agent.partition("/")[0]:
+        if not character.isprintable():
+            continue
+        size += len(character.encode("utf-8", "replace"))
+        if size > MAX_MANAGER:
+            break
+        out += character
+    return out
+
+
+def differ_in_times_only(new: Sequence[ManagedFieldsEntry], old: Sequence[ManagedFieldsEntry]) -> bool:
+    """Whether entries are the same but for their times, of which one at least is another."""
+    if len(new) != len(old) or not new:
+        return False
+    return any(a.time != b.time for a, b in zip(new, old, strict=True)) and all(
+        _without_time(a) == _without_time(b) for a, b in zip(new, old, strict=True)
+    )
+
+
+def _without_time(entry: ManagedFieldsEntry) -> tuple[object, ...]:
+    fields = b"" if entry.fields_v1 is None else bytes(entry.fields_v1)
+    return entry.manager, entry.operation, entry.api_version, entry.fields_type, fields, entry.subresource

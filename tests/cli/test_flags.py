@@ -1,0 +1,129 @@
+"""kube-apiserver's flags: read as Go reads them, never ignored, wrong ones told in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from steersman.cli import main
+from steersman.cli.flags import FLAGS, parse
+from steersman.cli.known_flags import KNOWN
+from steersman.controlplane.options import OptionsError
+
+
+def parsed(*arguments: str):
+    return parse(list(arguments), Path("/nowhere"))
+
+
+def serve(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["serve", *arguments])
+
+
+def test_without_flags_the_defaults_are_kube_apiservers():
+    options = parsed()
+    assert options.secure_port == 6443
+    assert options.bind_address == "0.0.0.0"
+    assert options.service_cluster_ip_range == "10.0.0.0/24"
+    assert options.service_node_port_range == "30000-32767"
+    assert (options.max_requests_inflight, options.max_mutating_requests_inflight) == (400, 200)
+    assert (options.request_timeout, options.min_request_timeout) == (60.0, 1800)
+    assert options.event_ttl == 3600
+    assert options.anonymous_auth
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--secure-port=8443"], ["--secure-port", "8443"], ["-secure-port=8443"], ["--secure_port=8443"]],
+    ids=" ".join,
+)
+def test_a_value_is_given_as_go_takes_it(arguments: list[str]):
+    assert parsed(*arguments).secure_port == 8443
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("--anonymous-auth=false", False), ("--anonymous-auth=0", False), ("--anonymous-auth", True)],
+)
+def test_a_boolean_needs_no_value_and_takes_none_from_the_next_argument(argument: str, value: bool):
+    options = parsed(argument, "--secure-port=1")
+    assert (options.anonymous_auth, options.secure_port) == (value, 1)
+
+
+def test_durations_are_gos():
+    assert parsed("--request-timeout=1m30s").request_timeout == 90
+    assert parsed("--shutdown-delay-duration=250ms").shutdown_delay_duration == 0.25
+    assert parsed("--event-ttl=2h").event_ttl == 7200
+
+
+def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
+    options = parsed(
+        "--service-account-issuer=https://a.example", "--service-account-issuer=https://b.example", "--v=1", "--v=3"
+    )
+    assert options.service_account_issuer == ("https://a.example", "https://b.example")
+    assert options.verbosity == 3
+
+
+def test_a_known_flag_that_is_not_supported_is_never_ignored():
+    for name in sorted(KNOWN - FLAGS.keys() - {"help"}):
+        with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):
+            parsed(f"--{name}=value")
+
+
+def test_a_mistyped_flag_is_told_with_what_was_meant():
+    with pytest.raises(OptionsError, match="^unknown flag: --secure-prot, did you mean --secure-port\\?$"):
+        parsed("--secure-prot=1")
+    with pytest.raises(OptionsError, match="^unknown flag: --qqqqqqq$"):
+        parsed("--qqqqqqq")
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ("--secure-port=65536", "--secure-port: 65536 is no port"),
+        ("--secure-port=-1", "--secure-port: -1 is negative"),
+        ("--secure-port=x", "--secure-port: 'x' is no whole number"),
+        ("--secure-port", "--secure-port needs a value"),
+        ("--request-timeout=soon", '--request-timeout: time: invalid duration "soon"'),
+        ("--request-timeout=-1s", "--request-timeout: -1s is negative"),
+        ("--anonymous-auth=maybe", "--anonymous-auth: 'maybe' is neither true nor false"),
+        ("--bind-address=here", "--bind-address: 'here' does not appear to be an IPv4 or IPv6 address"),
+        ("--storage=paper", "--storage: 'paper' is neither sqlite nor memory"),
+        ("--authorization-mode=Node,RBAC", "--authorization-mode: the mode Node is not supported yet"),
+        ("--authorization-mode=Whim", "--authorization-mode: unknown mode 'Whim'"),
+        ("--goaway-chance=0.5", "--goaway-chance: must be between 0 and 0.02"),
+        ("--cors-allowed-origins=(", "--cors-allowed-origins: '(' is no regular expression: "),
+        ("--service-account-issuer=http://a", "--service-account-issuer: issuer URL must use https scheme"),
+        ("--token-auth-file=/no/such", "--token-auth-file: /no/such: No such file or directory"),
+        ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
+        ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
+        ("--enable-admission-plugins=Mood", "unknown admission plugin 'Mood'"),
+        ("--runtime-config=apps/v1=false", "not supported yet: --runtime-config=apps/v1=false"),
+        ("stray", "unexpected argument 'stray'"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str):
+    result = serve(argument)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"steersman: {told}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_help_names_every_flag():
+    result = serve("--help")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    for name, flag in FLAGS.items():
+        assert any(line.strip().startswith(f"--{name}: ") for line in lines), name
+        assert flag.help
+
+
+def test_every_flag_sets_an_option_that_exists():
+    fields = set(type(parsed()).__dataclass_fields__)
+    assert {flag.option for flag in FLAGS.values()} <= fields
+
+
+def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
+    assert FLAGS.keys() - KNOWN == {"data-dir", "storage"}

@@ -1,0 +1,163 @@
+"""`steersman serve` as a process: its ready line, its files, its end, and what it says when it cannot start."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from server_process import ServerNotReady, ServerProcess
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def refusal(server: ServerProcess) -> str:
+    """What a server says that does not start: one line, exit code 1."""
+    with pytest.raises(ServerNotReady):
+        server.start()
+    assert server.wait() == 1
+    text = server.errors.read_text()
+    assert text.startswith("steersman: ")
+    assert text.count("\n") == 1, text
+    return text
+
+
+def test_the_ready_line_says_where_and_how(make_server):
+    server = make_server()
+    server.start()
+    assert server.url.startswith("https://127.0.0.1:")
+    assert server.kubeconfig.is_file()
+    assert server.ca.is_file()
+    with server.client() as client:
+        assert client.request("GET", "/readyz") == (200, b"ok")
+    assert server.stop() == 0
+    assert server.errors.read_text() == ""
+
+
+def test_keys_are_for_their_owner_only(make_server):
+    server = make_server()
+    server.start()
+    assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
+    private = [*server.folder.glob("*.key"), server.kubeconfig, server.folder / "steersman.db"]
+    assert {"ca.key", "apiserver.key", "admin.key", "sa.key"} <= {path.name for path in private}
+    for path in private:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode & 0o077 == 0 or path.suffix == ".db", f"{path.name} is {mode:o}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(make_server, number: signal.Signals):
+    server = make_server()
+    server.start()
+    with server.client() as client:
+        assert client.json("POST", CONFIGMAPS, {"metadata": {"name": "kept"}})[0] == 201
+    server.signal(number)
+    assert server.wait(10) == 0
+    server.start()
+    with server.client() as client:
+        assert client.json("GET", f"{CONFIGMAPS}/kept")[0] == 200
+
+
+def test_an_open_watch_sees_its_proper_end_and_does_not_hold_up_the_server(make_server):
+    server = make_server()
+    server.start()
+    connection = http.client.HTTPSConnection(*server.address, context=server.context(), timeout=10)
+    connection.request("GET", f"{CONFIGMAPS}?watch=1")
+    response = connection.getresponse()
+    server.signal(signal.SIGTERM)
+    response.read()  # IncompleteRead, if it were cut off
+    connection.close()
+    assert server.wait(10) == 0
+
+
+def test_a_second_signal_ends_it_at_once(make_server):
+    server = make_server("--shutdown-delay-duration=1h")
+    server.start()
+    server.signal(signal.SIGTERM)
+    with server.client() as client:
+        while client.request("GET", "/readyz")[0] == 200:
+            pass
+    assert server.running
+    server.signal(signal.SIGTERM)
+    assert server.wait(5) == 1
+
+
+def test_a_signal_during_the_start_ends_it(make_server):
+    server = make_server()
+    server.launch()
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.wait(0.05)
+    server.signal(signal.SIGTERM)
+    assert server.wait(10) in (0, -signal.SIGTERM)  # the latter before the handler is there
+
+
+def test_a_second_server_on_the_same_folder_is_refused(make_server):
+    first = make_server()
+    first.start()
+    second = make_server()
+    second.errors = first.errors.with_name("second.stderr")
+    text = refusal(second)
+    assert f"steersman.db is in use by another process ({first.pid})" in text
+    with first.client() as client:
+        assert client.request("GET", "/readyz") == (200, b"ok")
+
+
+def test_a_port_that_is_taken_is_told(make_server):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"{port}" in refusal(make_server(f"--secure-port={port}"))
+
+
+def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
+    server = make_server()
+    server.start()
+    assert server.stop() == 0
+    file = server.folder / "steersman.db"
+    data = bytearray(file.read_bytes())
+    data[5000:9000] = b"\xff" * 4000
+    file.write_bytes(data)
+    text = refusal(server)
+    assert "steersman.db" in text
+    assert file.read_bytes() == bytes(data)
+
+
+def test_a_file_of_another_program_is_told(make_server, tmp_path: Path):
+    server = make_server()
+    server.folder.mkdir()
+    with sqlite3.connect(server.folder / "steersman.db") as other:
+        other.execute("CREATE TABLE theirs (a)")
+    other.close()
+    assert "steersman.db" in refusal(server)
+
+
+def test_a_folder_that_cannot_be_made_is_told(make_server, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    server = make_server(folder=tmp_path / "file" / "data")
+    server.errors = tmp_path / "stderr"
+    assert "Not a directory" in refusal(server)
+
+
+def test_memory_leaves_no_data_behind(make_server):
+    server = make_server("--storage=memory")
+    server.start()
+    with server.client() as client:
+        assert client.json("POST", CONFIGMAPS, {"metadata": {"name": "gone"}})[0] == 201
+    assert server.stop() == 0
+    assert not (server.folder / "steersman.db").exists()
+    server.start()
+    with server.client() as client:
+        assert client.json("GET", f"{CONFIGMAPS}/gone")[0] == 404
+
+
+def test_certificates_stay_from_start_to_start(make_server):
+    server = make_server()
+    server.start()
+    before = {path.name: path.read_bytes() for path in server.folder.glob("*.crt")}
+    server.stop()
+    server.start()
+    assert {path.name: path.read_bytes() for path in server.folder.glob("*.crt")} == before
