@@ -10,7 +10,6 @@ import msgspec
 from steersman.authentication.service_account_keys import ServiceAccountKeys
 
 
-
 def sign(keys: ServiceAccountKeys, claims: dict[str, Any]) -> str:
     """A token with these claims, signed as the key's kind asks for (ES256 or RS256)."""
     from joserfc import jwt

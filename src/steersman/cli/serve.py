@@ -14,6 +14,7 @@ import click
 from steersman.cli.flags import FLAGS, parse
 from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
+from steersman.server.debug_paths import log_level
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
 
@@ -36,7 +37,7 @@ def serve(flags: tuple[str, ...]) -> None:
         options = parse(list(flags), default_data_dir())
     except OptionsError as error:
         _fail(str(error))
-    logging.basicConfig(level=_level(options.verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
+    logging.basicConfig(level=log_level(options.verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
     try:
         code = _run(options)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
@@ -50,12 +51,6 @@ def serve(flags: tuple[str, ...]) -> None:
 def _fail(text: str) -> None:
     click.echo(f"steersman: {' '.join(text.split())}", err=True)
     sys.exit(1)
-
-
-def _level(verbosity: int) -> int:
-    if verbosity >= 6:
-        return logging.DEBUG
-    return logging.INFO if verbosity >= 2 else logging.WARNING
 
 
 def _run(options: Options) -> int:

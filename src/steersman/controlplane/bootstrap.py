@@ -55,6 +55,7 @@ class Bootstrap:
         self.address = ""
         self.port = 0
         self.authentication_info: dict[str, str] = {}
+        self._registered = False
 
     def install(self, server: Server) -> None:
         """Adds the hooks, under upstream's names."""
@@ -210,6 +211,16 @@ class Bootstrap:
         await _all(
             self._api_service(objects, each) for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io"
         )
+        self._registered = True
+
+    def unregistered(self) -> str | None:
+        """Which of them have not been made yet, None if all have."""
+        if self._registered:
+            return None
+        objects = self._objects("apiregistration.k8s.io", "apiservices")
+        names = [f"{each.version}.{each.group}" for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io"]
+        missing = [name for name in names if objects.find("", name) is None]
+        return f"missing APIService: {missing}" if missing else None
 
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:
         name = f"{each.version}.{each.group}"

@@ -23,7 +23,12 @@ from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
-from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys, check_issuer, default_jwks_uri
+from steersman.authentication.service_account_keys import (
+    KeyFileError,
+    ServiceAccountKeys,
+    check_issuer,
+    default_jwks_uri,
+)
 from steersman.authentication.service_account_tokens import sign
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
@@ -49,6 +54,7 @@ from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths, install_openid
 from steersman.server.certificates import CertificateFiles, admin_kubeconfig, ensure_certificates
 from steersman.server.config import Config
+from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import install_discovery
 from steersman.server.health import HealthCheck
 from steersman.server.openapi import install_openapi
@@ -129,6 +135,7 @@ class ControlPlane:
         bootstrap = Bootstrap(self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1])
         self._add_checks(server)
         bootstrap.install(server)
+        server.add_checks(HealthCheck("autoregister-completion", bootstrap.unregistered))
         server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
         server.prepare_run()
         install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
@@ -137,6 +144,7 @@ class ControlPlane:
         jwks_uri = options.service_account_jwks_uri or default_jwks_uri(f"{host}:{options.secure_port}")
         install_openid(server, partial(self._keys.openid_configuration, issuer, jwks_uri), lambda: self._keys.jwks)
         install_openapi(server)
+        install_debug_paths(server, options.as_flags())
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)
         port = (await server.start())[1] if options.listen else options.secure_port

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 
@@ -59,3 +59,19 @@ class Options:
     default_unreachable_toleration_seconds: int = 300
     etcd_compaction_interval: float = 300.0
     verbosity: int = 0
+
+    def as_flags(self) -> dict[str, str]:
+        """The options by the names of their flags, as text."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["v"] = values.pop("verbosity")
+        return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{' '.join(map(str, value))}]"
+    if isinstance(value, dict):
+        return ",".join(f"{key}={each}" for key, each in value.items())
+    return str(value)

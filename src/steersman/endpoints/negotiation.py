@@ -127,7 +127,7 @@ def _with_parameters(
             version = value
         elif key == "pretty":
             pretty = value == "1"
-        elif key == "stream" and value and not (stream and value == "watch"):
+        elif key == "stream" and value not in ("", "watch"):
             return None
     if kind or group or version:
         offered = tables and media != PROTOBUF if kind == "Table" else partial
@@ -159,14 +159,14 @@ def wants_pretty(query_value: str | None, user_agent: str) -> bool:
 
 @lru_cache(256)
 def discovery_form(accept: str) -> str:
-    """Which form of /api and /apis an Accept header asks for first: "aggregated" or "plain"."""
+    """Which form of /api and /apis an Accept header asks for first: the aggregated one's media type, or "plain"."""
     for clause in _clauses(accept) if accept else ():
         if clause.media not in ("*/*", *_ENCODED):
             continue
         parameters = dict(clause.parameters)
         if parameters.get("as") == "APIGroupDiscoveryList" and parameters.get("g") == "apidiscovery.k8s.io":
-            if parameters.get("v") == "v2" and clause.media == JSON:
-                return "aggregated"
+            if parameters.get("v") == "v2" and clause.media in (JSON, PROTOBUF):
+                return clause.media
             continue
         if not parameters.get("as"):
             return "plain"

@@ -149,7 +149,7 @@ async def _protobuf_pieces(scope: Scope, listing: Listing, wanted: Representatio
     for at in range(0, len(items), _SLICE):
         if at:
             await asyncio.sleep(0)
-        bodies += map(message, items[at : at + _SLICE])
+        bodies += [protobuf.list_item(message(item)) for item in items[at : at + _SLICE]]
     return protobuf.encode_list(metadata, bodies, gvk)
 
 

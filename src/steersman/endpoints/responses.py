@@ -34,7 +34,7 @@ def error_response(request: Request, error: StatusError) -> Response:
         found = negotiate(accept, tables=True, partial=True, pretty=pretty_wanted(request))
         wanted = Representation(found.media, found.pretty)
     except StatusError as refused:
-        wanted = Representation(JSON, pretty_wanted(request))
+        wanted = Representation(JSON, pretty=True)  # what nobody asked for is at least easy to read
         if error.code != 406:
             error = refused
     response = plain_response(error.status(), wanted, error.code)

@@ -82,6 +82,7 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
     """Adds the fields of data[pos:end] to `values`, the members of an object by their Python names.
 
     An IndexError means that the data end too early. What reaches beyond `end` is found out after it was read.
+    This is one long function because a call would cost as much as a field does.
     """
     if depth > MAX_DEPTH:
         raise DecodeError("proto: exceeded max depth")

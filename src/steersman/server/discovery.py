@@ -8,21 +8,21 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.endpoints.discovery import ServedResource, etag_of, group_discovery, resource_list
-from steersman.endpoints.negotiation import PRODUCED, Representation, discovery_form, negotiate
+from steersman.endpoints.negotiation import JSON, PRODUCED, Representation, discovery_form, negotiate
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
-    JSON_TYPE,
     encoded_response,
     error_response,
     method_not_allowed,
     pretty_wanted,
+    protobuf_document,
 )
 from steersman.machinery.errors import StatusError, not_acceptable
 from steersman.machinery.serializer import encode_in_order
 from steersman.net.message import Response
 from steersman.server.server import Server
 
-AGGREGATED_TYPE: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+AGGREGATED_PARAMETERS: Final = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,13 @@ async def _root(plain: dict[str, Any], aggregated: _Aggregated, request: Request
     if request.method == "HEAD":
         return error_response(request, method_not_allowed())
     form = discovery_form(request.headers.get("accept", ""))
-    if form == "aggregated":
-        headers = [("content-type", AGGREGATED_TYPE), ("etag", aggregated.etag), ("vary", "Accept"),
+    if form != "plain":
+        headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", aggregated.etag), ("vary", "Accept"),
                    ("cache-control", "public")]  # fmt: skip
         if request.headers.get("if-none-match") == aggregated.etag:
             return Response(304, headers)
-        return Response(200, headers, aggregated.data)
+        data = aggregated.data if form == JSON else protobuf_document(aggregated.data)
+        return Response(200, headers, data)
     if request.path.rstrip("/") == "/api" and request.method != "GET":
         return error_response(request, method_not_allowed())
     return _document(plain, request)
@@ -139,6 +140,3 @@ def negotiate_document(request: Request) -> Representation:
         return negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request))
     except StatusError:
         raise not_acceptable(f"only the following media types are accepted: {', '.join(PRODUCED)}") from None
-
-
-JSON_DOCUMENT = JSON_TYPE

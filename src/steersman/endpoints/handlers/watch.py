@@ -48,7 +48,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     seconds = options.timeout_seconds
     if seconds is None or seconds == 0:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
-    stream = WatchStream(scope, options, wanted, including, float(max(seconds or 0, 0)))
+    stream = WatchStream(scope, options, wanted, including, float(seconds or 0))
     try:
         stream.begin(await scope.storage.watch(scope.context(request), options, stream))
     except StatusError as error:
@@ -70,7 +70,7 @@ class WatchStream:
         self._seconds = seconds
         self._bookmarks = options.allow_watch_bookmarks
         self._initial_bookmark = options.send_initial_events or (
-            options.send_initial_events is None and not options.resource_version
+            options.send_initial_events is None and options.resource_version in ("", "0")
         )
         self._key = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
@@ -100,6 +100,9 @@ class WatchStream:
         self._writer = writer
         if self._refused is not None:
             self._end_with(self._refused)
+            return
+        if self._seconds < 0:
+            writer.end()
             return
         assert self._start is not None
         self._scope.shared.watches.add(self)

@@ -43,6 +43,7 @@ _IMMUTABLE: Final = {
     "deletion_grace_period_seconds": "deletionGracePeriodSeconds",
 }
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_NOT_QUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _BANNED_OWNERS: Final = frozenset({("v1", "Event")})
 
 NameValidator = Callable[[str, bool], list[str]]
@@ -218,7 +219,7 @@ def validate_standard_finalizers(finalizers: Sequence[str], path: Path) -> Itera
     """On built-in kinds finalizers are standard ones or have a domain; `path` is that of the list."""
     for index, name in enumerate(finalizers):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
-            yield field.invalid(path[index], name, "name is neither a standard finalizer name nor is it fully qualified")
+            yield field.invalid(path[index], name, _NOT_QUALIFIED)
 
 
 def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> Iterator[FieldError]:

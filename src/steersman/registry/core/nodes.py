@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from steersman.api.core.v1 import Node, Taint
+from steersman.api.core.v1 import Node, NodeProxyOptions, Taint
 from steersman.machinery.errors import bad_request, not_implemented, plain_internal
 from steersman.machinery.field import (
     FieldError,
@@ -268,6 +268,7 @@ NODES: Final = Resource(
     subresources=(
         Subresource(
             name="proxy",
+            kind=NodeProxyOptions,
             verbs=("create", "delete", "get", "patch", "update"),
             kind_version="v1",
             connect=proxy_to_node,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.core.v1 import ClientIPConfig, Service, ServiceStatus, SessionAffinityConfig
+from steersman.api.core.v1 import ClientIPConfig, Service, ServiceProxyOptions, ServiceStatus, SessionAffinityConfig
 from steersman.machinery.errors import StatusError
 from steersman.machinery.field import FieldError, Path, quote
 from steersman.machinery.validation.ip import warnings_for_cidr, warnings_for_ip
@@ -232,6 +232,7 @@ SERVICES: Final = Resource(
     subresources=(
         Subresource(
             name="proxy",
+            kind=ServiceProxyOptions,
             verbs=("create", "delete", "get", "patch", "update"),
             connect=proxy_to_service,
             connect_path=True,

@@ -78,7 +78,6 @@ def parameters(ingress_class: IngressClass) -> str:
     return f"{reference.kind}{group}/{reference.name}"
 
 
-
 def _name(ingress_class: IngressClass) -> str:
     """The name, marked where it is the default class."""
     name = ingress_class.metadata.name

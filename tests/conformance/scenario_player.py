@@ -1,0 +1,378 @@
+"""Plays scenarios against a Kubernetes API server and holds its answers against recorded ones.
+
+    scenario_player.py --url URL --ca FILE SCENARIO...            compare with the recorded answers
+    scenario_player.py --url URL --ca FILE --record SCENARIO...   write them: on the server that is right by definition
+
+A SCENARIO is a YAML file, or a folder of them; the answers lie beside it as NAME.golden.json.
+The server must know the users of tokens.csv (--token-auth-file), and run with --authorization-mode=RBAC
+--disable-admission-plugins=ServiceAccount --allow-privileged --service-cluster-ip-range=10.0.0.0/24
+--service-account-issuer=https://kubernetes.default.svc.cluster.local; an area with a server-flags.txt needs those flags
+instead, and is played only when its folder is named. The exit code is 0 when every step of every scenario agrees; the
+last line is "N passed, N failed" (steps).
+
+A scenario:
+    about: one line
+    namespace: false                      # optional: do not make a namespace
+    steps:
+    - do: POST /api/v1/namespaces/{ns}/pods     # {ns}: the namespace made for this scenario
+      as: alice                           # admin (default), alice, bob, node-a, anonymous
+      headers: {Accept: application/json}
+      body: {...}                         # a mapping is sent as JSON, a string as it is
+      save: {rv: metadata.resourceVersion}  # {rv} in later steps; its value reads {rv} in the answers; also header.etag
+      until: {status.phase: Active}       # asked again, 10 s at most, until these paths hold
+      ignore: [status.conditions]         # paths left out of the comparison
+      only: [code]                        # compare nothing but: code, headers, body
+      unordered: true                     # a Status's causes, and the words of its message, may come in any order
+    - watch: GET /api/v1/namespaces/{ns}/pods?watch=1   # opens in the background
+      id: w
+    - events: w                           # collects what the watch has seen
+      count: 3                            # waits for so many events, 5 s at most
+      seconds: 1                          # with no count: waits so long
+    - sleep: 0.5
+    - serve: hook                         # an HTTPS server of the player's own, kept to the end of the scenario, for
+      paths:                              # webhooks: {hook.url}, {hook.ca} (base64), {hook.ip}, {hook.port}
+        /deny: {response: {allowed: false, status: {message: no}}}   # a review's answer; uid is put in, allowed is true
+        /patch: {patch: [{op: add, path: /data/a, value: b}]}        # sent as base64, with its patchType
+        /convert: {convert: [v2, spec.host, spec.name]}    # at v2 the field spec.host is called spec.name
+        /bad: {code: 500, body: oops, sleep: 1}            # anything else; `review` overrides the envelope
+    - received: hook                      # the requests it has had since last asked, in the order of their paths
+      path: /deny                         # of this path only
+      last: 1                             # no more than so many
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import re
+import socket
+import ssl
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from scenario_answers import Normaliser, differences, dig, drop, put_in_order
+from scenario_hooks import HookServer, serve
+
+TOKENS: Final = {"admin": "admin-token", "alice": "alice-token", "bob": "bob-token", "node-a": "node-a-token"}
+FLAGS_FILE: Final = "server-flags.txt"
+"""In an area's folder: flags its server needs, one a line, in place of the usual ones of the same name."""
+_HEADERS: Final = (
+    "content-type", "warning", "retry-after", "location", "allow", "www-authenticate", "cache-control",
+    "x-content-type-options", "vary", "access-control-allow-origin", "deprecation",
+)  # fmt: skip
+_PATIENCE: Final = 10.0
+_FAILURES: Final = (OSError, http.client.HTTPException, KeyError, ValueError)
+"""What a wrong answer can make of a scenario that goes on from it."""
+
+Exchange = tuple[http.client.HTTPConnection, http.client.HTTPResponse]
+
+
+class Server:
+    """One API server, reached over HTTP/1.1 and TLS, or plain."""
+
+    def __init__(self, url: str, ca: str | None) -> None:
+        parts = urllib.parse.urlsplit(url)
+        self._address = (parts.hostname or "", parts.port)
+        self._tls: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            self._tls = ssl.create_default_context(cafile=ca) if ca else ssl._create_unverified_context()
+
+    def ask(
+        self, method: str, path: str, *, user: str = "admin", headers: dict[str, str] | None = None, body: Any = None,
+        timeout: float = 30.0,
+    ) -> Exchange:  # fmt: skip
+        """The response, its body unread, and the connection, which is the caller's to close."""
+        fields = {"User-Agent": "replay", "Accept": "application/json"} | (headers or {})
+        if user in TOKENS:
+            fields["Authorization"] = f"Bearer {TOKENS[user]}"
+        if body is not None and not isinstance(body, str):
+            body = json.dumps(body)
+            fields.setdefault("Content-Type", "application/json")
+        connection = self._connection(timeout)
+        try:
+            connection.request(method, path, body=None if body is None else body.encode(), headers=fields)
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        if self._tls is not None:
+            return http.client.HTTPSConnection(*self._address, timeout=timeout, context=self._tls)
+        return http.client.HTTPConnection(*self._address, timeout=timeout)
+
+
+class Watch(threading.Thread):
+    """A watch read in the background, one JSON event a line."""
+
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        super().__init__(daemon=True)
+        self._connection, self._response = connection, response
+        self._socket = connection.sock
+        self._events: list[Any] = []
+        self._ended = False
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
+            while line := self._response.readline():
+                if line.strip():
+                    self._events.append(json.loads(line))
+        self._ended = True
+
+    def stop(self) -> None:
+        """Goes away."""
+        if self._socket:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # ends the reader's wait; closing alone would not
+        self.join(2)
+        self._connection.close()
+
+    def collect(self, count: int | None, seconds: float | None) -> dict[str, Any]:
+        """What it has seen, as an answer; and goes away."""
+        deadline = time.monotonic() + (seconds or (5 if count else 1))
+        while time.monotonic() < deadline and not self._ended and not (count and len(self._events) >= count):
+            time.sleep(0.02)
+        events = list(self._events)
+        self.stop()
+        headers = {"content-type": self._response.headers.get("content-type")}
+        return {"code": self._response.status, "headers": headers, "body": events[:count] if count else events}
+
+
+def fill(value: Any, variables: dict[str, str]) -> Any:
+    """`value` with every {name} of a known variable replaced, in whole containers too."""
+    if isinstance(value, str):
+        for name, known in variables.items():
+            if name.endswith(".port") and value == "{" + name + "}":
+                return int(known)
+            value = value.replace("{" + name + "}", str(known))
+        return value
+    if isinstance(value, dict):
+        return {fill(key, variables): fill(each, variables) for key, each in value.items()}
+    if isinstance(value, list):
+        return [fill(each, variables) for each in value]
+    return value
+
+
+@dataclass
+class Play:
+    """One scenario being played."""
+
+    server: Server
+    normaliser: Normaliser = field(default_factory=Normaliser)
+    watches: dict[str, Watch] = field(default_factory=dict)
+    hooks: dict[str, HookServer] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return self.normaliser.variables
+
+    def make_namespace(self, name: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        connection, response = self.server.ask("POST", "/api/v1/namespaces", body=body)
+        response.read()
+        connection.close()
+
+    def step(self, raw: dict[str, Any]) -> dict[str, Any] | None:
+        """Does one step; its answer, None if it has none."""
+        if "sleep" in raw:
+            time.sleep(raw["sleep"])
+            return None
+        if "serve" in raw:
+            self.hooks[raw["serve"]] = serve(raw["serve"], fill(raw["paths"], self.variables), self.variables)
+            return None
+        if "watch" in raw:
+            self.watches[raw["id"]] = Watch(*self._ask(fill(raw, self.variables), raw["watch"], 60.0))
+            return None
+        if "events" in raw:
+            answer = self.watches.pop(raw["events"]).collect(raw.get("count"), raw.get("seconds"))
+        elif "received" in raw:
+            answer = self._received(raw)
+        else:
+            answer = self._do(fill(raw, self.variables), raw["do"])
+        answer["body"] = self.normaliser.walk(answer["body"])
+        for path in raw.get("ignore", []):
+            drop(answer["body"], path)
+        if raw.get("unordered"):
+            put_in_order(answer["body"])
+        return {key: answer[key] for key in raw["only"]} if "only" in raw else answer
+
+    def _ask(self, step: dict[str, Any], line: str, timeout: float) -> Exchange:
+        method, _, path = fill(line, self.variables).partition(" ")
+        headers = {name: str(value) for name, value in step.get("headers", {}).items()}
+        return self.server.ask(
+            method, path.strip().replace(" ", "%20"), user=step.get("as", "admin"), headers=headers,
+            body=step.get("body"), timeout=timeout,
+        )  # fmt: skip
+
+    def _do(self, step: dict[str, Any], line: str) -> dict[str, Any]:
+        deadline = time.monotonic() + _PATIENCE
+        wanted = step.get("until") or {}
+        while True:
+            connection, response = self._ask(step, line, 30.0)
+            data = response.read()
+            connection.close()
+            try:
+                body = json.loads(data) if data else None
+            except ValueError:
+                body = data.decode("utf-8", "backslashreplace")
+            if time.monotonic() > deadline or all(dig(body, path) == value for path, value in wanted.items()):
+                break
+            time.sleep(0.05)
+        for name, where in step.get("save", {}).items():
+            found = response.getheader(where[7:]) if where.startswith("header.") else dig(body, where)
+            if found is not None:
+                self.variables[name] = str(found)
+        several = {name: response.headers.get_all(name) for name in _HEADERS if name in response.headers}
+        headers = {name: self.normaliser.text(", ".join(values)) for name, values in several.items()}
+        return {"code": response.status, "body": body, "headers": headers}
+
+    def _received(self, raw: dict[str, Any]) -> dict[str, Any]:
+        seen = self.hooks[raw["received"]].seen
+
+        def path(each: dict[str, Any]) -> str:
+            return str(each["request"].partition(" ")[2].partition("?")[0])
+
+        some = [each for each in sorted(seen, key=path) if raw.get("path") in (None, path(each))]
+        seen.clear()
+        return {"body": some[-raw.get("last", 0) :]}
+
+    def close(self) -> None:
+        for watch in self.watches.values():
+            watch.stop()
+        for hook in self.hooks.values():
+            hook.shutdown()
+            hook.server_close()
+
+
+def play(server: Server, file: Path) -> list[dict[str, Any]]:
+    """Plays one scenario; its normalised answers, one a step that has any."""
+    scenario = yaml.safe_load(file.read_text())
+    playing = Play(server)
+    namespace = re.sub(r"[^a-z0-9-]", "-", f"{file.parent.name}-{file.stem}".lower())[:60].strip("-")
+    playing.variables["ns"] = namespace
+    if scenario.get("namespace", True):
+        playing.make_namespace(namespace)
+    answers = []
+    try:
+        for number, raw in enumerate(scenario["steps"], 1):
+            answer = playing.step(raw)
+            if answer is not None:
+                answers.append({"step": number, "title": _title(raw)} | answer)
+    finally:
+        playing.close()
+    return answers
+
+
+def _title(raw: dict[str, Any]) -> str:
+    if "events" in raw:
+        return f"events {raw['events']}"
+    return str(raw["do"]) if "do" in raw else f"received {raw['received']}"
+
+
+def scenarios(places: Iterable[Path]) -> list[Path]:
+    """The scenario files at these places; areas that need other flags only where they are named themselves."""
+    files: list[Path] = []
+    for place in places:
+        found = sorted(place.rglob("*.yaml")) if place.is_dir() else [place]
+        files += [file for file in found if file.parent == place or file == place or not _flags_of(file).exists()]
+    return files
+
+
+def _flags_of(file: Path) -> Path:
+    return file.parent / FLAGS_FILE
+
+
+def golden(file: Path) -> Path:
+    """Where a scenario's recorded answers are."""
+    return file.with_suffix(".golden.json")
+
+
+@dataclass
+class Outcome:
+    """How a scenario went: its steps that agree, and those that do not, each with where it differs."""
+
+    file: Path
+    passed: int = 0
+    failed: list[tuple[dict[str, Any], list[str]]] = field(default_factory=list)
+    error: Exception | None = None
+    """What ended it early."""
+
+    def lines(self, show: int) -> list[str]:
+        """A report, of at most `show` failing steps; 0 is all."""
+        total = self.passed + len(self.failed)
+        state, why = ("FAIL" if self.failed else "ok  "), (f" {self.error!r}" if self.error else "")
+        lines = [f"{state} {self.file} {self.passed}/{total}{why}"]
+        for step, wrong in self.failed[: show or None]:
+            lines.append(f"     step {step['step']}: {step['title']}")
+            lines += [f"       {line}" for line in wrong[: show * 3 or None]]
+        return lines
+
+
+def check(server: Server, file: Path) -> Outcome:
+    """Plays a scenario and compares it with its recorded answers."""
+    outcome = Outcome(file)
+    answers: list[dict[str, Any]] = []
+    try:
+        answers = play(server, file)
+    except _FAILURES as error:
+        outcome.error = error
+    have = {each["step"]: each for each in answers}
+    for want in json.loads(golden(file).read_text()):
+        wrong = differences(want, have[want["step"]]) if want["step"] in have else ["no answer"]
+        if wrong:
+            outcome.failed.append((want, wrong))
+        else:
+            outcome.passed += 1
+    return outcome
+
+
+def check_all(
+    server: Server, files: Iterable[Path], *, jobs: int = 1, report: Callable[[Outcome], None]
+) -> tuple[int, int]:
+    """Checks scenarios, `jobs` at a time; how many steps passed and failed."""
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for outcome in pool.map(lambda file: check(server, file), files):
+            passed += outcome.passed
+            failed += len(outcome.failed)
+            report(outcome)
+    return passed, failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--ca", help="the server's CA; without it the certificate is not checked")
+    parser.add_argument("--show", type=int, default=4, help="failing steps shown a scenario, 0 for all")
+    parser.add_argument("--jobs", type=int, default=1, help="scenarios played at a time")
+    parser.add_argument("--record", action="store_true", help="write the answers, do not compare")
+    parser.add_argument("scenario", nargs="+", type=Path)
+    options = parser.parse_args()
+    server, files = Server(options.url, options.ca), scenarios(options.scenario)
+    if options.record:
+        for file in files:
+            answers = play(server, file)
+            golden(file).write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n")
+            print(f"recorded {file} ({len(answers)} answers)")
+        return
+    passed, failed = check_all(
+        server, files, jobs=options.jobs,
+        report=lambda outcome: print("\n".join(outcome.lines(options.show)), flush=True),
+    )  # fmt: skip
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
