@@ -133,7 +133,7 @@ def client_of() -> Callable[..., Api]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def api(keys_folder: Path) -> AsyncIterator[Api]:
-    """A client of the one server that tests share: what a test makes, it makes in `namespace` or by names of its own."""
+    """A client of the one server that tests share: a test makes things in `namespace`, or by names of its own."""
     plane = ControlPlane(_options(keys_folder))
     await plane.start()
     yield Api(plane)
@@ -158,7 +158,7 @@ ServerFactory = Callable[..., ServerProcess]
 
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[ServerFactory]:
-    """`make_server(*flags)` prepares a server process on `folder` (tmp_path/"data"); killed after the test if it runs."""
+    """`make_server(*flags)` prepares a server process on `folder` (tmp_path/"data"); killed after the test."""
     made: list[ServerProcess] = []
 
     def make(*flags: str, folder: Path | None = None) -> ServerProcess:

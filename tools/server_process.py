@@ -30,7 +30,7 @@ class ServerNotReady(Exception):
 class ServerProcess:
     """`steersman serve` on one data folder; it can be started again after it has ended.
 
-    `url`, `kubeconfig` and `ca` are what the ready line said; `output` and `errors` are files that all starts append to.
+    `url`, `kubeconfig` and `ca` are what the ready line said; `errors` is the file that its stderr is appended to.
     """
 
     def __init__(self, folder: Path, *flags: str) -> None:

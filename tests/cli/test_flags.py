@@ -72,9 +72,9 @@ def test_a_known_flag_that_is_not_supported_is_never_ignored():
 
 
 def test_a_mistyped_flag_is_told_with_what_was_meant():
-    with pytest.raises(OptionsError, match="^unknown flag: --secure-prot, did you mean --secure-port\\?$"):
+    with pytest.raises(OptionsError, match=r"^unknown flag: --secure-prot, did you mean --secure-port\?$"):
         parsed("--secure-prot=1")
-    with pytest.raises(OptionsError, match="^unknown flag: --qqqqqqq$"):
+    with pytest.raises(OptionsError, match=r"^unknown flag: --qqqqqqq$"):
         parsed("--qqqqqqq")
 
 

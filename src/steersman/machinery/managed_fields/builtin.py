@@ -12,7 +12,7 @@ import msgspec
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kind_of
 
-from .openapi_schemas import SchemaBuilder
+from .openapi_schemas import OBJECT_PROPERTIES, SchemaBuilder
 from .schema import DEDUCED, Schema
 
 
@@ -44,10 +44,5 @@ def custom_schema(definition: Mapping[str, Any] | None, *, preserve_unknown: boo
     if definition is None:
         return DEDUCED
     builder, _ = _builder()
-    properties = {
-        **definition.get("properties", {}),
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
-    }
+    properties = {**definition.get("properties", {}), **OBJECT_PROPERTIES}
     return builder.inline({**definition, "type": "object", "properties": properties}, preserve_unknown=preserve_unknown)

@@ -11,6 +11,13 @@ _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _SCALARS: Final = {"integer": NUMERIC, "number": NUMERIC, "boolean": BOOLEAN}
 
+OBJECT_PROPERTIES: Final[Mapping[str, Any]] = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+}
+"""What every object has, embedded ones and custom resources too."""
+
 Definition = Mapping[str, Any]
 
 
@@ -64,6 +71,8 @@ class SchemaBuilder:
     def _atom(self, definition: Definition, *, preserve: bool) -> Atom:
         if definition.get("format") == "int-or-string" or definition.get("x-kubernetes-int-or-string") is True:
             return Atom(UNTYPED)
+        if definition.get("x-kubernetes-embedded-resource") is True:
+            definition = {**definition, "properties": {**definition.get("properties", {}), **OBJECT_PROPERTIES}}
         preserve = preserve or definition.get("x-kubernetes-preserve-unknown-fields") is True
         match definition.get("type", ""):
             case "":

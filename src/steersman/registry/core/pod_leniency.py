@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -76,7 +77,7 @@ def pod_options(
     )
 
 
-def is_deletion_cost(annotations: dict[str, str]) -> bool:
+def is_deletion_cost(annotations: Mapping[str, str]) -> bool:
     """Whether the pod-deletion-cost annotation is absent, or a 32-bit number without plus sign or leading zeros."""
     cost = annotations.get(DELETION_COST)
     if cost is None:

@@ -192,7 +192,7 @@ def _validate_allocatable_claim(
         yield required(path / "containers", "must not be empty")
     if not allocated.resources:
         yield required(path / "resources", "must not be empty")
-    for resource, quantity in allocated.resources.items():
+    for resource, quantity in (allocated.resources or {}).items():
         here = (path / "resources")[resource]
         if not is_native_resource(resource):
             yield invalid(here, resource, "must be a node allocatable resource name")

@@ -1,0 +1,56 @@
+"""The project's documents, read as their readers do: by tables, links and code blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown file."""
+
+    path: Path
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text()
+
+    @property
+    def prose(self) -> str:
+        """The text without its code blocks."""
+        return _FENCE.sub("", self.text)
+
+    def section(self, heading: str) -> str:
+        """The prose below a heading, up to the next one of its level or above. Fails if there is no such heading."""
+        found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.prose, re.MULTILINE | re.DOTALL)
+        assert found is not None, f"{self.path.name} has no section {heading!r}"
+        return found[2]
+
+    def table(self, heading: str) -> list[tuple[str, ...]]:
+        """The cells of the tables in a section, without their heads."""
+        rows = []
+        for line in self.section(heading).splitlines():
+            if line.startswith("|"):
+                rows.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+        heads = {at - 1 for at, row in enumerate(rows) if set(row[0]) <= set("-:")}
+        return [row for at, row in enumerate(rows) if at not in heads and at - 1 not in heads]
+
+    def blocks(self, language: str) -> list[str]:
+        """The code blocks in a language."""
+        return [body for found, body in _FENCE.findall(self.text) if found == language]
+
+    def anchors(self) -> set[str]:
+        """The fragments by which its headings are linked to."""
+        headings = re.findall(r"^#+ (.+)$", self.prose, re.MULTILINE)
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def plain(cell: str) -> str:
+    """A cell without its code marks."""
+    return cell.replace("`", "").strip()

@@ -1,0 +1,83 @@
+"""What the documents say of a running server is what a running server does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from markdown_documents import Document, plain
+
+PATCHES = ("strategic-merge-patch+json", "apply-patch+yaml", "apply-patch+cbor", "json-patch+json", "merge-patch+json")
+
+
+def told(compatibility: Document, heading: str, text: str) -> bool:
+    """Whether the row that names `text` says yes."""
+    states = [row[1] for row in compatibility.table(heading) if text in plain(row[0])]
+    assert len(states) == 1, text
+    return states[0].startswith("yes")
+
+
+async def test_post_start_hooks_are_those_of_the_table(api: Any, compatibility: Document) -> None:
+    answer = await api.get("/readyz?verbose")
+    hooks = set(re.findall(r"poststarthook/(\S+) ok", answer.body.decode()))
+    section = "Controllers that are part of kube-apiserver"
+    assert hooks == {plain(row[0]) for row in compatibility.table(section)}
+
+
+async def test_health_checks_are_all_named(api: Any, compatibility: Document) -> None:
+    answer = await api.get("/readyz?verbose")
+    checks = {name for name in re.findall(r"^\[\+](\S+) ok", answer.body.decode(), re.MULTILINE) if "/" not in name}
+    named = set(re.findall(r"`([a-z-]+)`", compatibility.section("Health checks")))
+    assert checks == named
+
+
+async def test_metrics_are_those_that_are_named(api: Any, compatibility: Document) -> None:
+    text = (await api.get("/metrics")).body.decode() + (await api.get("/metrics/slis")).body.decode()
+    served = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", compatibility.section("Metrics"))) == served
+
+
+@pytest.mark.parametrize(
+    "path", ["/openapi/v2", "/openapi/v3", "/version", "/statusz", "/flagz", "/debug/flags/v", "/logs", "/openid/v1/jwks"]
+)
+async def test_paths_are_served_or_not_as_told(api: Any, compatibility: Document, path: str) -> None:
+    answer = await api.get(path, accept="*/*")
+    assert (answer.status == 200) == told(compatibility, "Discovery, OpenAPI, other paths", path)
+
+
+@pytest.mark.parametrize("media", PATCHES)
+async def test_patches_are_taken_or_refused_as_told(api: Any, compatibility: Document, media: str) -> None:
+    media = f"application/{media}"
+    target = "/api/v1/namespaces/default/configmaps/documented?fieldManager=test&dryRun=All"
+    answer = await api.request("PATCH", target, b"{}", content_type=media)
+    assert (answer.status != 415) == told(compatibility, "Verbs and options", media)
+
+
+@pytest.mark.parametrize(
+    "media", ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor"]
+)
+async def test_content_types_are_answered_as_told(api: Any, compatibility: Document, media: str) -> None:
+    row = next(row for row in compatibility.table("Content types") if plain(row[0]) == media)
+    answer = await api.get("/api/v1/namespaces/default", accept=media)
+    assert (answer.status == 200) == row[2].startswith("yes")
+    body = await api.post("/api/v1/namespaces/default/configmaps?dryRun=All", b"{}", content_type=media)
+    assert (body.status != 415) == row[1].startswith("yes")
+
+
+async def test_the_objects_of_the_tour_can_be_created(api: Any, documents: dict[str, Document]) -> None:
+    (demo,) = [block for block in documents["README"].blocks("yaml") if "kind: Deployment" in block]
+    paths = {
+        "Namespace": "/api/v1/namespaces",
+        "Deployment": "/apis/apps/v1/namespaces/demo/deployments",
+        "Service": "/api/v1/namespaces/demo/services",
+    }
+    for body in yaml.safe_load_all(demo):
+        answer = await api.post(f"{paths[body['kind']]}?fieldValidation=Strict", body)
+        assert answer.status == 201, answer.body
+    refused = {"metadata": {"name": "Bad_Name"}, "spec": {"containers": []}}
+    answer = await api.post("/api/v1/namespaces/demo/pods", refused)
+    causes = [cause["field"] for cause in answer.json()["details"]["causes"]]
+    assert causes == ["metadata.name", "spec.containers"]
+    assert all(f"* {field}: " in documents["README"].text for field in causes)

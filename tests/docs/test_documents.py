@@ -1,0 +1,153 @@
+"""What the documents say of the code is true of the code."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_documents import FILES, ROOT, Document, plain
+
+from steersman.cli.flags import FLAGS
+from steersman.cli.known_flags import ADMISSION_PLUGINS, KNOWN
+from steersman.cli.main import main
+from steersman.controlplane.control_plane import DEFAULT_PLUGINS
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.rest.resource import OtherVersion, Resource
+
+Documents = dict[str, Document]
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SOURCES = ROOT / "src" / "steersman"
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+SERVED = [
+    (resource, other)
+    for resource in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
+    for other in (None, *resource.other_versions)
+]
+_LINK = re.compile(r"\[[^]]*]\(([^)\s]+)\)")
+
+
+def api_version(resource: Resource[Any], other: OtherVersion | None) -> str:
+    group, version = (other.group, other.version) if other else (resource.group, resource.version)
+    return f"{group}/{version}" if group else version
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_internal_links_resolve(path: Path) -> None:
+    broken = []
+    for target in _LINK.findall(Document(path).prose):
+        if "://" in target:
+            continue
+        name, _, fragment = target.partition("#")
+        file = path.parent / name if name else path
+        if not file.exists() or (fragment and fragment not in Document(file).anchors()):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_make_targets_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", Document(path).text))
+    assert named <= TARGETS
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_files_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"\b(?:docs|bench|tools|tests)/[\w./-]*\w", Document(path).text))
+    assert [name for name in sorted(named) if not (ROOT / name).exists() and not (path.parent / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_commands_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"(?:`|\$ |/)steersman ([a-z]+)", Document(path).text))
+    assert named <= set(main.commands)
+
+
+def test_the_readme_names_both_commands_of_a_first_visit(documents: Documents) -> None:
+    assert {"$ make up", "$ make test"} <= set(re.findall(r"\$ make \w+", documents["README"].text))
+
+
+def test_every_supported_flag_is_in_the_table_of_flags_and_no_other(compatibility: Document) -> None:
+    rows = {plain(row[0]).removeprefix("--") for row in compatibility.table("Flags")}
+    assert rows == set(FLAGS)
+
+
+def test_flags_that_kube_apiserver_does_not_have_are_marked(compatibility: Document) -> None:
+    marked = {
+        plain(row[0]).removeprefix("--") for row in compatibility.table("Flags") if "not in kube-apiserver" in row[2]
+    }
+    assert marked == set(FLAGS) - KNOWN
+
+
+def test_every_resource_is_in_the_table_of_resources_and_no_other(compatibility: Document) -> None:
+    rows = [(row[0], row[1]) for row in compatibility.table("Resources")]
+    assert sorted(rows) == sorted((api_version(*served), served[0].plural) for served in SERVED)
+
+
+def test_subresources_and_defaults_are_those_of_the_table(compatibility: Document) -> None:
+    rows = {row[:2]: row for row in compatibility.table("Resources")}
+    for resource, other in SERVED:
+        _, _, defaults, _, _, subresources = rows[api_version(resource, other), resource.plural]
+        assert subresources == ", ".join(each.name for each in resource.subresources), resource.plural
+        has_defaults = (other.default if other else resource.default) is not None
+        assert defaults == ("yes" if has_defaults else "none"), resource.plural
+
+
+def test_kinds_that_cannot_be_created_are_marked_as_refused(compatibility: Document) -> None:
+    refused = {row[1] for row in compatibility.table("Resources") if row[4] == "refused"}
+    not_yet = {resource.plural for resource, _ in SERVED if resource.not_yet}
+    assert refused == not_yet
+    for plural in not_yet:
+        assert re.search(rf"{plural}[,.]", compatibility.section("Resources")), plural
+
+
+def test_admission_plugins_are_those_of_the_table_in_order(compatibility: Document) -> None:
+    assert tuple(row[0] for row in compatibility.table("Admission plugins")) == DEFAULT_PLUGINS
+
+
+def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -> None:
+    found = re.search(r"These (\d+) are not: ([^.]+)\.", compatibility.section("Admission plugins"))
+    assert found is not None
+    missing = found[2].replace("\n", " ").split(", ")
+    assert int(found[1]) == len(missing)
+    assert set(missing) <= set(ADMISSION_PLUGINS) - set(DEFAULT_PLUGINS)
+    assert len(missing) + len(DEFAULT_PLUGINS) == 27
+
+
+def test_every_filter_is_in_the_table_of_filters(compatibility: Document) -> None:
+    rows = {plain(name): row[1] for row in compatibility.table("Request filters") for name in row[0].split(",")}
+    for file in (SOURCES / "endpoints" / "filters").glob("*.py"):
+        for name in re.findall(r"\((With\w+)\)", file.read_text().partition('"""\n')[0]):
+            assert name in rows or f"{name} is" in rows["WithPriorityAndFairness"], name
+            assert not rows.get(name, "").startswith("no"), name
+
+
+def test_floors_are_those_that_import_linter_holds(documents: Documents) -> None:
+    layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    held = [re.findall(r"\w+", layer) for layer in layers]
+    told = [re.findall(r"\w+", row[1]) for row in documents["architecture"].table("Floors")]
+    assert told == held
+
+
+def test_modules_on_the_map_exist(documents: Documents) -> None:
+    text = documents["architecture"].text
+    names = {file.relative_to(SOURCES).as_posix() for file in SOURCES.rglob("*.py")}
+    unknown = []
+    for named in set(re.findall(r"`([\w/*]+\.py)`", text)):
+        if "GROUP" in named or named.startswith("tools/"):
+            continue
+        if not any(Path(name).match(named) for name in names):
+            unknown.append(named)
+    assert not unknown
+
+
+def test_every_dependency_is_explained_at_the_version_that_is_pinned(documents: Documents) -> None:
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    wanted = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
+    names = {re.split(r"[<>=~ ]", each)[0] for each in wanted}
+    document = documents["dependencies"]
+    rows = [*document.table("At run time"), *document.table("For development")]
+    assert {row[0] for row in rows} == {f"{name} {pins[name]}" for name in names}
