@@ -44,7 +44,7 @@ def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path):
     again = ServiceAccountKeys.load_or_make(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert first.signing.key_id == again.signing.key_id
-    assert first.signing.algorithm == "ES256"
+    assert first.signing.algorithm == "RS256"
     assert os.listdir(path.parent) == ["sa.key"]
 
 

@@ -40,7 +40,7 @@ async def test_metrics_are_those_that_are_named(api: Any, compatibility: Documen
 
 
 @pytest.mark.parametrize(
-    "path", ["/openapi/v2", "/openapi/v3", "/version", "/statusz", "/flagz", "/debug/flags/v", "/logs", "/openid/v1/jwks"]
+    "path", ["/openapi/v2", "/openapi/v3", "/version", "/statusz", "/flagz", "/logs", "/openid/v1/jwks"]
 )
 async def test_paths_are_served_or_not_as_told(api: Any, compatibility: Document, path: str) -> None:
     answer = await api.get(path, accept="*/*")
@@ -64,6 +64,36 @@ async def test_content_types_are_answered_as_told(api: Any, compatibility: Docum
     assert (answer.status == 200) == row[2].startswith("yes")
     body = await api.post("/api/v1/namespaces/default/configmaps?dryRun=All", b"{}", content_type=media)
     assert (body.status != 415) == row[1].startswith("yes")
+
+
+async def test_field_ownership_is_tracked_or_not_as_told(api: Any, compatibility: Document) -> None:
+    target = "/api/v1/namespaces/default/configmaps?dryRun=All&fieldManager=test"
+    answer = await api.post(target, {"metadata": {"name": "documented"}, "data": {"a": "b"}})
+    tracked = "managedFields" in answer.json()["metadata"]
+    assert tracked == told(compatibility, "Verbs and options", "metadata.managedFields")
+
+
+async def test_impersonation_works_or_not_as_told(api: Any, compatibility: Document) -> None:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = await api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", review, impersonate_user="alice")
+    told_to_work = told(compatibility, "Request filters", "WithImpersonation")
+    assert answer.json()["status"]["userInfo"]["username"] == ("alice" if told_to_work else "admin")
+
+
+async def test_service_account_tokens_are_accepted_or_not_as_told(
+    api: Any, namespace: str, compatibility: Document
+) -> None:
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    assert (await api.post(accounts, {"metadata": {"name": "robot"}})).status == 201
+    token = (await api.post(f"{accounts}/robot/token", {"spec": {}})).json()["status"]["token"]
+    answer = await api.get("/version", authorization=f"Bearer {token}")
+    assert (answer.status == 200) == told(compatibility, "Authentication", "service account tokens")
+
+
+async def test_roles_that_are_gathered_by_label_are_empty_as_told(api: Any, compatibility: Document) -> None:
+    answer = await api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view")
+    told_empty = "On a fresh server the three are empty." in compatibility.section("Authorization")
+    assert (not answer.json()["rules"]) == told_empty
 
 
 async def test_the_objects_of_the_tour_can_be_created(api: Any, documents: dict[str, Document]) -> None:

@@ -12,6 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.authentication.user import UserInfo
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.interface import Authorizer
+from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import from_plain, to_plain
@@ -33,6 +34,7 @@ class Cluster:
         self.services = Services(
             objects=self.objects,
             authorizer=authorizer,
+            rule_resolver=UnionRuleResolver(()),
             service_cluster_ip_ranges=tuple(map(ip_network, ranges)),
             service_node_ports=range(30000, 32768),
             allow_privileged=True,

@@ -1,4 +1,4 @@
-"""Kinds that are computed, not stored (componentstatuses): their getter and lister."""
+"""Kinds that are not stored: those that are computed (componentstatuses), and those that only answer (reviews)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.rest.resource import Resource
 
 
 class ComputedStorage:
-    """Get and list of a resource with a `reader`."""
+    """Get and list of a resource with a `reader`; for one with a `creater` only the decoding of its answers."""
 
     def __init__(self, resource: Resource[Any], services: Any) -> None:
         self._resource = resource

@@ -202,13 +202,14 @@ class ControlPlane:
                 self._stores[key] = store = Store(resource, self.storage, services)
                 self._objects[key] = StoreObjects(store)
         self._computed = {
-            resource.plural: ComputedStorage(resource, services) for resource in KUBE_API if resource.reader is not None
+            (resource.group, resource.plural): ComputedStorage(resource, services)
+            for resource in KUBE_API
+            if resource.reader is not None or resource.creater is not None
         }
 
     def _storage_of(self, resource: Resource[Any]) -> Any:
-        if resource.reader is not None:
-            return self._computed[resource.plural]
-        return self._stores.get((resource.group, resource.plural))
+        key = (resource.group, resource.plural)
+        return self._stores.get(key) or self._computed[key]
 
     def _services(self, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]) -> Services:
         options = self.options

@@ -93,7 +93,7 @@ def install(
 def _install_version(
     routes: dict[RouteKey, Route], resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared
 ) -> None:
-    scope = Scope(resource, other, storage, shared)
+    scope = Scope(resource, other, storage, shared, tables=resource.creater is None)
     routes[scope.group, scope.version, resource.plural, ""] = _resource_route(scope)
     for subresource in resource.subresources:
         route = _subresource_route(scope, subresource)

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery import errors, field
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.names import generate_name
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.object_meta import (
@@ -350,6 +351,8 @@ class Store(Generic[T]):
         for text in strategy.warnings_on_update(ctx, new, old):
             ctx.warn(text)
         strategy.canonicalize(new)
+        if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
+            _keep_times(self.encoding, new, old)
 
     def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> bool:
         """Whether the update goes on whatever the object's version; raises StatusError where it may not go on."""
@@ -376,6 +379,13 @@ class Store(Generic[T]):
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)
+
+
+def _keep_times(encoding: Encoding[Any], new: Any, old: Any) -> None:
+    """An update that changes nothing but the times of field ownership is no update."""
+    entries, new.metadata.managed_fields = new.metadata.managed_fields, old.metadata.managed_fields
+    if encoding.value(new) != encoding.value(old):
+        new.metadata.managed_fields = entries
 
 
 async def _settled(result: Any) -> None:

@@ -13,6 +13,7 @@ from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.api.policy.v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
+from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
 from steersman.endpoints.request_info import parse_query
 from steersman.machinery.errors import StatusError
@@ -50,6 +51,7 @@ async def services() -> AsyncIterator[Services]:
     made = Services(
         objects=lambda group, plural: StoreObjects(stores[group, plural]),
         authorizer=OnlyCreate(),
+        rule_resolver=UnionRuleResolver(()),
         service_cluster_ip_ranges=(),
         service_node_ports=range(30000, 32768),
         allow_privileged=True,

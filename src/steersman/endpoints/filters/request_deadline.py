@@ -8,6 +8,9 @@ from steersman.machinery.durations import DurationError, parse_duration
 from steersman.machinery.errors import bad_request
 from steersman.net.message import Response
 
+_SECOND = 1_000_000_000
+"""In nanoseconds."""
+
 
 def with_request_deadline(longest: float) -> Filter:
     """Sets `request.deadline` from `?timeout=`, at most `longest` seconds; 400 if it cannot be read."""
@@ -19,7 +22,7 @@ def with_request_deadline(longest: float) -> Filter:
         text = request.query.get("timeout")
         if text:
             try:
-                asked = parse_duration(text)
+                asked = parse_duration(text) / _SECOND
             except DurationError as error:
                 reason = f"invalid timeout specified in the request URL - {error}"
                 return error_response(request, bad_request(reason))

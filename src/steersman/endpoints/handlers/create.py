@@ -10,6 +10,7 @@ from steersman.endpoints.admit import attributes, check_create
 from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
+from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
@@ -27,7 +28,10 @@ async def create(scope: Scope, request: Request) -> Response:
     data = await read_body(request, scope.shared.max_body_bytes)
     options = write_options(request, CreateOptions)
     obj = decode_body(scope, request, data, media, options.field_validation, scope.kind)
-    hub = prepare_new(scope, request, obj)
+    prepare_new(scope, request, obj)
+    obj.metadata.managed_fields = own_new(scope, request, obj, options.field_manager)
+    deduplicate_owners(request, obj, after_admission=False)
+    hub = scope.to_hub(obj)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
     dry_run = bool(options.dry_run)
@@ -36,14 +40,15 @@ async def create(scope: Scope, request: Request) -> Response:
     if chain.handles(CREATE):
         await chain.admit(attributes(scope, request, CREATE, obj=hub, name=hub.metadata.name, options=options,
                                      dry_run=dry_run))  # fmt: skip
+        deduplicate_owners(request, hub, after_admission=True)
     if scope.resource.creater is not None:
         return await _answer_unstored(scope, request, ctx, hub)
     item = await scope.storage.create(ctx, hub, check_create(scope, request, options, dry_run=dry_run))
     return item_response(scope, request, item, wanted, 201)
 
 
-def prepare_new(scope: Scope, request: Request, obj: Any) -> Any:
-    """A decoded object as the one to create: checked against the URL, defaulted, in the stored version."""
+def prepare_new(scope: Scope, request: Request, obj: Any) -> None:
+    """Makes a decoded object the one to create: checked against the URL, and defaulted."""
     metadata = obj.metadata
     namespace = request.info.namespace if scope.resource.namespaced else ""
     if metadata.namespace and metadata.namespace != namespace and scope.resource.namespaced:
@@ -53,7 +58,6 @@ def prepare_new(scope: Scope, request: Request, obj: Any) -> Any:
     metadata.self_link = ""
     if scope.default is not None:
         scope.default(obj)
-    return scope.to_hub(obj)
 
 
 async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -> Response:

@@ -18,6 +18,7 @@ from steersman.endpoints.bodies import read_body
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import patch_options
+from steersman.endpoints.ownership import deduplicate_owners, own_changed
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery import json_patch, merge_patch
@@ -54,9 +55,10 @@ async def patch(scope: Scope, request: Request) -> Response:
     async def make(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.info.name)
-        new = _patched(scope, request, old, apply, options.field_validation)
+        new = _patched(scope, request, old, apply, options)
         if chain.handles(UPDATE):
             await chain.admit(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
+        deduplicate_owners(request, new, after_admission=True)
         return new
 
     item, _ = await scope.storage.update(
@@ -111,13 +113,14 @@ def _json_patch(patch_value: Any, request: Request, *, strict: bool, refuse: boo
     return apply
 
 
-def _patched(scope: Scope, request: Request, old: Any, apply: Apply, validation: str) -> Any:
+def _patched(scope: Scope, request: Request, old: Any, apply: Apply, options: PatchOptions) -> Any:
     """The object after the patch, decoded, defaulted, in the stored version. Raises StatusError 400, 422."""
     versioned = scope.other.from_hub(old) if scope.other else old
     document = {"kind": scope.kind_name, "apiVersion": scope.api_version, **to_plain(versioned)}
-    obj = decode_patched(scope, request, scope.kind, apply(document), validation)
+    obj = decode_patched(scope, request, scope.kind, apply(document), options.field_validation)
     if scope.default is not None:
         scope.default(obj)
+    obj.metadata.managed_fields = own_changed(scope, request, obj, versioned, options.field_manager)
     return scope.to_hub(obj)
 
 

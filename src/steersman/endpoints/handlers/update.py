@@ -11,6 +11,7 @@ from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.handlers.authorize import authorize_create
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
+from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
@@ -29,12 +30,18 @@ async def update(scope: Scope, request: Request) -> Response:
     obj.metadata.self_link = ""
     if scope.default is not None:
         scope.default(obj)
-    hub = scope.to_hub(obj)
+    deduplicate_owners(request, obj, after_admission=False)
     dry_run = bool(options.dry_run)
     chain = scope.shared.admission
 
     async def make(old: Any | None) -> Any:
-        new = deep_copy(hub)
+        mine = deep_copy(obj)
+        if old is None:
+            mine.metadata.managed_fields = own_new(scope, request, mine, options.field_manager)
+        else:
+            theirs = scope.other.from_hub(old) if scope.other else old
+            mine.metadata.managed_fields = own_changed(scope, request, mine, theirs, options.field_manager)
+        new = scope.to_hub(mine)
         if old is None:
             await authorize_create(scope, request)
             new.metadata.deletion_timestamp = None
@@ -42,11 +49,12 @@ async def update(scope: Scope, request: Request) -> Response:
                 await chain.admit(attributes(scope, request, CREATE, obj=new, options=options, dry_run=dry_run))
         elif chain.handles(UPDATE):
             await chain.admit(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
+        deduplicate_owners(request, new, after_admission=True)
         return new
 
     item, created = await scope.storage.update(
         scope.context(request, dry_run=dry_run), request.info.name, make,
-        uid=hub.metadata.uid,
+        uid=obj.metadata.uid,
         check_create=check_create(scope, request, options, dry_run=dry_run),
         check_update=check_update(scope, request, options, dry_run=dry_run),
         subresource=request.info.subresource,

@@ -13,6 +13,7 @@ from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
+from steersman.endpoints.ownership import own_view
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
@@ -79,6 +80,7 @@ async def _write(
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
             raise conflict(scope.group_resource, request.info.name, text)
+        own_view(scope, request, old, view, before, options.field_manager)
         view_of.write(old, view)
         return old
 

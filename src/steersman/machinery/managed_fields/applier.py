@@ -105,7 +105,9 @@ class Applier:
 
     def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
         """The first apply to an object that has no entries: all there is has one owner."""
-        return self.fields.take_over({**_type_of(whole), **empty_object(live.__class__)}, whole, BEFORE_FIRST_APPLY, time)
+        return self.fields.take_over(
+            {**_type_of(whole), **empty_object(live.__class__)}, whole, BEFORE_FIRST_APPLY, time
+        )
 
     def _with_last_applied(
         self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool

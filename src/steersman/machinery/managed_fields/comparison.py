@@ -116,8 +116,8 @@ def _compare_kinds(
 
 def _by_element(kind: ListType, items: Any) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
-    for item in items:
-        out.setdefault(kind.element_of(item), []).append(item)
+    for element, item in zip(kind.elements_of(items), items, strict=True):
+        out.setdefault(element, []).append(item)
     return out
 
 

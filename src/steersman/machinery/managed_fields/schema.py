@@ -7,6 +7,7 @@ follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ _SHORT: Final = 128
 Cover = Callable[[Any], Node]
 Shape = tuple[dict[str, Any], tuple[tuple[str, str, Cover], ...]]
 """The node of a map by the names of its members, but for what is below some of them."""
+Places = tuple[tuple[str, int], ...]
 
 
 class Atom:
@@ -125,7 +127,7 @@ class MapType:
 class ListType:
     """A list: of one piece, a set of scalars (no keys), or of items told apart by the values of some fields."""
 
-    __slots__ = ("_known", "_names", "_parts", "atomic", "element", "keys")
+    __slots__ = ("_known", "_names", "_parts", "_places", "atomic", "element", "keys")
 
     def __init__(
         self,
@@ -141,22 +143,31 @@ class ListType:
         self._parts = [(name, json_text(name) + ":", (defaults or {}).get(name)) for name in sorted(self.keys)]
         self._names = tuple(name for name, _, _ in self._parts)
         self._known: dict[tuple[Any, ...], str] = {}
+        self._places: dict[tuple[str, ...], Places] = {}
 
     def element_of(self, item: Any) -> str:
         """The path element of an item. Raises TypedError if it cannot be told apart."""
-        if type(item) is dict and self._parts:
-            names = self._names
-            if len(names) == 1:
-                return self._known.get((item.get(names[0]),)) or self._keyed(item)
-            if len(names) == 2:
-                return self._known.get((item.get(names[0]), item.get(names[1]))) or self._keyed(item)
-            return self._keyed(item)
-        if not self.keys:
-            return value_text(item)
-        what = "a null element" if item is None else "non-map elements"
-        raise TypedError(f"associative list with keys may not have {what}")
+        return self.elements_of((item,))[0]
 
-    def _keyed(self, item: dict[str, Any]) -> str:
+    def elements_of(self, items: Sequence[Any]) -> list[str]:
+        """The path elements of some items. Raises TypedError as above."""
+        if not self._names:
+            return [value_text(item) for item in items]
+        known, keyed = self._known, self._keyed
+        try:
+            if len(self._names) == 1:
+                (name,) = self._names
+                return [known.get((item.get(name),)) or keyed(item) for item in items]
+            names = self._names
+            return [known.get(tuple([item.get(name) for name in names])) or keyed(item) for item in items]
+        except (AttributeError, TypeError):
+            # An item that is no object, or a key that is no scalar.
+            return [keyed(item) for item in items]
+
+    def _keyed(self, item: Any) -> str:
+        if type(item) is not dict:
+            what = "a null element" if item is None else "non-map elements"
+            raise TypedError(f"associative list with keys may not have {what}")
         texts: list[str] = []
         is_short = True
         for name, prefix, default in self._parts:
@@ -186,16 +197,27 @@ class ListType:
         """The node of a list that is there or gone as a whole. Items that cannot be told apart are one leaf."""
         if not value or type(value) is not list:
             return LEAF
+        elements = tuple(self.elements_of(value))
+        places = self._places.get(elements)
+        if places is None:
+            places = self._place(elements)
         cover = self.element.cover_function()
-        element_of = self.element_of
         out: dict[str, Any] = {SELF: LEAF}
-        for item in value:
-            element = element_of(item)
-            out[element] = LEAF if cover is None or element in out else cover(item)
-        if len(out) < 3:
-            return out
-        ordered = sorted(out, key=order)
-        return out if ordered == list(out) else {element: out[element] for element in ordered}
+        for element, index in places:
+            out[element] = LEAF if cover is None or index < 0 else cover(value[index])
+        return out
+
+    def _place(self, elements: tuple[str, ...]) -> Places:
+        """Where in the list each element is, in the order of FieldsV1; -1 for what is there more than once."""
+        counts = Counter(elements)
+        places = tuple(
+            (element, elements.index(element) if counts[element] == 1 else -1) for element in sorted(counts, key=order)
+        )
+        if len(elements) <= _MAX_NAMES:
+            if len(self._places) >= _MAX_SHAPES:
+                self._places.clear()
+            self._places[elements] = places
+        return places
 
 
 class Schema:

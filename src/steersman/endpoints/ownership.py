@@ -1,0 +1,114 @@
+"""Who owns which field: managedFields on every write (k8s.io/apimachinery `util/managedfields`)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery import times
+from steersman.machinery.managed_fields import (
+    VIEWS,
+    Convert,
+    FieldManager,
+    Version,
+    VersionConverter,
+    manager_name,
+    one_version_only,
+    resets_of,
+    schema_for,
+    to_parent,
+    to_scale,
+)
+from steersman.machinery.managed_fields.scale import SCALE_VERSION
+
+_DUPLICATES: Final = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+
+
+@lru_cache(maxsize=1024)
+def field_manager(scope: Scope, subresource: str) -> FieldManager:
+    """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
+    resource = scope.resource
+    versions = [resource.version, *(each.version for each in resource.other_versions if each.group == scope.group)]
+    return FieldManager(
+        schema_for(scope.kind),
+        scope.api_version,
+        subresource,
+        resets_of(scope.group, resource.plural, subresource, versions),
+        _converter(scope),
+        VIEWS.get((scope.group, resource.plural)),
+    )
+
+
+def _converter(scope: Scope) -> Convert:
+    resource = scope.resource
+    if not resource.other_versions:
+        return one_version_only
+    versions = {_api_version(resource.group, resource.version): Version(resource.kind)}
+    for each in resource.other_versions:
+        versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
+    return VersionConverter(versions)
+
+
+def _api_version(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version
+
+
+def _manager(request: Request, given: str) -> str:
+    return manager_name(given, request.headers.get("user-agent", ""))
+
+
+def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
+    """The entries of a new object of the request's version; `given` is the request's fieldManager."""
+    fields = field_manager(scope, request.info.subresource)
+    return fields.create(obj, _manager(request, given), times.now())
+
+
+def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
+    """The entries of an object that is to replace `old`, both of the request's version."""
+    fields = field_manager(scope, request.info.subresource)
+    return fields.update(new, old, _manager(request, given), times.now())
+
+
+_REPLICAS: Final = ("f:spec", "f:replicas")
+
+
+def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
+    """Gives a Scale the entries of those who own the number of replicas in its parent."""
+    view.metadata.managed_fields = to_scale(parent.metadata.managed_fields, {scope.api_version: _REPLICAS})
+
+
+def own_view(scope: Scope, request: Request, parent: Any, view: Any, before: Any, given: str) -> None:
+    """Puts who owns the number of replicas after a write of the Scale into the parent."""
+    show_in_view(scope, parent, before)
+    entries = _view_manager(type(view)).update(view, before, _manager(request, given), times.now())
+    own = parent.metadata
+    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+
+
+@lru_cache(maxsize=16)
+def _view_manager(kind: Any) -> FieldManager:
+    return FieldManager(schema_for(kind), SCALE_VERSION, "scale")
+
+
+def deduplicate_owners(request: Request, obj: Any, *, after_admission: bool) -> None:
+    """Drops owner references that are there twice, and tells the client."""
+    references = obj.metadata.owner_references
+    if len(references) < 2:
+        return
+    kept: list[Any] = []
+    duplicates = []
+    for each in references:
+        if each in kept:
+            duplicates.append(each.uid)
+        else:
+            kept.append(each)
+    if duplicates:
+        when = " after mutating admission happens" if after_admission else ""
+        request.warnings.append(_DUPLICATES.format(when, ", ".join(duplicates)))
+        obj.metadata.owner_references = kept
