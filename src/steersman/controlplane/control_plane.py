@@ -141,8 +141,13 @@ class ControlPlane:
         install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
         self._keys = await making_keys
         issuer = options.service_account_issuer[0]
-        jwks_uri = options.service_account_jwks_uri or default_jwks_uri(f"{host}:{options.secure_port}")
-        install_openid(server, partial(self._keys.openid_configuration, issuer, jwks_uri), lambda: self._keys.jwks)
+        install_openid(
+            server,
+            lambda: self._keys.openid_configuration(
+                issuer, options.service_account_jwks_uri or default_jwks_uri(f"{bootstrap.address}:{bootstrap.port}")
+            ),
+            lambda: self._keys.jwks,
+        )
         install_openapi(server)
         install_debug_paths(server, options.as_flags())
         install_basic_paths(server)

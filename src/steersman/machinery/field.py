@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from decimal import Decimal
 from typing import Any, Final
 
@@ -46,15 +47,28 @@ _WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INT
 
 
 class Path:
-    """Where a field is: `Path("spec", "ports")[0] / "name"` reads `spec.ports[0].name`."""
+    """Where a field is: `Path("spec", "ports")[0] / "name"` reads `spec.ports[0].name`.
 
-    __slots__ = ("_text",)
+    Validators walk the same paths again and again, so a path keeps those below it that the code names, and the first
+    few items of lists; what a client names (the keys of maps) is never kept.
+    """
 
-    def __init__(self, *names: str) -> None:
-        self._text = ".".join(names)
+    __slots__ = ("_below", "_text")
+
+    _text: str
+    _below: dict[str | int, Path]
+
+    def __new__(cls, *names: str) -> Path:
+        return _root(names)
 
     def __truediv__(self, name: str) -> Path:
-        return _path(f"{self._text}.{name}" if self._text else name)
+        below = self._below
+        path = below.get(name)
+        if path is None:
+            path = _path(f"{self._text}.{name}" if self._text else name)
+            if len(below) < _KEPT_BELOW:
+                below[name] = path
+        return path
 
     def child(self, *names: str) -> Path:
         """The field below this one by these names."""
@@ -62,7 +76,13 @@ class Path:
 
     def __getitem__(self, index: int | str) -> Path:
         """An item of a list (by number) or of a map (by key)."""
-        return _path(f"{self._text}[{index}]")
+        if index.__class__ is not int or index >= _KEPT_ITEMS:
+            return _path(f"{self._text}[{index}]")
+        below = self._below
+        path = below.get(index)
+        if path is None:
+            below[index] = path = _path(f"{self._text}[{index}]")
+        return path
 
     def __str__(self) -> str:
         return self._text or "<nil>"
@@ -77,10 +97,20 @@ class Path:
         return hash(self._text)
 
 
+_KEPT_BELOW: Final = 128
+_KEPT_ITEMS: Final = 4
+
+
 def _path(text: str) -> Path:
-    path = Path.__new__(Path)
+    path = object.__new__(Path)
     path._text = text
+    path._below = {}
     return path
+
+
+@lru_cache(1024)
+def _root(names: tuple[str, ...]) -> Path:
+    return _path(".".join(names))
 
 
 class Verbatim(str):

@@ -10,7 +10,7 @@ from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
-from steersman.machinery.errors import unauthorized
+from steersman.machinery.errors import not_implemented, unauthorized
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,9 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
             response.close = request.http.version == "2"
             return response
         request.user = user
+        if "impersonate-user" in headers or "impersonate-group" in headers or "impersonate-uid" in headers:
+            # to answer with the user's own rights would be wrong, and dangerous
+            return error_response(request, not_implemented("impersonation is not supported yet"))
         return await next_(request)
 
     return authentication

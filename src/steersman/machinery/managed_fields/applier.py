@@ -76,7 +76,7 @@ class Applier:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
             raise conflicts.status() from None
-        except TypedError as error:
+        except (TypedError, RecursionError) as error:
             raise plain_internal(f"failed to merge config: {error}") from None
         if manager == KUBECTL and last_applied(obj or whole):
             obj = with_last_applied(obj or whole, patch)

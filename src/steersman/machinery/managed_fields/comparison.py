@@ -33,9 +33,10 @@ def _compare_maps(kind: MapType, old: Any, new: Any, changed: dict[str, Any], re
     if not new.keys() <= old.keys():
         changed.update(kind.cover({name: item for name, item in new.items() if name not in old}))
         del changed[SELF]
-    for name, item in new.items():
-        if name in old:
-            before = old[name]
+    few, many = (old, new) if len(old) < len(new) else (new, old)
+    for name in few:
+        if name in many:
+            before, item = old[name], new[name]
             if before is item or before == item:
                 continue
             element, child = kind.child(name)
@@ -122,6 +123,10 @@ def _by_element(kind: ListType, items: Any) -> dict[str, list[Any]]:
 
 
 def _compare_lists(kind: ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]) -> None:
+    if not old:
+        changed.update(kind.cover(list(new)))
+        changed.pop(SELF, None)
+        return
     child = kind.element
     before, after = _by_element(kind, old), _by_element(kind, new)
     for element, items in after.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,12 +18,17 @@ class FieldsError(ValueError):
     """The text is not a FieldsV1."""
 
 
-@lru_cache(maxsize=1024)
-def decode_fields(data: bytes) -> tuple[FieldSet, bool]:
-    """The set that a FieldsV1 stands for, the same object for the same text, and whether it would be written so.
+REMEMBERED: Final = 8192
+"""Bytes of the longest text whose set is kept: objects made alike have the same few."""
 
-    Raises FieldsError.
-    """
+
+def decode_fields(data: bytes) -> tuple[FieldSet, bool]:
+    """The set that a FieldsV1 stands for, and whether it would be written so. Raises FieldsError."""
+    return _decode(data) if len(data) <= REMEMBERED else _decode.__wrapped__(data)
+
+
+@lru_cache(maxsize=512)
+def _decode(data: bytes) -> tuple[FieldSet, bool]:
     try:
         value = _DECODER.decode(data)
         fields = EMPTY if value is None else _children(value)

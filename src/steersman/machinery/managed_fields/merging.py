@@ -17,33 +17,28 @@ def merge(atom: Atom, live: Any, applied: Any) -> Any:
 
     The result may share parts with both. Raises TypedError where items of a list cannot be told apart.
     """
+    if live is ABSENT or live == applied:
+        return applied
     if applied is ABSENT:
-        kind = kind_of(atom, live)
-    else:
-        kind = kind_of(atom, applied)
+        return live
+    kind = kind_of(atom, applied)
     if isinstance(kind, MapType):
         return _merge_maps(kind, live, applied)
     if isinstance(kind, ListType):
         return _merge_lists(kind, live, applied)
-    return _merge_leaves(live, applied)
-
-
-def _merge_leaves(live: Any, applied: Any) -> Any:
-    return live if applied is ABSENT else applied
+    return applied
 
 
 def _merge_maps(kind: MapType, live: Any, applied: Any) -> Any:
     old = live if isinstance(live, dict) else {}
     new = applied if isinstance(applied, dict) else {}
     if kind.atomic or not (old or new):
-        return _merge_leaves(live, applied)
+        return applied
     out: dict[str, Any] = {}
     for name in (*old, *(name for name in new if name not in old)):
         child = kind.child(name)[1]
         before, after = old.get(name, ABSENT), new.get(name, ABSENT)
-        merged = _merge_leaves(before, after) if child is None else merge(child, before, after)
-        if merged is not ABSENT:
-            out[name] = merged
+        out[name] = (before if after is ABSENT else after) if child is None else merge(child, before, after)
     return out
 
 
@@ -61,11 +56,9 @@ def _merge_lists(kind: ListType, live: Any, applied: Any) -> Any:
     out: list[Any] = []
     for element, position in _merged_order(elements, list(applied_items), live_items):
         if element not in applied_items:
-            merged = merge(kind.element, old[position], ABSENT)
+            out.append(old[position])
         else:
-            merged = merge(kind.element, live_items.get(element, ABSENT), applied_items[element])
-        if merged is not ABSENT:
-            out.append(merged)
+            out.append(merge(kind.element, live_items.get(element, ABSENT), applied_items[element]))
     return out
 
 

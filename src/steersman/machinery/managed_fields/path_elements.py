@@ -29,8 +29,11 @@ _NUMBER, _TEXT, _BOOLEAN, _OTHER, _NULL = range(5)
 _quoted = encoder.encode_basestring
 
 
-@lru_cache(maxsize=8192, typed=True)
-def scalar_text(value: str | float | bool | None) -> str:
+_REMEMBERED: Final = 256
+"""Longer text is worked out anew every time, for what is remembered is what clients send."""
+
+
+def scalar_text(value: Any) -> str:
     """The JSON of a key's or a set's value, as it stands inside a path element."""
     if type(value) is str:
         text: str = _quoted(value)
@@ -60,12 +63,16 @@ def json_text(value: Any) -> str:
     return encode(value).decode()
 
 
-@lru_cache(maxsize=4096)
 def canonical(text: str) -> str | None:
     """An element as a client wrote it in the form it is kept in; None for a sort of element that is not known.
 
     Raises ValueError (msgspec.DecodeError among them) if it cannot be read.
     """
+    return _canonical(text) if len(text) <= _REMEMBERED else _canonical.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str | None:
     if len(text) < 2:
         raise ValueError("key must be 2 characters long:")
     if text[1] != ":":
@@ -95,9 +102,13 @@ def _rank(value: Any) -> Order:
     return (_NULL,) if value is None else (_OTHER, msgspec.json.encode(value))
 
 
-@lru_cache(maxsize=16384)
 def order(text: str) -> Order:
     """What to sort elements by: names, keys by their typed values (80 before 443), values, indexes."""
+    return _order(text) if len(text) <= _REMEMBERED else _order.__wrapped__(text)
+
+
+@lru_cache(maxsize=8192)
+def _order(text: str) -> Order:
     if text == SELF:
         return (-1,)
     match text[0]:

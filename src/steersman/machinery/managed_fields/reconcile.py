@@ -10,14 +10,18 @@ from functools import lru_cache
 from typing import Any
 
 from .field_set import LEAF, FieldSet, Node, is_member
-from .fields_v1 import decode_fields
+from .fields_v1 import REMEMBERED, decode_fields
 from .path_elements import SELF
 from .schema import DEDUCED_ATOM, Atom, ListType, MapType, Schema
 
 
-@lru_cache(maxsize=1024)
 def decode_reconciled(data: bytes, schema: Schema) -> FieldSet:
     """The set of a FieldsV1 as it is to be understood by `schema`. Raises FieldsError."""
+    return _decode(data, schema) if len(data) <= REMEMBERED else _decode.__wrapped__(data, schema)
+
+
+@lru_cache(maxsize=512)
+def _decode(data: bytes, schema: Schema) -> FieldSet:
     return reconcile(decode_fields(data)[0], schema)
 
 

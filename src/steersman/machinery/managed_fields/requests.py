@@ -12,7 +12,10 @@ MAX_MANAGER: Final = 128
 """Bytes of a manager's name."""
 
 
-@lru_cache(maxsize=1024)
+_REMEMBERED: Final = 256
+"""Characters of a user agent that is remembered."""
+
+
 def manager_name(field_manager: str, user_agent: str) -> str:
     """The manager of a request: its fieldManager, or what its user agent says up to a slash.
 
@@ -20,6 +23,11 @@ def manager_name(field_manager: str, user_agent: str) -> str:
     """
     if field_manager:
         return field_manager
+    return _from_user_agent(user_agent) if len(user_agent) <= _REMEMBERED else _from_user_agent.__wrapped__(user_agent)
+
+
+@lru_cache(maxsize=512)
+def _from_user_agent(user_agent: str) -> str:
     out = ""
     size = 0
     for character in user_agent.partition("/")[0]:

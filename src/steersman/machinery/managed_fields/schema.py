@@ -21,7 +21,8 @@ BOOLEAN: Final = "boolean"
 UNTYPED: Final = "untyped"
 
 _MAX_SHAPES: Final = 256
-_MAX_NAMES: Final = 32
+_REMEMBERED: Final = 1024
+"""Characters in the names of a shape, or in the elements of a list, that is remembered: clients choose them."""
 _MAX_TEXTS: Final = 512
 _SHORT: Final = 128
 
@@ -117,7 +118,7 @@ class MapType:
             if cover is not None:
                 inner.append((name, element, cover))
         shape = (node, tuple(inner))
-        if len(names) <= _MAX_NAMES:
+        if sum(map(len, names)) <= _REMEMBERED:
             if len(self._shapes) >= _MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[names] = shape
@@ -213,7 +214,7 @@ class ListType:
         places = tuple(
             (element, elements.index(element) if counts[element] == 1 else -1) for element in sorted(counts, key=order)
         )
-        if len(elements) <= _MAX_NAMES:
+        if sum(map(len, elements)) <= _REMEMBERED:
             if len(self._places) >= _MAX_SHAPES:
                 self._places.clear()
             self._places[elements] = places

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.machinery.serializer import decode_scalar
 
 from .comparison import Comparison, compare
 from .field_set import FieldSet, difference, union
@@ -33,6 +34,8 @@ from .managers import (
 from .plain import differing, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .schema import Schema
+
+_ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
 Convert = Callable[[Any, str], "tuple[Schema, Any] | None"]
 """An object (Struct or dict) in another version, and that version's schema; None if there is no such version.
@@ -72,7 +75,7 @@ class FieldManager:
             # Most objects come without: nothing to share fields with, to take from or to cap.
             try:
                 taken = strip_identity(self._compare(empty_object(obj.__class__), plain_object(obj)).changed)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return []
             if not taken:
                 return []
@@ -94,7 +97,7 @@ class FieldManager:
             new = self.view(new)
         try:
             managers = self._update(managers, new, old, manager, time)
-        except ValueError:
+        except (ValueError, RecursionError):
             # As upstream: what cannot be tracked is stored without entries, so that there is never a wrong one.
             return []
         return encode_managers(managers)
@@ -192,13 +195,16 @@ class FieldManager:
 
 
 def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
-    """The entries an object has. Raises msgspec.ValidationError, a ValueError, for a dict whose entries are none."""
+    """The entries an object has; none for a dict whose entries cannot be read."""
     if isinstance(obj, dict):
         metadata = obj.get("metadata")
         entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
         if not entries:
             return []
-        return msgspec.json.decode(msgspec.json.encode(entries), type=list[ManagedFieldsEntry])
+        try:
+            return _ENTRIES.decode(msgspec.json.encode(entries))
+        except (msgspec.ValidationError, RecursionError):
+            return []
     found: list[ManagedFieldsEntry] = obj.metadata.managed_fields
     return found
 

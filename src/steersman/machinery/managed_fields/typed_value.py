@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from steersman.machinery.field import quote
 from steersman.machinery.serializer import encode
 
 from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
 from .path_elements import SELF, display
-from .schema import Atom, ListType, MapType
+from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, ListType, MapType
 from .typed_error import TypedError
 
 
 def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> None:
     """Raises TypedError with every place where the value does not fit."""
+    if _fits(atom, value, allow_duplicates):
+        return
     errors = [f"{path}: {what}" if path else what for path, what in _errors(atom, value, allow_duplicates)]
     if errors:
         raise TypedError(*errors)
@@ -39,6 +41,44 @@ def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
     if atom.scalar or atom.list is None:
         return atom.scalar
     return atom.list
+
+
+_SCALARS: Final[Mapping[type, frozenset[str]]] = {
+    str: frozenset((STRING, UNTYPED)),
+    int: frozenset((NUMERIC, UNTYPED)),
+    float: frozenset((NUMERIC, UNTYPED)),
+    bool: frozenset((BOOLEAN, UNTYPED)),
+}
+
+
+def _fits(atom: Atom, value: Any, allow_duplicates: bool) -> bool:
+    """Whether there are no errors, found faster than what they are."""
+    if value is None:
+        return True
+    if type(value) is dict:
+        kind = atom.map
+        if kind is None:
+            return False
+        fields, rest = kind.fields, kind.element
+        for name, item in value.items():
+            child = fields.get(name, rest)
+            if child is None or not _fits(child, item, allow_duplicates):
+                return False
+        return True
+    if type(value) is list:
+        return atom.list is not None and _list_fits(atom.list, value, allow_duplicates)
+    return atom.scalar in _SCALARS[type(value)]
+
+
+def _list_fits(kind: ListType, value: list[Any], allow_duplicates: bool) -> bool:
+    if not kind.atomic:
+        try:
+            elements = kind.elements_of(value)
+        except TypedError:
+            return False
+        if not allow_duplicates and len(set(elements)) < len(elements):
+            return False
+    return all(_fits(kind.element, item, allow_duplicates) for item in value)
 
 
 def _errors(atom: Atom, value: Any, allow_duplicates: bool) -> Found:

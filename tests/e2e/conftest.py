@@ -1,0 +1,121 @@
+"""A real kubectl, where this machine has one, against a server process."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server_process import ServerProcess
+
+TIMEOUT = 60.0
+PATIENCE = 15.0
+
+
+def find_kubectl() -> str | None:
+    """$KUBECTL, or the one built for comparisons, or the one in PATH."""
+    built = Path.home() / ".cache" / "steersman-oracle" / "bin" / "kubectl"
+    for candidate in (os.environ.get("KUBECTL"), built if built.is_file() else None, "kubectl"):
+        found = shutil.which(candidate) if candidate else None
+        if found:
+            return found
+    return None
+
+
+class Kubectl:
+    """kubectl as a user types it, in a namespace of its own."""
+
+    def __init__(self, binary: str, server: ServerProcess, home: Path, namespace: str) -> None:
+        self._binary = binary
+        self._environment = {**os.environ, "HOME": str(home), "KUBECONFIG": str(server.kubeconfig)}
+        self.namespace = namespace
+
+    def _arguments(self, arguments: tuple[str, ...]) -> list[str]:
+        return [self._binary, f"--namespace={self.namespace}", *arguments]
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs it, whatever comes of it."""
+        return subprocess.run(
+            self._arguments(arguments), input=stdin, env=self._environment, capture_output=True, text=True,
+            timeout=TIMEOUT, check=False,
+        )  # fmt: skip
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        """Runs it; what it prints. An exit code other than 0 fails the test."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def fails(self, *arguments: str, stdin: str = "") -> str:
+        """Runs what must fail; what it complains of."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode != 0, f"kubectl {' '.join(arguments)} printed {done.stdout}"
+        return done.stderr
+
+    def json(self, *arguments: str) -> Any:
+        """Runs it with -o json."""
+        return json.loads(self(*arguments, "-o", "json"))
+
+    def apply_file(self, verb: str, *objects: dict[str, Any]) -> str:
+        """`kubectl VERB -f -` with these objects."""
+        return self(verb, "-f", "-", stdin="\n---\n".join(json.dumps(each) for each in objects))
+
+    @contextmanager
+    def following(self, *arguments: str) -> Iterator[Iterator[str]]:
+        """Runs one that goes on, e.g. a watch: its lines as they come, each within PATIENCE. Killed at the end."""
+        process = subprocess.Popen(
+            self._arguments(arguments), env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        lines: queue.Queue[str] = queue.Queue()
+
+        def read() -> None:
+            for line in process.stdout:
+                lines.put(line)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        try:
+            yield iter(lambda: lines.get(timeout=PATIENCE), "")
+        finally:
+            process.kill()
+            process.wait()
+            reader.join()
+            process.stdout.close()
+
+
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def kubectl_binary() -> str:
+    found = find_kubectl()
+    if found is None:
+        pytest.skip("no kubectl on this machine: put one in PATH, or name it in $KUBECTL")
+    return found
+
+
+@pytest.fixture(scope="session")
+def kubectl_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where kubectl keeps what it has discovered."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def kubectl(kubectl_binary: str, kubectl_home: Path, server: ServerProcess) -> Iterator[Kubectl]:
+    """kubectl for the module's server, in a fresh namespace."""
+    namespace = f"e2e-{next(_NUMBERS)}"
+    with server.client() as client:
+        status, body = client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        assert status == 201, body
+        yield Kubectl(kubectl_binary, server, kubectl_home, namespace)
+        client.request("DELETE", f"/api/v1/namespaces/{namespace}")
