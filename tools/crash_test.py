@@ -1,10 +1,14 @@
 """Kills a writing process at a random moment, again and again, and checks that no acknowledged write is lost.
 
     python tools/crash_test.py --rounds 100
+    python tools/crash_test.py --server --rounds 100
 
 Each round starts a child that opens the SQLite store and writes concurrently (creates, updates, deletes, compactions),
 printing each write once it is acknowledged. The parent sends SIGKILL, opens the file and checks it against all that
 was ever acknowledged (`Ledger`). The machine's own power is not cut: that is what fsync and synchronous=FULL are for.
+
+With --server the child is `steersman serve`, and clients in the parent write ConfigMaps over HTTPS; after the kill the
+file is checked in the same way, and so is what the server answers that is started on it next.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import http.client
 import json
 import os
 import random
@@ -19,15 +24,23 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from server_process import Client, ServerNotReady, ServerProcess
 
 from steersman.storage.interface import Storage
 from steersman.storage.sqlite import SQLiteStorage
 
 WRITERS = 16
 KEYS_PER_WRITER = 20
+CLIENTS = 8
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+STORED_CONFIGMAPS = "/registry/configmaps/default/"
+LABEL = "crash-test"
 
 
 class CrashTestFailed(Exception):
@@ -47,23 +60,37 @@ class Ledger:
     revisions: dict[int, str] = field(default_factory=dict)
     """By revision: whose it was."""
     newest: int = 0
+    floor: int = 0
+    """The revision the store was at when it was last opened and checked: every later write has a greater one."""
 
     def acknowledge(self, line: str) -> None:
-        """Takes a line `[key, revision, digest]`. Raises CrashTestFailed if its revision was given out before."""
+        """Takes a line `[key, revision, digest]`. Raises CrashTestFailed if its revision was given out before.
+
+        A delete whose revision the writer is not told has the revision null.
+        """
         key, revision, digest = json.loads(line)
+        if revision is None:
+            self.latest[key] = (self.latest.get(key, (0, ""))[0], digest)
+            return
         if revision in self.revisions:
             raise CrashTestFailed(f"revision {revision} given to {key} and to {self.revisions[revision]}")
+        if revision <= self.floor:
+            raise CrashTestFailed(f"revision {revision} given to {key}, but the store was at {self.floor} before")
         if revision <= self.latest.get(key, (0, ""))[0]:
             raise CrashTestFailed(f"{key} went back to revision {revision} from {self.latest[key][0]}")
         self.revisions[revision] = key
         self.latest[key] = (revision, digest)
         self.newest = max(self.newest, revision)
 
-    async def check(self, store: Storage) -> None:
-        """Raises CrashTestFailed unless the store holds everything that was acknowledged."""
+    async def check(self, store: Storage, prefix: str = "/", digest_of: Callable[[bytes], str] | None = None) -> None:
+        """Raises CrashTestFailed unless the store holds everything that was acknowledged.
+
+        All keys begin with `prefix`; `digest_of` makes of a stored value what was acknowledged (by default `digest`).
+        """
+        digest_of = digest_of or digest
         if store.revision < self.newest:
             raise CrashTestFailed(f"the store is at {store.revision}, {self.newest} was acknowledged")
-        found = {item.key: item for item in (await store.range("/")).items}
+        found = {item.key: item for item in (await store.range(prefix)).items}
         for key, item in found.items():
             if item.mod_revision > store.revision:
                 raise CrashTestFailed(f"{key} is at {item.mod_revision}, the store at {store.revision}")
@@ -78,12 +105,12 @@ class Ledger:
                     raise CrashTestFailed(f"{key}, acknowledged at {revision}, is lost")
             elif held.mod_revision < revision:
                 raise CrashTestFailed(f"{key} is at {held.mod_revision}, {revision} was acknowledged")
-            elif held.mod_revision == revision and digest(held.value) != expected:
+            elif held.mod_revision == revision and digest_of(held.value) != expected:
                 raise CrashTestFailed(f"{key} at {revision} is not what was acknowledged")
         # What was not acknowledged but is there counts from now on.
-        self.latest = {key: (item.mod_revision, digest(item.value)) for key, item in found.items()}
+        self.latest = {key: (item.mod_revision, digest_of(item.value)) for key, item in found.items()}
         self.revisions |= {item.mod_revision: key for key, item in found.items()}
-        self.newest = store.revision
+        self.newest = self.floor = store.revision
 
     async def _deleted_later(self, store: Storage, key: str, revision: int) -> bool:
         """Whether the store knows of a delete of `key` after `revision`, among the writes that the kill cut off."""
@@ -185,10 +212,134 @@ async def run_rounds(path: Path, rounds: int, seed: int, *, verbose: bool = Fals
     return ledger
 
 
+def configmap_digest(value: bytes) -> str:
+    """The digest of a stored ConfigMap: of the one datum that the clients write."""
+    return digest(json.loads(value)["data"]["value"].encode())
+
+
+def make_configmap(name: str, chance: random.Random) -> dict:
+    value = chance.randbytes(chance.choice([20, 500, 500, 10_000])).hex()
+    return {"metadata": {"name": name, "labels": {LABEL: ""}}, "data": {"value": value}}
+
+
+class Writer(threading.Thread):
+    """A client that creates, updates and deletes ConfigMaps of its own until the server is gone."""
+
+    def __init__(self, client: Client, number: int, known: dict[str, str]) -> None:
+        """`known` holds the resourceVersion of each ConfigMap that is there, by its name."""
+        super().__init__(daemon=True)
+        self.lines: list[str] = []
+        self.failure = ""
+        self._client = client
+        self._names = [f"w{number}-{key}" for key in range(KEYS_PER_WRITER)]
+        self._known = {name: known[name] for name in self._names if name in known}
+        self._chance = random.Random()
+
+    def run(self) -> None:
+        try:
+            while not self.failure:
+                self._write(self._chance.choice(self._names))
+        except (OSError, http.client.HTTPException):
+            pass  # the server was killed
+        finally:
+            self._client.close()
+
+    def _write(self, name: str) -> None:
+        version = self._known.get(name)
+        if version is not None and self._chance.random() < 0.2:
+            status, answer = self._client.json("DELETE", f"{CONFIGMAPS}/{name}")
+            if status == 200:
+                del self._known[name]
+                self._acknowledged(name, None, "")
+        else:
+            body = make_configmap(name, self._chance)
+            if version is None:
+                status, answer = self._client.json("POST", CONFIGMAPS, body)
+            else:
+                body["metadata"]["resourceVersion"] = version
+                status, answer = self._client.json("PUT", f"{CONFIGMAPS}/{name}", body)
+            if status in (200, 201):
+                self._known[name] = answer["metadata"]["resourceVersion"]
+                self._acknowledged(name, int(self._known[name]), digest(body["data"]["value"].encode()))
+        if status not in (200, 201):
+            self.failure = f"{name}: {status} {answer.get('message')}"
+
+    def _acknowledged(self, name: str, revision: int | None, value: str) -> None:
+        self.lines.append(json.dumps([STORED_CONFIGMAPS + name, revision, value]))
+
+
+def write_and_kill(server: ServerProcess, known: dict[str, str], chance: random.Random) -> list[str]:
+    """Clients write until the server is killed at a random moment; what it acknowledged. Raises CrashTestFailed."""
+    writers = [Writer(server.client(), number, known) for number in range(CLIENTS)]
+    for writer in writers:
+        writer.start()
+    time.sleep(chance.uniform(0.0, 0.5))
+    server.kill()
+    for writer in writers:
+        writer.join()
+        if writer.failure:
+            raise CrashTestFailed(f"a write was refused: {writer.failure}")
+    return [line for writer in writers for line in writer.lines]
+
+
+def served(server: ServerProcess) -> dict[str, tuple[int, str]]:
+    """What the server answers: revision and digest by key, as in Ledger.latest."""
+    with server.client() as client:
+        status, listed = client.json("GET", f"{CONFIGMAPS}?labelSelector={LABEL}")
+    if status != 200:
+        raise CrashTestFailed(f"the list was answered with {status}: {listed}")
+    return {
+        STORED_CONFIGMAPS + each["metadata"]["name"]: (
+            int(each["metadata"]["resourceVersion"]),
+            digest(each["data"]["value"].encode()),
+        )
+        for each in listed["items"]
+    }
+
+
+def start_and_compare(server: ServerProcess, ledger: Ledger) -> float:
+    """Starts the server: it answers what its file holds; the seconds until it was ready. Raises CrashTestFailed."""
+    seconds = server.start()
+    answers = served(server)
+    if answers != ledger.latest:
+        odd = sorted(key for key in answers.keys() | ledger.latest.keys() if answers.get(key) != ledger.latest.get(key))
+        raise CrashTestFailed(f"the server answers otherwise than its file says of {', '.join(odd[:5])}")
+    return seconds
+
+
+async def run_server_rounds(folder: Path, rounds: int, seed: int, *, verbose: bool = False) -> Ledger:
+    """Kills `rounds` servers on one data folder, checking after each. Raises CrashTestFailed and ServerNotReady."""
+    chance = random.Random(seed)
+    ledger = Ledger()
+    server = ServerProcess(folder, "--etcd-compaction-interval=1s")
+    for number in range(1, rounds + 1):
+        ready = start_and_compare(server, ledger)
+        known = {key.removeprefix(STORED_CONFIGMAPS): str(revision) for key, (revision, _) in ledger.latest.items()}
+        lines = await asyncio.to_thread(write_and_kill, server, known, chance)
+        for line in lines:
+            ledger.acknowledge(line)
+        store = await SQLiteStorage.open(folder / "steersman.db", compaction_interval=0, lease_interval=0)
+        try:
+            await ledger.check(store, STORED_CONFIGMAPS, configmap_digest)
+        finally:
+            await store.close()
+        if verbose:
+            print(
+                f"round {number}: ready in {ready * 1000:.0f} ms, {len(lines)} writes acknowledged, the file is at "
+                f"revision {ledger.newest}",
+                flush=True,
+            )
+    start_and_compare(server, ledger)
+    if server.stop() != 0:
+        raise CrashTestFailed("the last server did not stop in order")
+    return ledger
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None, help="of the moments of death (default: another each time)")
+    parser.add_argument("--server", action="store_true", help="kill whole servers, with clients over HTTPS")
     parser.add_argument("--child", metavar="PATH", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -198,8 +349,9 @@ def main() -> None:
     print(f"seed {seed}")
     with tempfile.TemporaryDirectory() as directory:
         try:
-            ledger = asyncio.run(run_rounds(Path(directory) / "store.db", options.rounds, seed, verbose=True))
-        except CrashTestFailed as failure:
+            run, name = (run_server_rounds, "data") if options.server else (run_rounds, "store.db")
+            ledger = asyncio.run(run(Path(directory) / name, options.rounds, seed, verbose=True))
+        except (CrashTestFailed, ServerNotReady) as failure:
             sys.exit(f"FAILED: {failure}")
     print(f"{options.rounds} rounds, {len(ledger.revisions)} writes: nothing was lost")
 

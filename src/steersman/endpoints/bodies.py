@@ -5,6 +5,8 @@ The texts are those of k8s.io/apimachinery's `runtime` decoders as clients of up
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any, Final
 
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
@@ -17,6 +19,7 @@ from steersman.machinery.scheme import kind_of
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error
 from steersman.net.message import BodyAborted, BodyTooLarge
 
+_SMALL: Final = 64 * 1024
 _SUMMARY: Final = 30
 _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
@@ -39,7 +42,18 @@ def request_media(request: Request) -> str:
     return body_media(request.headers.get("content-type", ""))
 
 
-def decode_body(
+async def decode_body(
+    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
+    *, also: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
+    """What `decode_now` does; a large body, which may take long to judge, is read in a thread."""
+    if len(data) <= _SMALL:
+        return decode_now(scope, request, data, media, validation, kind, also=also)
+    work = partial(decode_now, scope, request, data, media, validation, kind, also=also)
+    return await asyncio.get_running_loop().run_in_executor(scope.shared.executor, work)
+
+
+def decode_now(
     scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
     *, also: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip

@@ -39,7 +39,7 @@ def representation(scope: Scope, request: Request, *, collection: bool = False) 
 def item_response(scope: Scope, request: Request, item: Item, wanted: Representation, code: int = 200) -> Response:
     """One object as the answer."""
     if wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty):
-        return Response(code, [JSON_TYPE], [scope.prefix, scope.body(item), b"\n"])
+        return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, scope.body(item)))
     if not wanted.as_kind:
         if wanted.media == PROTOBUF:
             return Response(code, [PROTOBUF_TYPE], protobuf.envelope(scope.protobuf(item), scope.gvk))

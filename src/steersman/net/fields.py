@@ -47,10 +47,10 @@ class FieldCache:
 
     def _make(self, field: tuple[str, str]) -> bytes:
         name, value = field
-        if not _NAME.fullmatch(name) or _FORBIDDEN_IN_VALUE.search(value):
+        known = self._count.get(name, 0)
+        if not (known or _NAME.fullmatch(name)) or not (value.isprintable() or not _FORBIDDEN_IN_VALUE.search(value)):
             raise ValueError(f"header field {name!r} cannot be sent")
         encoded = self._encode(name, value)
-        known = self._count.get(name, 0)
         if known < _VALUES_PER_NAME and len(encoded) <= _LONGEST_KEPT:
             if len(self._fields) >= _MAX_FIELDS:
                 self._fields.clear()

@@ -12,9 +12,11 @@ from steersman.machinery import errors
 from steersman.machinery.errors import StatusError
 from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
+from steersman.rest.strategy import Strategy
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
+from steersman.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from steersman.store.store import Store
@@ -88,6 +90,20 @@ async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> t
     if ctx.dry_run:
         entry = store.cacher.get(key)
         return None if entry is None else (Encoded(entry.body, entry.revision), True)
+    if type(store.strategy).after_delete is Strategy.after_delete:
+        return await _take_away(store, key, revision)
+    return await uninterrupted(_remove_with_all(store, ctx, key, revision))
+
+
+async def _remove_with_all(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+    """The same, and what the object had goes with it."""
+    removed = await _take_away(store, key, revision)
+    if removed is not None:
+        await store.strategy.after_delete(ctx, store.decode(removed[0]))
+    return removed
+
+
+async def _take_away(store: Store[Any], key: str, revision: int) -> tuple[Item, bool] | None:
     try:
         event = await store.storage.delete(key, expected_revision=revision)
     except Conflict:
@@ -95,9 +111,7 @@ async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> t
     except StorageUnavailable as error:
         raise errors.internal(error) from error
     assert event.previous is not None
-    gone = Encoded(store.encoding.present(event.previous.value, event.revision), event.revision)
-    await store.strategy.after_delete(ctx, store.decode(gone))
-    return gone, True
+    return Encoded(store.encoding.present(event.previous.value, event.revision), event.revision), True
 
 
 async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
@@ -115,7 +129,10 @@ async def delete_collection(
     found = await store.list(ctx, options)
     for at in range(0, len(found.items), _AT_ONCE):
         batch = found.items[at : at + _AT_ONCE]
-        await asyncio.gather(*(_delete_listed(store, ctx, item, delete_options, check) for item in batch))
+        work = (_delete_listed(store, ctx, item, delete_options, check) for item in batch)
+        for result in await asyncio.gather(*work, return_exceptions=True):
+            if result is not None:
+                raise result
     return found
 
 

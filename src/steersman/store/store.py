@@ -41,6 +41,7 @@ from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Storage, StorageUnavailable
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.encoding import Encoding
+from steersman.store.uninterrupted import uninterrupted
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ class Store(Generic[T]):
 
     def key(self, namespace: str, name: str) -> str:
         """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
-        if wrong := is_path_segment_name(name):
+        if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
             raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
         if not self.resource.namespaced:
             return self.prefix + name
@@ -173,6 +174,11 @@ class Store(Generic[T]):
         raise AssertionError("unreachable")
 
     async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
+        if type(self.strategy).before_create is not Strategy.before_create:
+            return await uninterrupted(self._create_whole(ctx, obj, check))
+        return await self._create_whole(ctx, obj, check)
+
+    async def _create_whole(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.fill_system_fields(meta)
         release = await self.strategy.before_create(ctx, obj)
@@ -264,6 +270,7 @@ class Store(Generic[T]):
         strategy = strategy or self.substrategies.get(subresource, self.strategy)
         key = self.key(ctx.namespace, name)
         may_create = strategy.allow_create_on_update or force_allow_create
+        takes = type(strategy).before_update is not Strategy.before_update
         for _ in range(_UPDATE_ATTEMPTS):
             await self.wait_current()
             entry = self.cacher.get(key)
@@ -274,7 +281,8 @@ class Store(Generic[T]):
                 if created is not None:
                     return created, True
                 continue
-            item = await self._update_once(ctx, key, name, entry, make, uid, check_update, strategy)
+            work = self._update_once(ctx, key, name, entry, make, uid, check_update, strategy)
+            item = await (uninterrupted(work) if takes else work)
             if item is not None:
                 return item, False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)

@@ -135,6 +135,31 @@ def test_items_are_merged_by_key_and_unowned_ones_removed() -> None:
     ]
 
 
+def test_what_is_of_one_piece_is_replaced_as_a_whole() -> None:
+    pods = Applier(FieldManager(schema_for(CORE["Pod"]), "v1"), GroupVersionKind("", "v1", "Pod"))
+
+    def patch(*args: str) -> dict[str, Any]:
+        containers = [{"name": "c", "image": "i", "args": list(args)}]
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}}
+
+    live = stored(CORE["Pod"], pods.apply(CORE["Pod"](), patch("a", "b"), "one", T1))
+    with pytest.raises(StatusError, match=r'conflict with "one": .spec.containers\[name="c"\].args'):
+        pods.apply(live, patch("c"), "two", T2)
+    applied = pods.apply(live, patch("c"), "two", T2, force=True)
+    assert applied.obj is not None
+    assert applied.obj["spec"]["containers"][0]["args"] == ["c"]
+    empty = pods.apply(live, patch(), "one", T2)
+    assert empty.obj is not None
+    assert empty.obj["spec"]["containers"][0]["args"] == []
+
+
+def test_an_empty_value_of_something_made_of_parts_takes_nothing_away() -> None:
+    live = live_config_map({"a": "1"})
+    applied = CONFIG_MAPS.apply(live, config_map(data={}), "two", T2)
+    assert applied.obj is None
+    assert shown(applied.entries) == {"one": {"f:data": {"f:a": {}}}, "two": {"f:data": {}}}
+
+
 def test_the_first_apply_leaves_the_rest_to_whoever_was_before() -> None:
     live = from_plain(CORE["ConfigMap"], {"metadata": {"name": "a"}, "data": {"a": "1", "b": "1"}})
     applied = CONFIG_MAPS.apply(live, config_map(data={"a": "1", "c": "1"}), "one", T2)

@@ -26,7 +26,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     options = write_options(request, CreateOptions)
     assert subresource.kind is not None
     assert subresource.create is not None
-    body = decode_body(
+    body = await decode_body(
         scope, request, data, media, options.field_validation, subresource.kind, also=subresource.also_accepts
     )
     namespace = body.metadata.namespace

@@ -27,7 +27,7 @@ async def create(scope: Scope, request: Request) -> Response:
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes)
     options = write_options(request, CreateOptions)
-    obj = decode_body(scope, request, data, media, options.field_validation, scope.kind)
+    obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
     prepare_new(scope, request, obj)
     obj.metadata.managed_fields = own_new(scope, request, obj, options.field_manager)
     deduplicate_owners(request, obj, after_admission=False)

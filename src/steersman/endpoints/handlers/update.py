@@ -25,7 +25,7 @@ async def update(scope: Scope, request: Request) -> Response:
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes)
     options = write_options(request, UpdateOptions)
-    obj = decode_body(scope, request, data, media, options.field_validation, scope.kind)
+    obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
     if scope.default is not None:

@@ -39,7 +39,7 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     data = await read_body(request, scope.shared.max_body_bytes)
     options = write_options(request, UpdateOptions)
     assert subresource.kind is not None
-    view = decode_body(scope, request, data, media, options.field_validation, subresource.kind)
+    view = await decode_body(scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
     item = await _write(scope, subresource, request, options, lambda old: view, uid=view.metadata.uid)
     return _answer(scope, subresource, request, item, wanted)

@@ -46,7 +46,7 @@ def _merge_lists(kind: ListType, live: Any, applied: Any) -> Any:
     old = live if isinstance(live, list) else []
     new = applied if isinstance(applied, list) else []
     if kind.atomic or not (old or new):
-        return _merge_leaves(live, applied)
+        return applied
     applied_items = {kind.element_of(item): item for item in new}
     elements = [kind.element_of(item) for item in old]
     live_items: dict[str, Any] = {}

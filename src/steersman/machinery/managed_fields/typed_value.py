@@ -67,7 +67,7 @@ def _fits(atom: Atom, value: Any, allow_duplicates: bool) -> bool:
         return True
     if type(value) is list:
         return atom.list is not None and _list_fits(atom.list, value, allow_duplicates)
-    return atom.scalar in _SCALARS[type(value)]
+    return atom.scalar in _SCALARS.get(type(value), ())
 
 
 def _list_fits(kind: ListType, value: list[Any], allow_duplicates: bool) -> bool:

@@ -1,0 +1,46 @@
+"""Servers killed at random moments while clients write: tools/crash_test.py --server, a few rounds of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import crash_test
+import pytest
+
+from steersman.storage.sqlite import SQLiteStorage
+
+
+@pytest.mark.slow
+async def test_no_acknowledged_write_is_lost_when_servers_are_killed(tmp_path: Path):
+    ledger = await crash_test.run_server_rounds(tmp_path / "data", 3, seed=11)
+    assert len(ledger.revisions) > 10
+
+
+@pytest.mark.slow
+async def test_it_notices_a_server_that_lost_a_write(tmp_path: Path):
+    folder = tmp_path / "data"
+    ledger = await crash_test.run_server_rounds(folder, 1, seed=12)
+    key, (revision, _) = next(iter(ledger.latest.items()))
+    store = await SQLiteStorage.open(folder / "steersman.db", compaction_interval=0, lease_interval=0)
+    await store.delete(key, expected_revision=revision)
+    await store.close()
+    server = crash_test.ServerProcess(folder)
+    try:
+        with pytest.raises(crash_test.CrashTestFailed, match="the server answers otherwise than its file says"):
+            await asyncio.to_thread(crash_test.start_and_compare, server, ledger)
+    finally:
+        server.kill()
+
+
+def test_it_notices_a_revision_that_is_given_out_again():
+    ledger = crash_test.Ledger(floor=10)
+    with pytest.raises(crash_test.CrashTestFailed, match="the store was at 10 before"):
+        ledger.acknowledge('["/a", 10, "d"]')
+
+
+def test_a_delete_whose_revision_is_not_told_counts():
+    ledger = crash_test.Ledger()
+    ledger.acknowledge('["/a", 5, "d"]')
+    ledger.acknowledge('["/a", null, ""]')
+    assert ledger.latest == {"/a": (5, "")}
