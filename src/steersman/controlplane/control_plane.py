@@ -10,7 +10,6 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final

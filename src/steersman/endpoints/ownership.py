@@ -36,7 +36,7 @@ def field_manager(scope: Scope, subresource: str) -> FieldManager:
     resource = scope.resource
     versions = [resource.version, *(each.version for each in resource.other_versions if each.group == scope.group)]
     return FieldManager(
-        schema_for(scope.kind),
+        schema_for(scope.kind),  # type: ignore[arg-type]  # a class is hashable
         scope.api_version,
         subresource,
         resets_of(scope.group, resource.plural, subresource, versions),
@@ -86,14 +86,15 @@ def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
 def own_view(scope: Scope, request: Request, parent: Any, view: Any, before: Any, given: str) -> None:
     """Puts who owns the number of replicas after a write of the Scale into the parent."""
     show_in_view(scope, parent, before)
-    entries = _view_manager(type(view)).update(view, before, _manager(request, given), times.now())
+    entries = _view_manager(view.__class__).update(view, before, _manager(request, given), times.now())
     own = parent.metadata
     own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
 
 
 @lru_cache(maxsize=16)
 def _view_manager(kind: Any) -> FieldManager:
-    return FieldManager(schema_for(kind), SCALE_VERSION, "scale")
+    schema = schema_for(kind)
+    return FieldManager(schema, SCALE_VERSION, "scale")
 
 
 def deduplicate_owners(request: Request, obj: Any, *, after_admission: bool) -> None:

@@ -10,8 +10,8 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec

@@ -14,11 +14,13 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from steersman.machinery.serializer import decode_json, encode
+from steersman.machinery.strict import decode_object
 
 T = TypeVar("T")
 
 _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
+_VERSION: Final = b',"resourceVersion":'
 
 
 class Encoding(Generic[T]):
@@ -27,6 +29,7 @@ class Encoding(Generic[T]):
     def __init__(self, kind: type[T], group: str, version: str) -> None:
         self.kind = kind
         self.prefix: bytes = type_meta_prefix(kind.__name__, group, version)
+        self._head: bytes = self.prefix + _METADATA
 
     def value(self, obj: T) -> bytes:
         """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside."""
@@ -39,26 +42,37 @@ class Encoding(Generic[T]):
 
     def present(self, value: bytes, revision: int) -> bytes:
         """The body served for a stored value written at `revision`."""
-        prefix = self.prefix
-        if not value.startswith(prefix + _METADATA):
+        head = self._head
+        if not value.startswith(head):
             return self._present_foreign(value, revision)
-        start = len(prefix)
-        found = value.find(_UID, start)
-        if found < 0:
+        inside = len(head)
+        found = value.find(_UID, inside)
+        # the uid must be the object's own, not that of an owner: only names stand before it
+        if found < 0 or value.find(b"{", inside, found) >= 0 or value.find(b"[", inside, found) >= 0:
             return self._present_foreign(value, revision)
         end = value.index(b'"', found + 7) + 1
-        return b'%b,"resourceVersion":"%d"%b' % (value[start:end], revision, value[end:])
+        if value.startswith(_VERSION, end):
+            return self._present_foreign(value, revision)
+        return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, value[end:])
 
     def _present_foreign(self, value: bytes, revision: int) -> bytes:
         """For what another program wrote: decoded and encoded as this server would have."""
-        obj: Any = decode_json(self.kind, value)
+        obj: Any = self._decode(value)
         obj.kind = obj.api_version = ""
         obj.metadata.resource_version = str(revision)
         return encode(obj)[1:]
 
     def decode(self, body: bytes) -> T:
         """The object of a body."""
-        return decode_json(self.kind, b"{" + body)
+        return self._decode(b"{" + body)
+
+    def _decode(self, data: bytes) -> T:
+        try:
+            return decode_json(self.kind, data)
+        except msgspec.ValidationError:
+            # written by a server that knows members which this one does not
+            obj: T = decode_object(self.kind, data, "json", want_strict=False).obj
+            return obj
 
 
 def type_meta_prefix(kind: str, group: str, version: str) -> bytes:

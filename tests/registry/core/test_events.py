@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import Event
+from steersman.machinery.conversion_events import from_core, to_core
 from steersman.machinery.serializer import from_plain, to_plain
 from steersman.registry.core.events import EVENTS
-from steersman.registry.events.conversion import from_core, to_core
 
 NEW = {
     "metadata": {"name": "e.1"},

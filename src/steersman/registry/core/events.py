@@ -10,6 +10,7 @@ import msgspec
 
 from steersman.api.core.v1 import Event
 from steersman.api.events.v1 import Event as NewEvent
+from steersman.machinery.conversion_events import from_core, to_core
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.times import age
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
@@ -18,7 +19,7 @@ from steersman.machinery.validation.object_meta import (
     name_is_dns_subdomain,
     name_is_path_segment,
 )
-from steersman.registry.events.conversion import SELECTABLE_FIELDS, from_core, to_core
+from steersman.registry.events.selectable_fields import SELECTABLE_FIELDS
 from steersman.registry.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, OtherVersion, Resource
