@@ -298,13 +298,6 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
             'Invalid value: "01": must be a 32bit integer'
         ],
     ),
-    (
-        {"metadata": {"finalizers": ["x"]}},
-        [
-            'metadata.finalizers[0]: Invalid value: "x": '
-            "name is neither a standard finalizer name nor is it fully qualified"
-        ],
-    ),
 ]
 
 

@@ -1,0 +1,120 @@
+"""Clients that do what no proper client would, on real sockets, while another one measures how it is served."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from server_process import ServerProcess
+
+PATIENCE = 10.0
+TYPICAL_LIMIT = 0.2
+"""Seconds in which nine of ten probes must be answered, whatever else goes on."""
+WORST_LIMIT = 1.0
+"""Seconds in which every probe must be answered; more than the server takes, as the machine has other work too."""
+
+
+class BadClient:
+    """A TLS connection, authenticated or not, that sends any bytes."""
+
+    def __init__(self, server: ServerProcess, *, admin: bool = True, alpn: tuple[str, ...] = ()) -> None:
+        raw = socket.create_connection(server.address, timeout=PATIENCE)
+        self._socket = server.context(admin=admin, alpn=alpn).wrap_socket(raw, server_hostname=server.address[0])
+
+    def send(self, data: bytes) -> bool:
+        """Sends; whether the server still took it."""
+        try:
+            self._socket.sendall(data)
+        except (ConnectionError, ssl.SSLError):
+            return False
+        return True
+
+    def receive(self, size: int = 65536) -> bytes:
+        """What comes next, b"" at the end of the connection. Raises TimeoutError if nothing does."""
+        try:
+            return self._socket.recv(size)
+        except (ConnectionError, ssl.SSLError):
+            return b""
+
+    def rest(self) -> bytes:
+        """All until the server closes. Raises TimeoutError if it does not."""
+        pieces = []
+        while piece := self.receive():
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def wait_at_most(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Pulse:
+    """Asks for /livez again and again on a connection of its own; how long each answer took."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self._client = server.client(admin=False)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.seconds: list[float] = []
+        self.failure: Exception | None = None
+
+    def __enter__(self) -> Pulse:
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        try:
+            while True:
+                began = time.perf_counter()
+                status, _ = self._client.request("GET", "/livez")
+                assert status == 200
+                self.seconds.append(time.perf_counter() - began)
+                if self._stop.wait(0.01):
+                    return
+        except Exception as error:
+            self.failure = error
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._client.close()
+
+    def check(self) -> None:
+        """Fails unless every probe was answered, and soon."""
+        assert self.failure is None, f"a proper client was not served: {self.failure!r}"
+        assert self.seconds
+        typical = statistics.quantiles(self.seconds, n=10)[-1] if len(self.seconds) > 1 else self.seconds[0]
+        assert typical < TYPICAL_LIMIT, f"one of ten probes took more than {typical * 1000:.0f} ms"
+        assert max(self.seconds) < WORST_LIMIT, f"a probe took {max(self.seconds) * 1000:.0f} ms"
+
+
+@contextlib.contextmanager
+def others_are_served(server: ServerProcess) -> Iterator[Pulse]:
+    """While the block runs, another client's requests are answered in time."""
+    with Pulse(server) as pulse:
+        yield pulse
+    pulse.check()
+
+
+@contextlib.contextmanager
+def memory_grows_at_most(server: ServerProcess, mebibytes: float) -> Iterator[None]:
+    """The server's resident memory grows by no more than so much over the block."""
+    before = server.resident_bytes()
+    yield
+    grown = (server.resident_bytes() - before) / (1 << 20)
+    assert grown < mebibytes, f"resident memory grew by {grown:.0f} MiB"
+
+
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    """Waits for what nothing announces."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)

@@ -1,0 +1,24 @@
+"""Bad clients for the module's server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from bad_client import BadClient
+from server_process import ServerProcess
+
+
+@pytest.fixture
+def connect(server: ServerProcess) -> Iterator[Callable[..., BadClient]]:
+    """Connects bad clients to the module's server, or to `to`."""
+    clients: list[BadClient] = []
+
+    def make(to: ServerProcess | None = None, **options: bool | tuple[str, ...]) -> BadClient:
+        client = BadClient(to or server, **options)
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
