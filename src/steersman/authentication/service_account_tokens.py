@@ -1,37 +1,195 @@
-"""Signing service account tokens: JSON Web Tokens (RFC 7519) with the server's own key."""
+"""Service account tokens: JSON Web Tokens (RFC 7519) signed with the server's own key, and recognised again."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from typing import Any
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.authentication.service_account_claims import BoundObjects, Claims, common_audiences, judge
 from steersman.authentication.service_account_keys import ServiceAccountKeys
+from steersman.authentication.user import authenticated
+
+if TYPE_CHECKING:
+    from joserfc.jwk import ECKey, RSAKey
+    from joserfc.jws import JWSRegistry
+
+MAX_TOKEN: Final = 128_000
+"""Bytes; a longer text is no token. Kubernetes' are about 1,000 bytes long, and grow with their audiences."""
+_MAX_HEADER: Final = 1024
+_MAX_SIGNATURE: Final = 2731
+"""Characters: the signature of an RSA key of 16,384 bits."""
+
+_JSON: Final = msgspec.json.Encoder()
 
 
 def sign(keys: ServiceAccountKeys, claims: dict[str, Any]) -> str:
-    """A token with these claims, signed as the key's kind asks for (ES256 or RS256)."""
-    from joserfc import jwt
-    from joserfc.jwk import ECKey, RSAKey
+    """A token with these claims, signed as the key's kind asks for (ES256 or RS256). Raises KeyFileError."""
+    from joserfc import jws
 
     signing = keys.signing
-    kind = ECKey if signing.algorithm.startswith("ES") else RSAKey
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    pem = keys.signing_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     header = {"alg": signing.algorithm, "kid": signing.key_id}
-    return jwt.encode(header, claims, kind.import_key(pem), algorithms=[signing.algorithm])
+    return jws.serialize_compact(
+        header, _JSON.encode(claims), _signing_key(keys), registry=_registry(signing.algorithm)
+    )
 
 
-def unverified_claims(token: str) -> dict[str, Any] | None:
-    """The claims of a token whose signature nobody has looked at; None if it is no token of this form."""
+class ServiceAccountTokens:
+    """Knows service accounts by their tokens, if the tokens' issuer is one of `issuers`.
+
+    A token's claims are checked against the present state of `objects`. The first token takes as long as the
+    cryptography needs to be loaded, in a thread; every later one is judged at once, in about 0.2 ms.
+    """
+
+    def __init__(
+        self,
+        keys: Callable[[], ServiceAccountKeys],
+        issuers: Iterable[str],
+        api_audiences: tuple[str, ...],
+        objects: BoundObjects,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`keys` is called at the first token. `clock` gives seconds since the epoch."""
+        self._keys = keys
+        self._issuers = frozenset(issuers)
+        self._api_audiences = api_audiences
+        self._objects = objects
+        self._clock = clock
+        self._verifier: TokenVerifier | None = None
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        """See TokenAuthenticator. Without `audiences` the API's own are asked for."""
+        header = _header_of(token, self._issuers)
+        if header is None:
+            return None
+        if self._verifier is None:
+            return self._prepare_and_judge(token, header.kid, audiences)
+        return self._judge(self._verifier, token, header.kid, audiences)
+
+    async def _prepare_and_judge(self, token: str, key_id: str, audiences: tuple[str, ...]) -> TokenIdentity:
+        self._verifier = verifier = await asyncio.to_thread(TokenVerifier, self._keys())
+        return self._judge(verifier, token, key_id, audiences)
+
+    def _judge(self, verifier: TokenVerifier, token: str, key_id: str, audiences: tuple[str, ...]) -> TokenIdentity:
+        claims = verifier.verify(token, key_id)
+        common = common_audiences(claims, audiences or self._api_audiences, self._api_audiences)
+        return TokenIdentity(authenticated(judge(claims, self._objects, self._clock())), common)
+
+
+class TokenVerifier:
+    """Reads the claims of tokens that one of the keys has signed.
+
+    The algorithm is that of the key; what a token's header says must be the same. So no token can choose another
+    (`none`, or HMAC with a public key as the secret), nor bring a key of its own.
+    """
+
+    def __init__(self, keys: ServiceAccountKeys) -> None:
+        """Parses the keys and loads the cryptography; takes up to 0.1 s. Raises KeyFileError."""
+        from joserfc import jws
+        from joserfc.errors import JoseError
+
+        self._deserialize = jws.deserialize_compact
+        self._error = JoseError
+        self._keys = [
+            (each.key_id, _web_key(each.key, each.algorithm), _registry(each.algorithm))
+            for each in keys.verification_keys
+        ]
+
+    def verify(self, token: str, key_id: str) -> Claims:
+        """The claims of a `token` signed with the key `key_id`, or with any if that is empty.
+
+        Raises AuthenticationError if none of the keys has signed it.
+        """
+        keys = [each for each in self._keys if not key_id or each[0] == key_id]
+        if not keys:
+            raise AuthenticationError("invalid signature, no keys found")
+        for _, key, registry in keys:
+            try:
+                payload = self._deserialize(token, key, registry=registry).payload
+            except (self._error, ValueError):
+                continue
+            return _claims(payload)
+        raise AuthenticationError("go-jose/go-jose: error in cryptographic primitive")
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """The JOSE header (RFC 7515, section 4)."""
+
+    alg: str
+    kid: str = ""
+
+
+class _Issuer(msgspec.Struct, frozen=True):
+    iss: str = ""
+
+
+_read_header: Final = msgspec.json.Decoder(_Header).decode
+_read_issuer: Final = msgspec.json.Decoder(_Issuer).decode
+_read_claims: Final = msgspec.json.Decoder(Claims).decode
+
+
+def _header_of(token: str, issuers: frozenset[str]) -> _Header | None:
+    """The header of a token that says it is of one of the `issuers`, None if it is of another or no token at all.
+
+    Nobody has looked at the signature yet: what is read here must only serve to find the key.
+    """
+    if len(token) > MAX_TOKEN:
+        return None
     parts = token.split(".")
     if len(parts) != 3:
         return None
     try:
-        data = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        claims = msgspec.json.decode(data)
-    except ValueError:
+        if _read_issuer(_decoded(parts[1])).iss not in issuers:
+            return None
+        _decoded(parts[2])
+        return _read_header(_decoded(parts[0]))
+    except (ValueError, RecursionError):
         return None
-    return claims if isinstance(claims, dict) else None
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of base64url without padding (RFC 7515, section 2), in its one canonical form. Raises ValueError."""
+    data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    if base64.urlsafe_b64encode(data).rstrip(b"=") != text.encode():
+        raise ValueError("not canonical base64url")
+    return data
+
+
+def _claims(payload: bytes) -> Claims:
+    try:
+        return _read_claims(payload)
+    except (ValueError, RecursionError):
+        raise AuthenticationError("service account token claims could not be read") from None
+
+
+def _web_key(key: Any, algorithm: str) -> RSAKey | ECKey:
+    """The library's form of a key of the cryptography package, private or public."""
+    from joserfc.jwk import ECKey, RSAKey
+
+    return ECKey(key, key) if algorithm.startswith("ES") else RSAKey(key, key)
+
+
+@lru_cache(maxsize=4)
+def _signing_key(keys: ServiceAccountKeys) -> RSAKey | ECKey:
+    return _web_key(keys.signing_key, keys.signing.algorithm)
+
+
+@lru_cache(maxsize=8)
+def _registry(algorithm: str) -> JWSRegistry:
+    """Allows one algorithm, and header fields that nobody knows."""
+    from joserfc.jws import JWSRegistry
+
+    registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
+    registry.max_header_length = _MAX_HEADER
+    registry.max_payload_length = MAX_TOKEN
+    registry.max_signature_length = _MAX_SIGNATURE
+    return registry

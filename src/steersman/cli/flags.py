@@ -51,6 +51,13 @@ def _whole_seconds(text: str) -> int:
     return int(_seconds(text))
 
 
+def _token_expiration(text: str) -> int:
+    seconds = _seconds(text)
+    if seconds and not 3600 <= seconds <= 1 << 32:
+        raise ValueError("must be between 1 hour and 2^32 seconds")
+    return int(seconds)
+
+
 def _number(text: str) -> int:
     if not text.lstrip("-").isdigit():
         raise ValueError(f"{text!r} is no whole number")
@@ -172,6 +179,12 @@ FLAGS: Final[dict[str, Flag]] = {
     "service-account-signing-key-file": Flag("service_account_signing_key_file", _file, "key that signs tokens"),
     "service-account-key-file": Flag("service_account_key_file", _one_file, "keys that verify tokens", repeats=True),
     "service-account-jwks-uri": Flag("service_account_jwks_uri", str, "address of the keys in OpenID discovery"),
+    "service-account-max-token-expiration": Flag(
+        "service_account_max_token_expiration", _token_expiration, "longest life of a requested token, 0s for any"
+    ),
+    "service-account-extend-token-expiration": Flag(
+        "service_account_extend_token_expiration", _boolean, "let tokens in pods live for a year", boolean=True
+    ),
     "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server"),
     "allow-privileged": Flag("allow_privileged", _boolean, "allow privileged containers", boolean=True),
     "event-ttl": Flag("event_ttl", _whole_seconds, "how long events are kept"),

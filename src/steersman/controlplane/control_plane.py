@@ -22,13 +22,15 @@ from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.service_account_claims import BoundObjects, Find
 from steersman.authentication.service_account_keys import (
     KeyFileError,
     ServiceAccountKeys,
     check_issuer,
     default_jwks_uri,
 )
-from steersman.authentication.service_account_tokens import sign
+from steersman.authentication.service_account_tokens import ServiceAccountTokens, sign
+from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
@@ -118,7 +120,7 @@ class ControlPlane:
         host = options.advertise_address or _advertised(options.bind_address)
         files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
         self.storage = await self._open_storage()
-        tokens = _token_authenticator(options)
+        tokens = self._token_authenticator()
         services = self._services(tokens, ranges)
         self._make_stores(services)
         await asyncio.gather(*(store.start() for store in self._stores.values()))
@@ -228,9 +230,31 @@ class ControlPlane:
             service_account_issuer=options.service_account_issuer[0],
             api_audiences=options.api_audiences or options.service_account_issuer,
             sign_token=lambda claims: sign(self._keys, claims),
+            max_token_expiration=options.service_account_max_token_expiration,
+            extend_token_expiration=options.service_account_extend_token_expiration,
             event_ttl=options.event_ttl,
             authenticate_token=tokens.authenticate_token,
         )
+
+    def _token_authenticator(self) -> UnionTokenAuthenticator:
+        options = self.options
+        audiences = options.api_audiences or options.service_account_issuer
+        found: list[TokenAuthenticator] = []
+        if options.token_auth_file:
+            try:
+                found.append(StaticTokens.load(options.token_auth_file, tuple(audiences)))
+            except TokenFileError as error:
+                raise OptionsError(f"--token-auth-file: {error}") from None
+
+        def find(plural: str) -> Find:
+            return lambda namespace, name: self.objects("", plural).find(namespace, name)
+
+        bound = BoundObjects(
+            service_account=find("serviceaccounts"), pod=find("pods"), secret=find("secrets"), node=find("nodes")
+        )
+        accounts = ServiceAccountTokens(lambda: self._keys, options.service_account_issuer, tuple(audiences), bound)
+        found.append(CachedTokenAuthenticator(accounts))
+        return UnionTokenAuthenticator(found)
 
     def _authorizer(self) -> Authorizer:
         kinds: dict[str, Callable[[], Authorizer]] = {
@@ -356,17 +380,6 @@ def _service_account_keys(options: Options) -> ServiceAccountKeys:
     except (KeyFileError, ValueError) as error:
         raise OptionsError(str(error)) from None
     return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key")
-
-
-def _token_authenticator(options: Options) -> UnionTokenAuthenticator:
-    found: list[TokenAuthenticator] = []
-    if options.token_auth_file:
-        audiences = options.api_audiences or options.service_account_issuer
-        try:
-            found.append(StaticTokens.load(options.token_auth_file, tuple(audiences)))
-        except TokenFileError as error:
-            raise OptionsError(f"--token-auth-file: {error}") from None
-    return UnionTokenAuthenticator(found)
 
 
 _TLS_VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}

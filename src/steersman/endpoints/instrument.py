@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from time import monotonic
 
 from steersman.endpoints.installer import Route
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import error_response
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors import StatusError, too_many_requests
 from steersman.net.message import Response
+from steersman.storage.interface import StorageUnavailable
+
+logger = logging.getLogger(__name__)
 
 
 async def instrumented(metrics: RequestMetrics, route: Route, request: Request) -> Response:
@@ -19,6 +23,9 @@ async def instrumented(metrics: RequestMetrics, route: Route, request: Request) 
         response = await route.handler(info, request.method)(request)
     except StatusError as error:
         response = error_response(request, error)
+    except StorageUnavailable as error:
+        logger.warning("%s %s: %s", request.method, request.path, error)
+        response = error_response(request, too_many_requests("storage is (re)initializing", retry_after=1))
     labels = metrics.labels(info, dry_run="dryRun" in request.query)
     metrics.total.inc((*labels, str(response.status)))
     if info.verb != "watch":

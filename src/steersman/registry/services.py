@@ -65,6 +65,10 @@ class Services:
     api_audiences: tuple[str, ...]
     sign_token: Callable[[dict[str, Any]], str]
     """Claims -> a signed service-account token."""
+    max_token_expiration: int = 0
+    """Seconds; a token for longer is shortened to this. 0 is no limit."""
+    extend_token_expiration: bool = True
+    """Whether the tokens that pods get from admission live for a year."""
     event_ttl: int
     """Seconds."""
     authenticate_token: Callable[[str, tuple[str, ...]], Any]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from steersman.endpoints.request import Handler, Request
 from steersman.net.message import Response
 
 _TOTAL_RUNES = 4096
 _ITEM_RUNES = 256
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 async def with_warnings(request: Request, next_: Handler) -> Response:
@@ -18,17 +21,35 @@ async def with_warnings(request: Request, next_: Handler) -> Response:
 
 
 def warning_values(texts: list[str]) -> list[str]:
-    """The values of the Warning headers for `texts`, within upstream's bounds (RFC 7234 section 5.5)."""
-    unique = list(dict.fromkeys(texts))
-    if sum(map(len, unique)) > _TOTAL_RUNES:
-        unique = list(dict.fromkeys(text[:_ITEM_RUNES] for text in unique))
-    values = []
+    """The values of the Warning headers for `texts`, within upstream's bounds (RFC 7234 section 5.5).
+
+    What holds control characters cannot be sent and is left out.
+    """
+    values: list[str] = []
     total = 0
-    for text in unique:
-        total += len(text)
-        if total > _TOTAL_RUNES:
+    cut = False
+    kept: list[str] = []
+    for text in dict.fromkeys(texts):
+        if not text:
+            continue
+        if cut and total >= _TOTAL_RUNES:
             break
-        clean = "".join(char if char.isprintable() else " " for char in text)
-        escaped = clean.replace("\\", "\\\\").replace('"', '\\"')
-        values.append(f'299 - "{escaped}"')
+        kept.append(text)
+        text = text[:_ITEM_RUNES] if cut else text
+        if _CONTROL.search(text):
+            continue
+        if not cut and total + len(text) > _TOTAL_RUNES:
+            # from here on all are cut, those before it too
+            cut = True
+            short = [each[:_ITEM_RUNES] for each in kept if not _CONTROL.search(each[:_ITEM_RUNES])]
+            values = list(map(_value, short))
+            total = sum(map(len, short))
+            continue
+        total += len(text)
+        values.append(_value(text))
     return values
+
+
+def _value(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'

@@ -7,6 +7,7 @@ watchers of the event share.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Sequence
 from typing import Any, Final
@@ -20,12 +21,16 @@ from steersman.endpoints.responses import JSON_TYPE, pretty_wanted, protobuf_doc
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery import protobuf
-from steersman.machinery.errors import StatusError, expired, internal, method_not_supported
+from steersman.machinery.errors import StatusError, expired, method_not_supported
 from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import BodyAborted, BodyWriter, Response
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
 from steersman.storage.interface import Compacted
 
+logger = logging.getLogger(__name__)
+
+_EVENT_SIZE: Final = 500
+"""Bytes that an event takes beside its object."""
 _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 """Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
 _SLICE: Final = 64
@@ -48,7 +53,8 @@ async def watch(scope: Scope, request: Request) -> Response:
     seconds = options.timeout_seconds
     if seconds is None or seconds == 0:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
-    stream = WatchStream(scope, options, wanted, including, float(seconds or 0))
+    kind = TableWatchStream if wanted.as_kind == "Table" else WatchStream
+    stream = kind(scope, options, wanted, including, float(seconds or 0))
     try:
         stream.begin(await scope.storage.watch(scope.context(request), options, stream))
     except StatusError as error:
@@ -72,14 +78,14 @@ class WatchStream:
         self._initial_bookmark = options.send_initial_events or (
             options.send_initial_events is None and options.resource_version in ("", "0")
         )
-        self._key = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
+        self._key: tuple[str, ...] = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
         self._start: WatchStart | None = None
         self._waiting: list[WatchEvent] | None = []
+        self._waiting_size = 0
         self._refused: StatusError | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._filler: asyncio.Task[None] | None = None
-        self._columns_sent = False
         self._counted = (scope.group, scope.version, scope.resource.plural)
         self._events = scope.shared.metrics.watch_events
 
@@ -140,9 +146,12 @@ class WatchStream:
             for at in range(0, len(initial), _SLICE):
                 self._send_initial(initial[at : at + _SLICE])
                 await writer.drain()
+            self._live()
         except BodyAborted:
             return
-        self._live()
+        except Exception:
+            logger.exception("a watch of %s failed", self._scope.group_resource)
+            writer.abort()
 
     def _send_initial(self, items: Sequence[Item]) -> None:
         writer = self._writer
@@ -154,11 +163,15 @@ class WatchStream:
     def _live(self) -> None:
         """The first objects are out: what waited follows, and events go straight through from now on."""
         assert self._start is not None
+        if self._writer is None:
+            return
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
             self._send_bookmark(self._start.revision, _INITIAL_END)
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self.deliver(event)
+        if self._writer is None:
+            return  # too much had waited
         if self._bookmarks and self._seconds > _BOOKMARK_BEFORE_END:
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
@@ -169,7 +182,7 @@ class WatchStream:
     def deliver(self, event: WatchEvent) -> None:
         """Writes an event, in bytes that are made once for all watchers of this kind."""
         if self._waiting is not None:
-            self._waiting.append(event)
+            self._wait(event)
             return
         writer = self._writer
         if writer is None:
@@ -185,14 +198,23 @@ class WatchStream:
         if writer.buffered > _BUFFER_LIMIT:
             writer.abort()
 
+    def _wait(self, event: WatchEvent) -> None:
+        """Keeps an event until the first objects are out; what would be too much ends the watch."""
+        assert self._waiting is not None
+        self._waiting.append(event)
+        self._waiting_size += _EVENT_SIZE + len(event.entry.body)
+        if self._waiting_size > _BUFFER_LIMIT and self._writer is not None:
+            self._waiting = None
+            self._writer.abort()
+
     def failed(self, error: Exception) -> None:
-        """The cache has ended the watch."""
+        """The cache has ended the watch; the client learns why only if it must not go on from where it is."""
         if self._writer is None:
             return
         if isinstance(error, Compacted):
             self._end_with(expired(f"too old resource version: {error.revision}"))
         else:
-            self._end_with(internal(error))
+            self._writer.end()
 
     def _end_with(self, error: StatusError) -> None:
         writer = self._writer
@@ -211,13 +233,13 @@ class WatchStream:
         if not wanted.as_kind:
             return b'{"type":"%b","object":%b%b}\n' % (type_.encode(), scope.prefix, scope.body(item))
         if wanted.as_kind == "Table":
-            table: dict[str, Any] = table_of(scope, [item], wanted, self._including, revision=str(item.revision))
-            if self._columns_sent:
-                table["columnDefinitions"] = None
-            self._columns_sent = True
+            table = self._table(item)
             return b'{"type":"%b","object":%b}\n' % (type_.encode(), encode_in_order(table))
         head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
         return b'{"type":"%b","object":%b%b}\n' % (type_.encode(), head, partial_body(scope, item))
+
+    def _table(self, item: Item) -> dict[str, Any]:
+        return table_of(self._scope, [item], self._wanted, self._including, revision=str(item.revision))
 
     def _document(self, item: Item) -> bytes:
         scope, wanted = self._scope, self._wanted
@@ -259,6 +281,34 @@ class WatchStream:
             extra = b',"annotations":' + encode_in_order(annotations) if annotations else b""
             body = b'"metadata":{"resourceVersion":"%d"%b}}' % (revision, extra)
         writer.write(b'{"type":"BOOKMARK","object":' + head + body + b"}\n")
+
+
+class TableWatchStream(WatchStream):
+    """A watch whose events are Tables: the first one has the columns, the others only rows."""
+
+    _columns_sent = False
+
+    def deliver(self, event: WatchEvent) -> None:
+        super().deliver(event)
+        if not self._columns_sent and self._waiting is None:
+            self._send_no_more_columns()
+
+    def _send_initial(self, items: Sequence[Item]) -> None:
+        if items and not self._columns_sent:
+            super()._send_initial(items[:1])
+            self._send_no_more_columns()
+            items = items[1:]
+        super()._send_initial(items)
+
+    def _send_no_more_columns(self) -> None:
+        self._columns_sent = True
+        self._key = (*self._key, "rows")
+
+    def _table(self, item: Item) -> dict[str, Any]:
+        table = super()._table(item)
+        if self._columns_sent:
+            table["columnDefinitions"] = None
+        return table
 
 
 def _bookmark_metadata(revision: int, annotations: dict[str, str]) -> ObjectMeta:

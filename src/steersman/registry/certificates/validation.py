@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-
 from steersman.api.certificates.v1 import (
     CertificateSigningRequest,
     CertificateSigningRequestCondition,
@@ -159,6 +156,10 @@ def _of_type(request: CertificateSigningRequest, condition_type: str) -> list[Ce
 
 def _request_error(pem: bytes) -> str:
     """What is wrong with the PKCS #10 request (RFC 2986) in PEM, "" if nothing is."""
+    # imported here, as it takes long and the server starts without
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
     try:
         block, _ = decode_block(pem)
         if block is None or block.type != "CERTIFICATE REQUEST":
@@ -175,6 +176,8 @@ def _certificate_error(pem: bytes) -> str:
     """What is wrong with certificates in PEM, "" if nothing is; none at all are fine."""
     if not pem:
         return ""
+    from cryptography import x509  # as above
+
     blocks, rest = 0, pem
     while True:
         block, rest = decode_block(rest)

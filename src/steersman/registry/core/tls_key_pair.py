@@ -8,10 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key
-
 _BLOCK: Final = re.compile(rb"-----BEGIN ([^\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----", re.DOTALL)
 _CERTIFICATE: Final = "CERTIFICATE"
 _PRIVATE_KEY: Final = "PRIVATE KEY"
@@ -68,6 +64,11 @@ def _private_key(text: bytes) -> tuple[bytes, str]:
 
 def key_pair_error(certificate: bytes, key: bytes) -> str:
     """Why the two are no pair; empty if they are one."""
+    # imported here, as it takes long and the server starts without
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_private_key
+
     certificate_der, fault = _certificate(certificate)
     if fault:
         return fault

@@ -52,6 +52,7 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
     bound = (
         await _bound(services, ctx, name, request.spec.bound_object_ref) if request.spec.bound_object_ref else _Bound()
     )
+    _shorten(request, services.max_token_expiration, ctx)
     now = int(time.time())
     request.metadata.creation_timestamp = _rfc3339(now)
     request.status = TokenRequestStatus(
@@ -93,6 +94,14 @@ def _complete(request: TokenRequest, account: ObjectMeta, services: Services) ->
     if spec.expiration_seconds > MAX_SECONDS:
         fault = invalid(path, spec.expiration_seconds, "may not specify a duration larger than 2^32 seconds")
         raise invalid_object(_KIND, "", [fault])
+
+
+def _shorten(request: TokenRequest, longest: int, ctx: Context) -> None:
+    """Holds the token's life to `longest` seconds, if that is given, and says so."""
+    seconds = request.spec.expiration_seconds or 0
+    if longest and seconds > longest:
+        ctx.warn(f"requested expiration of {seconds} seconds shortened to {longest} seconds")
+        request.spec.expiration_seconds = longest
 
 
 async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjectReference) -> _Bound:
@@ -142,7 +151,8 @@ def _claims(services: Services, account: ObjectMeta, request: TokenRequest, boun
     spec = request.spec
     seconds = spec.expiration_seconds or 0
     extended = (
-        bound.pod is not None
+        services.extend_token_expiration
+        and bound.pod is not None
         and seconds == WARN_ONLY_SECONDS
         and set(spec.audiences or ()) <= set(services.api_audiences)
     )

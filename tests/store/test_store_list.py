@@ -1,0 +1,333 @@
+"""Lists: which revision each form of resourceVersion shows, selectors, and pages while writes go on.
+
+The table is that of k8s.io/apiserver's `storage/cacher` as clients of kube-apiserver 1.36 see it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store_client import CLUSTER_WIDE, CONFIG_MAPS, StoreClient, refused, selecting
+
+from steersman.machinery.errors import StatusError
+from steersman.rest.capabilities import ListOptions
+from steersman.storage.memory import MemoryStorage
+from steersman.store import listing as listing_module
+from steersman.store.store import Store
+
+NO_CURSOR = "specifying resource version is not allowed when using continue"
+TOO_OLD = "The resourceVersion for the provided list is too old."
+
+
+async def three(client: StoreClient) -> int:
+    """a, b and c; then d. The revision before d."""
+    for name in "abc":
+        await client.create(name)
+    before = await client.revision()
+    await client.create("d")
+    return before
+
+
+@pytest.mark.parametrize(
+    ("version", "match", "limit", "names", "more"),
+    [
+        ("", "", 0, "abcd", False),
+        ("", "", 2, "ab", True),
+        ("0", "", 0, "abcd", False),
+        ("0", "", 2, "abcd", False),
+        ("0", "NotOlderThan", 0, "abcd", False),
+        ("0", "NotOlderThan", 2, "abcd", False),
+        ("past", "", 0, "abcd", False),
+        ("past", "", 2, "ab", True),
+        ("past", "", 3, "abc", False),
+        ("past", "NotOlderThan", 0, "abcd", False),
+        ("past", "NotOlderThan", 2, "ab", True),
+        ("past", "NotOlderThan", 3, "abc", True),
+        ("past", "Exact", 0, "abc", False),
+        ("past", "Exact", 2, "ab", True),
+        ("past", "Exact", 3, "abc", False),
+        ("now", "Exact", 0, "abcd", False),
+        ("now", "", 4, "abcd", False),
+    ],
+)
+async def test_which_revision_a_list_shows(
+    client: StoreClient, version: str, match: str, limit: int, names: str, more: bool
+) -> None:
+    past = await three(client)
+    now = await client.revision()
+    versions = {"past": str(past), "now": str(now)}
+    options = ListOptions(resource_version=versions.get(version, version), resource_version_match=match, limit=limit)
+    found = await client.list(options)
+    exact = match == "Exact" or (version == "past" and limit and not match)
+    assert "".join(client.names_of(found)) == names
+    assert found.revision == (past if exact and version == "past" else now)
+    assert bool(found.continue_token) is more
+    assert found.remaining == ((3 if exact else 4) - len(names) if more else None)
+
+
+async def test_a_version_that_is_no_number_is_refused(client: StoreClient) -> None:
+    message = (
+        'invalid resource version: resourceVersion: Invalid value: "x": '
+        'strconv.ParseUint: parsing "x": invalid syntax'
+    )
+    await refused(client.list(ListOptions(resource_version="x")), 400, "BadRequest", message)
+
+
+@pytest.mark.parametrize("match", ["", "Exact", "NotOlderThan"])
+async def test_a_version_of_the_future_is_waited_for(client: StoreClient, match: str) -> None:
+    now = await client.revision()
+    wait = asyncio.ensure_future(client.list(ListOptions(resource_version=str(now + 1), resource_version_match=match)))
+    await asyncio.sleep(0)
+    assert not wait.done()
+    await client.create("a")
+    assert client.names_of(await wait) == ["a"]
+
+
+async def test_pages_follow_one_another_at_the_revision_of_the_first(client: StoreClient) -> None:
+    for name in "abcdef":
+        await client.create(name)
+    first = await client.list(ListOptions(limit=2))
+    assert (client.names_of(first), first.remaining) == (["a", "b"], 4)
+    await client.delete("c")
+    await client.create("ca")
+    await client.set("f", 1)
+    second = await client.list(ListOptions(limit=3, continue_token=first.continue_token))
+    assert (client.names_of(second), second.remaining, second.revision) == (["c", "d", "e"], 1, first.revision)
+    last = await client.list(ListOptions(limit=3, continue_token=second.continue_token))
+    assert (client.names_of(last), last.remaining, last.continue_token) == (["f"], None, "")
+    assert "data" not in client.plain(last.items[0])
+
+
+async def test_a_page_asked_for_with_a_version_is_refused(client: StoreClient) -> None:
+    await three(client)
+    token = (await client.list(ListOptions(limit=1))).continue_token
+    await refused(client.list(ListOptions(continue_token=token, resource_version="5")), 400, "BadRequest", NO_CURSOR)
+    found = await client.list(ListOptions(continue_token=token, resource_version="0", limit=1))
+    assert client.names_of(found) == ["b", "c", "d"]
+
+
+async def test_pages_of_all_namespaces_follow_the_keys(client: StoreClient) -> None:
+    for namespace in ("ns", "ns-2", "n"):
+        for name in "ab":
+            await client.create(name, namespace=namespace)
+    names: list[str] = []
+    token = ""
+    while True:
+        page = await client.list(ListOptions(limit=1, continue_token=token), namespace="")
+        names += [f"{m['namespace']}/{m['name']}" for m in (client.plain(item)["metadata"] for item in page.items)]
+        token = page.continue_token
+        if not token:
+            break
+    assert names == ["n/a", "n/b", "ns-2/a", "ns-2/b", "ns/a", "ns/b"]
+
+
+async def test_pages_with_selectors_tell_no_remaining_count(client: StoreClient) -> None:
+    for number in range(10):
+        await client.create(f"a{number}", labels={"odd": str(number % 2)})
+    first = await client.list(selecting("odd=1", limit=2))
+    assert (client.names_of(first), first.remaining) == (["a1", "a3"], None)
+    rest = await client.list(selecting("odd=1", continue_token=first.continue_token))
+    assert (client.names_of(rest), rest.continue_token) == (["a5", "a7", "a9"], "")
+    exactly = await client.list(selecting("odd=1", limit=5))
+    assert exactly.continue_token == ""
+
+
+@pytest.mark.parametrize(
+    ("label", "field", "names"),
+    [
+        ("app=x", "", "ab"),
+        ("app!=x", "", "c"),
+        ("", "metadata.name=b", "b"),
+        ("", "metadata.name!=b", "ac"),
+        ("app=x", "metadata.name=c", ""),
+        ("app=x", "metadata.name!=a", "b"),
+        ("", "metadata.namespace=ns", "abc"),
+        ("", "metadata.namespace=other", ""),
+        ("", "metadata.name=a,metadata.name=b", ""),
+    ],
+)
+async def test_selectors_select(client: StoreClient, label: str, field: str, names: str) -> None:
+    for name, app in (("a", "x"), ("b", "x"), ("c", "y")):
+        await client.create(name, labels={"app": app})
+    await client.create("d", namespace="other")
+    for version in ("", "0", str(await client.revision())):
+        assert "".join(await client.names(selecting(label, field, resource_version=version))) == names
+    exact = selecting(label, field, resource_version=str(await client.revision()), resource_version_match="Exact")
+    await client.delete("a")
+    assert "".join(await client.names(exact)) == names
+
+
+async def test_cluster_wide_objects_are_selected_by_name(open_client) -> None:
+    client = await open_client(CLUSTER_WIDE)
+    for name in ("a", "ab", "b"):
+        await client.create(name)
+    assert await client.names(selecting(field="metadata.name=a")) == ["a"]
+
+
+async def test_a_name_is_not_found_in_another_namespace_by_its_beginning(client: StoreClient) -> None:
+    await client.create("a", namespace="ns2")
+    assert await client.names() == []
+
+
+async def test_a_long_selection_gives_way_and_is_of_one_revision(client: StoreClient, monkeypatch) -> None:
+    monkeypatch.setattr(listing_module, "_SLICE", 2)
+    for number in range(8):
+        await client.create(f"a{number}", labels={"x": "y"})
+    selection = asyncio.ensure_future(client.list(selecting("x=y")))
+    await asyncio.sleep(0)
+    await client.delete("a7")
+    found = await selection
+    assert len(found.items) == 8
+    assert found.revision < await client.revision()
+
+
+async def test_a_page_whose_revision_is_gone_tells_how_to_go_on(client: StoreClient) -> None:
+    await three(client)
+    first = await client.list(ListOptions(limit=2))
+    await client.create("e")
+    await client.store.storage.compact(await client.revision())
+    await client.store.stop()
+    await client.store.start()
+    with pytest.raises(StatusError) as caught:
+        await client.list(ListOptions(limit=2, continue_token=first.continue_token))
+    error = caught.value
+    assert (error.code, error.reason) == (410, "Expired")
+    assert error.message.startswith("The provided continue parameter is too old to display a consistent list result.")
+    assert error.status()["metadata"]["continue"] == error.continue_token
+    rest = await client.list(ListOptions(limit=2, continue_token=error.continue_token))
+    assert client.names_of(rest) == ["c", "d"]
+    assert rest.revision == await client.revision()
+    last = await client.list(ListOptions(limit=2, continue_token=rest.continue_token))
+    assert client.names_of(last) == ["e"]
+
+
+async def test_an_exact_revision_that_is_gone_is_told(client: StoreClient) -> None:
+    past = await three(client)
+    await client.store.storage.compact(await client.revision())
+    await client.store.stop()
+    await client.store.start()
+    options = ListOptions(resource_version=str(past), resource_version_match="Exact")
+    error = await refused(client.list(options), 410, "Expired", TOO_OLD)
+    assert error.status()["metadata"] == {}
+
+
+async def test_a_revision_older_than_the_cache_comes_from_storage(client: StoreClient) -> None:
+    past = await three(client)
+    await client.delete("a")
+    await client.store.stop()
+    await client.store.start()
+    assert client.store.cacher.oldest_revision > past
+    options = ListOptions(resource_version=str(past), resource_version_match="Exact", limit=2)
+    first = await client.list(options)
+    assert (client.names_of(first), first.remaining, first.revision) == (["a", "b"], 1, past)
+    rest = await client.list(ListOptions(continue_token=first.continue_token))
+    assert client.names_of(rest) == ["c"]
+
+
+def token(value: Any) -> str:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+V = "meta.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (token(b"abc"), "invalid character 'a' looking for beginning of value"),
+        (token({"v": "v0", "rv": 5, "start": "a"}), "server does not recognize this encoded version v0"),
+        (token({"v": V, "rv": 0, "start": "a"}), f"incorrect encoded start resourceVersion (version {V})"),
+        (token({"v": V, "rv": 5, "start": ""}), f"encoded start key empty (version {V})"),
+        (token({"v": V, "rv": 5, "start": "../pods/x"}), "../pods/x"),
+        (token({"v": V, "rv": 5, "start": "a//b"}), "a//b"),
+        ("!" * 10, None),
+        ("a" * 9000, None),
+    ],
+)
+async def test_tokens_that_are_not_the_servers_are_refused(client: StoreClient, text: str, why: str | None) -> None:
+    with pytest.raises(StatusError) as caught:
+        await client.list(ListOptions(continue_token=text))
+    error = caught.value
+    assert error.code == 400
+    assert error.message.startswith("invalid continue token: continue key is not valid: ")
+    if why is not None:
+        assert error.message.endswith(why)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_no_token_does_anything_but_be_read_or_be_refused(data: bytes) -> None:
+    from steersman.store import continue_token
+
+    try:
+        start, revision = continue_token.decode(token(data), "/registry/pods/")
+    except StatusError as error:
+        assert error.code == 400
+    else:
+        assert start.startswith("/registry/pods/")
+        assert revision != 0
+
+
+NAMES = st.sampled_from([*"abcdefgh", "a-b", "aa"])
+WRITE = st.tuples(NAMES, st.integers(0, 2))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    before=st.lists(WRITE, max_size=20),
+    during=st.lists(st.lists(WRITE, max_size=5), min_size=1, max_size=6),
+    limit=st.integers(1, 4),
+    label=st.sampled_from(["", "n=1", "n!=1"]),
+    restart=st.booleans(),
+)
+async def test_pages_add_up_to_the_list_at_their_revision(
+    before: list[Any], during: list[list[Any]], limit: int, label: str, restart: bool
+) -> None:
+    storage = MemoryStorage(compaction_interval=0, lease_interval=0)
+    store: Store[Any] = Store(CONFIG_MAPS, storage, type("Services", (), {"event_ttl": 0}))
+    await store.start()
+    client = StoreClient(store)
+
+    async def write(name: str, n: int) -> None:
+        """Creates, changes, or deletes."""
+        there = store.entry("ns", name) is not None
+        if n == 2 and there:
+            await client.delete(name)
+        elif there:
+            await client.change(name, lambda old: old.metadata.labels.update(n=str(n)))
+        else:
+            await client.create(name, labels={"n": str(n)})
+
+    for name, n in before:
+        await write(name, n)
+    expected = [client.plain(item) for item in (await client.list(selecting(label))).items]
+    page = await client.list(selecting(label, limit=limit))
+    revision = page.revision
+    pages = [page]
+    writes = iter(during)
+    while page.continue_token:
+        for name, n in next(writes, ()):
+            await write(name, n)
+        if restart:
+            await store.stop()
+            await store.start()
+        page = await client.list(selecting(label, limit=limit, continue_token=page.continue_token))
+        pages.append(page)
+    assert [client.plain(item) for page in pages for item in page.items] == expected
+    assert {page.revision for page in pages} == {revision}
+    assert all(len(page.items) <= limit for page in pages)
+    left = len(expected)
+    for page in pages:
+        left -= len(page.items)
+        if not label:
+            assert page.remaining == (left or None)
+    again = await client.list(selecting(label, resource_version=str(revision), resource_version_match="Exact"))
+    assert [client.plain(item) for item in again.items] == expected
+    await store.stop()
+    await storage.close()
