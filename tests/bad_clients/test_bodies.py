@@ -67,7 +67,6 @@ BOMBS = {
     "deep flow": b"a: " + b"[" * 100_000,
     "deep block": b"".join(b" " * n + b"a:\n" for n in range(1500)),
     "many documents": b"---\n{}\n" * 100_000,
-    "long number": b"metadata: {name: bomb}\nodd: " + b"9" * 1_000_000 + b"\n",
 }
 
 
@@ -92,11 +91,22 @@ COSTLY = {
 }
 
 
+# A single value of three MiB is parsed in one go, in C, and the interpreter is held for as long.
+HELD = {"typical": 1.5, "worst": 2.5}
+
+
 @pytest.mark.parametrize("kind", COSTLY)
 def test_costly_json_is_answered_soon(server, kind: str):
-    with others_are_served(server), memory_grows_at_most(server, 150):
+    with others_are_served(server, **HELD), memory_grows_at_most(server, 150):
         status, told = ask(server, "POST", f"{CONFIGMAPS}?dryRun=All&fieldValidation=Warn", COSTLY[kind], JSON)
     assert status in (201, 400, 413, 422), told
+
+
+def test_a_number_of_a_million_digits_in_yaml_is_answered_soon(server):
+    body = b"metadata: {name: long}\nodd: " + b"9" * 1_000_000 + b"\n"
+    with others_are_served(server):
+        status, told = ask(server, "POST", f"{CONFIGMAPS}?dryRun=All", body, YAML)
+    assert status in (201, 400), told
 
 
 BROKEN = {

@@ -40,7 +40,7 @@ def test_malformed_requests_are_refused_and_the_connection_closed(server, connec
     with others_are_served(server):
         client.send(MALFORMED[kind])
         answer = client.rest()
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 4") or answer.startswith(b"HTTP/1.1 5"), answer[:200]
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")), answer[:200]
     assert b"Traceback" not in answer
 
 
@@ -54,14 +54,12 @@ def test_a_head_of_ten_mebibytes_is_not_read_to_its_end(server, connect):
             assert answer == b"" or answer.startswith(b"HTTP/1.1 431 "), answer[:200]
 
 
+@pytest.mark.slow
 def test_a_head_that_never_ends_is_cut_off(server, connect):
     client = connect(admin=False)
     client.send(b"GET /livez HTTP/1.1\r\n" + HOST)
-    with others_are_served(server):
-        sent = 0
-        while client.send(b"A: " + b"b" * 1000 + b"\r\n"):
-            sent += 1
-            assert sent < 64 << 10, "the server reads headers without end"
+    with others_are_served(server), memory_grows_at_most(server, 30):
+        client.send_until_closed(lambda number: b"A: " + b"b" * 1000 + b"\r\n")
 
 
 def test_a_path_of_a_mebibyte_is_refused(server, connect):
@@ -80,15 +78,13 @@ def test_a_body_of_four_mebibytes_is_413(server):
     assert (told["kind"], told["reason"]) == ("Status", "RequestEntityTooLarge")
 
 
+@pytest.mark.slow
 def test_a_body_that_never_ends_is_cut_off(server, connect):
     client = connect()
     with others_are_served(server), memory_grows_at_most(server, 60):
         client.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
         piece = b"10000\r\n" + b'"' * 0x10000 + b"\r\n"
-        sent = 0
-        while client.send(piece):
-            sent += 1
-            assert sent < 2048, "the server reads a body without end"
+        client.send_until_closed(lambda number: piece)
         answer = client.rest()
     assert answer == b"" or answer.startswith(b"HTTP/1.1 413 "), answer[:200]
 
@@ -100,9 +96,9 @@ def test_a_body_that_stops_coming_ends_with_the_requests_time(make_server, conne
     with others_are_served(server):
         client.send(POST + b"Content-Length: 1000\r\n\r\n{")
         began = time.monotonic()
-        answer = client.rest()
-    assert time.monotonic() - began < PATIENCE / 2
-    assert answer == b"" or answer.startswith((b"HTTP/1.1 504 ", b"HTTP/1.1 408 ", b"HTTP/1.1 400 ")), answer[:200]
+        answer = client.receive()
+    assert 0.9 < time.monotonic() - began < PATIENCE / 2
+    assert answer.startswith(b"HTTP/1.1 504 "), answer[:200]
 
 
 def test_a_body_that_comes_a_byte_at_a_time_ends_with_the_requests_time(make_server, connect):
@@ -111,9 +107,10 @@ def test_a_body_that_comes_a_byte_at_a_time_ends_with_the_requests_time(make_ser
     client = connect(server)
     client.send(POST + b"Content-Length: 100000\r\n\r\n{")
     began = time.monotonic()
-    while client.send(b" "):
-        assert time.monotonic() - began < PATIENCE, "the server waits for every byte"
+    while time.monotonic() - began < 2.0:
+        assert client.send(b" ")
         time.sleep(0.05)
+    assert client.receive().startswith(b"HTTP/1.1 504 ")
 
 
 def test_a_client_that_goes_away_in_the_middle_leaves_nothing_behind(server, connect):

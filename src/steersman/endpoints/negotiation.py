@@ -47,7 +47,7 @@ class _Clause:
 
 @lru_cache(1024)
 def _clauses(accept: str) -> tuple[_Clause, ...]:
-    """The clauses of an Accept header, the best first; equal ones stay in their order."""
+    """The clauses of an Accept header, the best first; of equal ones those without wildcards come first."""
     found = []
     for text in accept.split(","):
         media, *parameters = text.split(";")
@@ -60,13 +60,14 @@ def _clauses(accept: str) -> tuple[_Clause, ...]:
                 try:
                     quality = float(value)
                 except ValueError:
-                    quality = 1.0
+                    quality = 0.0
             else:
                 pairs.append((key, value))
         found.append(_Clause(media.strip(), tuple(pairs), quality))
-    return tuple(sorted(found, key=lambda clause: -clause.quality))
+    return tuple(sorted(found, key=lambda clause: (-clause.quality, clause.media in _WILDCARDS)))
 
 
+_WILDCARDS: Final = frozenset({"*", "*/*"})
 _TABLES: Final = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 
@@ -92,7 +93,7 @@ def negotiate(
     if not any(_produces(clause, produced) for clause in clauses):
         raise route_not_acceptable(produced)
     for clause in clauses:
-        if clause.media in ("*/*", "*") or clause.media in _ENCODED:
+        if clause.media in _WILDCARDS or clause.media in _ENCODED:
             media = clause.media if clause.media in _ENCODED else JSON
             if stream and media == YAML:
                 continue

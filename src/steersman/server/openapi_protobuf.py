@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.machinery.yaml import from_json
 
 Body = Callable[[Any], bytes]
 """Encodes a value as the inside of a message."""
@@ -178,4 +177,6 @@ def any_value(value: Any) -> bytes:
 @lru_cache(4096)
 def _any_body(data: bytes) -> bytes:
     """Documents repeat the same few values thousands of times."""
+    from steersman.machinery.yaml import from_json  # few servers are ever asked for such a document
+
     return _sized(b"\x12", from_json(data))

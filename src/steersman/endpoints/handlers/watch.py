@@ -138,6 +138,9 @@ class WatchStream:
         if self._writer is not None:
             self._writer.end()
 
+    def _over(self) -> bool:
+        return self._writer is None
+
     async def _fill(self, initial: Sequence[Item]) -> None:
         """Sends many objects in slices, under back-pressure, while events wait."""
         writer = self._writer
@@ -163,14 +166,14 @@ class WatchStream:
     def _live(self) -> None:
         """The first objects are out: what waited follows, and events go straight through from now on."""
         assert self._start is not None
-        if self._writer is None:
+        if self._over():
             return
         if self._start.initial is not None and self._bookmarks and self._initial_bookmark:
             self._send_bookmark(self._start.revision, _INITIAL_END)
         waiting, self._waiting = self._waiting or [], None
         for event in waiting:
             self.deliver(event)
-        if self._writer is None:
+        if self._over():
             return  # too much had waited
         if self._bookmarks and self._seconds > _BOOKMARK_BEFORE_END:
             loop = asyncio.get_running_loop()
