@@ -10,12 +10,12 @@ from server_process import ServerProcess
 
 
 @pytest.fixture
-def connect(server: ServerProcess) -> Iterator[Callable[..., BadClient]]:
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., BadClient]]:
     """Connects bad clients to the module's server, or to `to`."""
     clients: list[BadClient] = []
 
     def make(to: ServerProcess | None = None, **options: bool | tuple[str, ...]) -> BadClient:
-        client = BadClient(to or server, **options)
+        client = BadClient(to or request.getfixturevalue("server"), **options)
         clients.append(client)
         return client
 

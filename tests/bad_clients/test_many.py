@@ -7,7 +7,7 @@ import socket
 import time
 
 import pytest
-from bad_client import BadClient, eventually, memory_grows_at_most, others_are_served
+from bad_client import eventually, memory_grows_at_most, others_are_served
 
 pytestmark = pytest.mark.slow
 
@@ -54,10 +54,10 @@ def test_two_thousand_idle_connections(make_server, many_files):
             each.close()
 
 
-def test_watchers_that_never_read_are_ended_and_cost_little(make_server):
+def test_watchers_that_never_read_are_ended_and_cost_little(make_server, connect):
     server = make_server("--storage=memory")
     server.start()
-    watchers = [BadClient(server) for _ in range(5)]
+    watchers = [connect(server) for _ in range(5)]
     for watcher in watchers:
         watcher.send(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\n".encode() + HOST + b"\r\n")
     with server.client() as client:
@@ -67,58 +67,49 @@ def test_watchers_that_never_read_are_ended_and_cost_little(make_server):
             for _ in range(400):  # 40 MB
                 fill(client, "a", 100_000, version="any")
             eventually(lambda: watching(client) == 0)
-    for watcher in watchers:
-        watcher.close()
 
 
-def test_a_watcher_that_never_reads_what_there_is_costs_little_either(make_server):
+def test_a_watcher_that_never_reads_what_there_is_costs_little_either(make_server, connect):
     server = make_server("--storage=memory")
     server.start()
     with server.client() as client:
         for number in range(100):
             fill(client, f"m{number}", 100_000)
-        watcher = BadClient(server)
+        watcher = connect(server)
         watcher.send(f"GET {CONFIGMAPS}?watch=1 HTTP/1.1\r\n".encode() + HOST + b"\r\n")
         eventually(lambda: watching(client) == 1)
         with others_are_served(server), memory_grows_at_most(server, 150):
             for _ in range(400):
                 fill(client, "m0", 100_000, version="any")
             eventually(lambda: watching(client) == 0)
-    watcher.close()
 
 
 def watching(client) -> int:
     """How many watches on ConfigMaps are open."""
     _, metrics = client.request("GET", "/metrics")
     prefix = 'apiserver_registered_watchers{group="",version="v1",kind="ConfigMap"} '
-    return next(
-        (int(line.removeprefix(prefix)) for line in metrics.decode().splitlines() if line.startswith(prefix)), 0
-    )
+    found = (line.removeprefix(prefix) for line in metrics.decode().splitlines() if line.startswith(prefix))
+    return int(next(found, "0"))
 
 
-def test_readers_that_never_read_a_list_cost_little(make_server):
+def test_readers_that_never_read_a_list_cost_little(make_server, connect):
     server = make_server("--storage=memory")
     server.start()
     with server.client() as client:
         for number in range(100):
             fill(client, f"m{number}", 100_000)
-    readers = []
     with others_are_served(server), memory_grows_at_most(server, 150):
         for _ in range(40):  # 10 MB each
-            reader = BadClient(server)
-            reader.send(f"GET {CONFIGMAPS} HTTP/1.1\r\n".encode() + HOST + b"\r\n")
-            readers.append(reader)
+            connect(server).send(f"GET {CONFIGMAPS} HTTP/1.1\r\n".encode() + HOST + b"\r\n")
         time.sleep(1)  # what is buffered is buffered by now
-    for reader in readers:
-        reader.close()
 
 
-def test_slow_loris_is_closed_in_time_and_others_are_served(make_server):
+def test_slow_loris_is_closed_in_time_and_others_are_served(make_server, connect):
     """Heads that come a byte at a time, and handshakes that never begin: closed after 32 s (net.limits)."""
     server = make_server("--storage=memory")
     server.start()
     silent = [socket.create_connection(server.address) for _ in range(50)]
-    slow = [BadClient(server, admin=False) for _ in range(50)]
+    slow = [connect(server, admin=False) for _ in range(50)]
     for client in slow:
         client.send(b"GET /livez HTTP/1.1\r\n" + HOST + b"A: ")
     with others_are_served(server):

@@ -1,0 +1,100 @@
+"""Good tokens are remembered for a while, bad ones are not, and none can be read from the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+import pytest
+
+from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.authentication.token_cache import CachedTokenAuthenticator
+from steersman.authentication.user import UserInfo
+
+
+class Counting:
+    """Knows every token but `unknown` and `bad`, and counts how often it is asked."""
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.asked: list[str] = []
+        self.waits = waits
+
+    def authenticate_token(
+        self, token: str, audiences: tuple[str, ...]
+    ) -> TokenIdentity | Awaitable[TokenIdentity | None] | None:
+        self.asked.append(token)
+        if token == "bad":
+            raise AuthenticationError("bad")
+        answer = None if token == "unknown" else TokenIdentity(UserInfo(token), audiences)
+        return self._later(answer) if self.waits else answer
+
+    async def _later(self, answer: TokenIdentity | None) -> TokenIdentity | None:
+        return answer
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_good_token_is_judged_once_in_ten_seconds() -> None:
+    counting, clock = Counting(), Clock()
+    cached = CachedTokenAuthenticator(counting, clock=clock)
+    first = cached.authenticate_token("good", ("a",))
+    clock.now += 9.9
+    assert cached.authenticate_token("good", ("a",)) is first
+    assert counting.asked == ["good"]
+    clock.now += 0.1
+    assert cached.authenticate_token("good", ("a",)) == first
+    assert counting.asked == ["good", "good"]
+
+
+async def test_an_answer_that_is_waited_for_is_remembered_too() -> None:
+    counting = Counting(waits=True)
+    cached = CachedTokenAuthenticator(counting)
+    pending = cached.authenticate_token("good", ())
+    assert isinstance(pending, Awaitable)
+    known = await pending
+    assert known is not None
+    assert cached.authenticate_token("good", ()) is known
+    unknown = cached.authenticate_token("unknown", ())
+    assert isinstance(unknown, Awaitable)
+    assert await unknown is None
+
+
+def test_refusals_are_judged_every_time() -> None:
+    counting = Counting()
+    cached = CachedTokenAuthenticator(counting)
+    for _ in range(2):
+        with pytest.raises(AuthenticationError):
+            cached.authenticate_token("bad", ())
+        assert cached.authenticate_token("unknown", ()) is None
+    assert len(counting.asked) == 4
+
+
+def test_each_list_of_audiences_has_its_own_answer() -> None:
+    cached = CachedTokenAuthenticator(Counting())
+    lists: list[tuple[str, ...]] = [(), ("b",), ("b", "c"), ("bc",), ("1:b",), ("",)]
+    answers = [
+        identity for each in lists if isinstance(identity := cached.authenticate_token("a", each), TokenIdentity)
+    ]
+    assert [answer.audiences for answer in answers] == lists
+    assert [cached.authenticate_token("a", audiences) for audiences in lists] == answers
+
+
+def test_what_was_used_longest_ago_is_forgotten_first() -> None:
+    counting = Counting()
+    cached = CachedTokenAuthenticator(counting, size=2)
+    for token in ["a", "b", "a", "c", "a", "b"]:
+        cached.authenticate_token(token, ())
+    assert counting.asked == ["a", "b", "c", "b"]
+    assert len(cached._known) == 2
+
+
+def test_tokens_themselves_are_not_kept() -> None:
+    cached = CachedTokenAuthenticator(Counting())
+    identity = cached.authenticate_token("secret-token", ())
+    assert isinstance(identity, TokenIdentity)
+    assert all(b"secret" not in key for key in cached._known)
+    assert not set(cached._known) & set(CachedTokenAuthenticator(Counting())._known)

@@ -1,0 +1,146 @@
+"""A server of two resources on a storage in memory, as a program that embeds the library puts it together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.api.scheduling.v1 import PriorityClass
+from steersman.authentication.interface import AuthenticationError, Credentials
+from steersman.authentication.user import ALL_UNAUTHENTICATED, ANONYMOUS, UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Decision, Verdict
+from steersman.endpoints.request import Request
+from steersman.machinery.scheme import Scheme
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.net.in_process import ClientResponse, InProcessClient
+from steersman.net.message import Response
+from steersman.rest.resource import AGE, Column, Resource
+from steersman.server.config import Config
+from steersman.server.discovery import install_discovery
+from steersman.storage.memory import MemoryStorage
+from steersman.store.store import Store
+
+NOTES = Resource(
+    kind=ConfigMap, plural="configmaps", short_names=("cm",), name_validator=name_is_dns_subdomain,
+    columns=(Column("Data", lambda note: len(note.data), type="string"), AGE),
+    selectable_fields={"data.color": lambda note: note.data.get("color", "")},
+)  # fmt: skip
+CLASSES = Resource(
+    kind=PriorityClass, group="scheduling.k8s.io", plural="priorityclasses", namespaced=False,
+    name_validator=name_is_dns_subdomain, verbs=("create", "delete", "get", "list"), returns_deleted_object=True,
+)  # fmt: skip
+
+USERS = {
+    "root": UserInfo("root", groups=("system:masters",)),
+    "alice": UserInfo("alice"),
+    "mallory": UserInfo("mallory"),
+    "unsure": UserInfo("unsure"),
+}
+
+
+class Tokens:
+    """A bearer token is a user's name; without one a request is anonymous. Some answers take a turn of the loop."""
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | Awaitable[UserInfo | None] | None:
+        token = credentials.bearer_token
+        if token is None:
+            return UserInfo(ANONYMOUS, groups=(ALL_UNAUTHENTICATED,)) if credentials.path != "/private" else None
+        if token == "slow":  # noqa: S105
+            return self._later()
+        if token not in USERS:
+            raise AuthenticationError("no such user")
+        return USERS[token]
+
+    async def _later(self) -> UserInfo | None:
+        return USERS["alice"]
+
+
+class Rights:
+    """Mallory may do nothing, and of some users nobody knows."""
+
+    def __init__(self) -> None:
+        self.asked: list[Attributes] = []
+
+    def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
+        self.asked.append(attributes)
+        name = attributes.user.name
+        if name == "unsure":
+            return self._unknown()
+        return Verdict(Decision.NO_OPINION if name == "mallory" else Decision.ALLOW, "not her")
+
+    async def _unknown(self) -> Verdict:
+        return Verdict(Decision.NO_OPINION, "", "the database is away")
+
+
+class Answer:
+    """A response, read to its end."""
+
+    def __init__(self, response: ClientResponse, body: bytes) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.body = body
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class SmallServer:
+    """The server and a client of it. Handlers added to `paths` are reached like any other path."""
+
+    def __init__(self, resources: Iterable[Resource[Any]] = (NOTES, CLASSES), **options: Any) -> None:
+        self.rights = Rights()
+        self.config = Config(authenticator=Tokens(), authorizer=self.rights, **options).complete()
+        self.server = self.config.new("small")
+        self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
+        self.stores: dict[str, Store[Any]] = {
+            each.plural: Store(each, self.storage, SimpleNamespace(event_ttl=0)) for each in resources
+        }
+        self._resources = tuple(resources)
+
+    async def start(self, paths: dict[str, Callable[[Request], Awaitable[Response]]] | None = None) -> None:
+        for store in self.stores.values():
+            await store.start()
+        services = SimpleNamespace()
+        self.server.install(self._resources, lambda resource: self.stores[resource.plural], services, Scheme())
+        for path, handler in (paths or {}).items():
+            self.server.add_path(path, handler)
+        install_discovery(self.server, [(each.group, each.version) for each in self._resources])
+        self.server.prepare_run()
+        await self.server.run_post_start_hooks()
+        self.client = InProcessClient(self.server.handler)
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        for store in self.stores.values():
+            await store.stop()
+        await self.storage.close()
+        self.config.executor.shutdown()
+
+    async def open(self, method: str, target: str, body: Any = None, *, user: str = "", **headers: str) -> ClientResponse:
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        if user:
+            fields["authorization"] = f"Bearer {user}"
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        return await self.client.request(method, target, list(fields.items()), data)
+
+    async def ask(self, method: str, target: str, body: Any = None, **more: str) -> Answer:
+        response = await self.open(method, target, body, **more)
+        return Answer(response, await response.read())
+
+    async def get(self, target: str, **more: str) -> Answer:
+        return await self.ask("GET", target, **more)
+
+    async def note(self, name: str, namespace: str = "ns", **data: str) -> Any:
+        """Makes a config map."""
+        body = {"metadata": {"name": name}, "data": data}
+        answer = await self.ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
+        assert answer.status == 201, answer.text
+        return answer.json()

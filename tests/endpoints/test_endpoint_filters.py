@@ -1,0 +1,304 @@
+"""The filters around the handlers of a small server, one duty after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from small_server import SmallServer
+
+from steersman.endpoints.request import Request
+from steersman.net.message import Response
+
+NOTES = "/api/v1/namespaces/ns/configmaps"
+
+
+class Hanging:
+    """A handler that answers when it is told to, and knows how it ended."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.cancelled = 0
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Response:
+        self.running += 1
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.running -= 1
+        return Response(200, [], b"done")
+
+    async def reached(self, count: int) -> None:
+        """Returns once so many requests hang."""
+        while self.running < count:
+            await asyncio.sleep(0)
+
+
+async def panicking(request: Request) -> Response:
+    raise RuntimeError("a secret")
+
+
+# Deadlines
+
+
+async def test_a_handler_that_hangs_gets_504_and_is_cancelled(start_server) -> None:
+    hanging = Hanging()
+    small: SmallServer = await start_server({"/hang": hanging}, request_timeout=0.02)
+    answer = await small.get("/hang", accept="application/json")
+    assert answer.status == 504
+    assert answer.json()["reason"] == "Timeout"
+    assert answer.json()["message"] == "Timeout: request did not complete within the allotted timeout"
+    assert (hanging.running, hanging.cancelled) == (0, 1)
+    hanging.go_on.set()
+    assert (await small.get("/hang")).text == "done"
+
+
+async def test_a_client_may_ask_for_less_time(start_server) -> None:
+    hanging = Hanging()
+    small: SmallServer = await start_server({"/hang": hanging})
+    assert (await small.get("/hang?timeout=20ms")).status == 504
+    assert hanging.cancelled == 1
+
+
+@pytest.mark.parametrize("text", ["1h", "0s", "-1s", "0", ""])
+async def test_a_client_gets_no_more_than_the_servers_time(start_server, text: str) -> None:
+    small: SmallServer = await start_server({"/hang": Hanging()}, request_timeout=0.02)
+    assert (await small.get(f"/hang?timeout={text}")).status == 504
+
+
+async def test_a_time_that_is_none_is_refused(small: SmallServer) -> None:
+    answer = await small.get("/version?timeout=soon", accept="application/json")
+    assert answer.status == 400
+    why = 'invalid timeout specified in the request URL - time: invalid duration "soon"'
+    assert answer.json()["message"] == why
+
+
+async def test_a_client_that_goes_away_cancels_its_handler(start_server) -> None:
+    hanging = Hanging()
+    small: SmallServer = await start_server({"/hang": hanging})
+    request = asyncio.ensure_future(small.get("/hang"))
+    await hanging.reached(1)
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    assert (hanging.running, hanging.cancelled) == (0, 1)
+    assert small.server.requests.running == 0
+
+
+# Limits
+
+
+async def test_over_the_limit_requests_are_refused_but_for_administrators(start_server) -> None:
+    hanging = Hanging()
+    small: SmallServer = await start_server(
+        {"/hang": hanging}, max_requests_in_flight=2, max_mutating_requests_in_flight=1
+    )
+    reads = [asyncio.ensure_future(small.get("/hang")) for _ in range(2)]
+    await hanging.reached(2)
+    refused = await small.get("/hang")
+    assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+    assert refused.text == "Too many requests, please try again later.\n"
+    assert (await small.get(NOTES)).status == 429
+    assert (await small.get(NOTES, user="root")).status == 200
+    write = asyncio.ensure_future(small.ask("POST", "/hang"))
+    await hanging.reached(3)
+    assert (await small.ask("POST", NOTES, {"metadata": {"name": "a"}})).status == 429
+    assert (await small.ask("POST", NOTES, {"metadata": {"name": "a"}}, user="root")).status == 201
+    hanging.go_on.set()
+    assert [answer.status for answer in await asyncio.gather(*reads, write)] == [200] * 3
+    assert (await small.get(NOTES)).status == 200
+    assert (await small.ask("POST", NOTES, {"metadata": {"name": "b"}})).status == 201
+
+
+async def test_long_running_requests_do_not_count(start_server) -> None:
+    small: SmallServer = await start_server(max_requests_in_flight=1)
+    watches = [await small.open("GET", f"{NOTES}?watch=1") for _ in range(3)]
+    assert [watch.status for watch in watches] == [200] * 3
+    assert (await small.get(NOTES)).status == 200
+    for watch in watches:
+        await watch.aclose()
+
+
+async def test_places_are_free_again_after_timeouts_and_failures(start_server) -> None:
+    paths = {"/hang": Hanging(), "/panic": panicking}
+    small: SmallServer = await start_server(paths, max_requests_in_flight=1, request_timeout=0.02)
+    for path, status in (("/hang", 504), ("/panic", 500), ("/hang", 504), ("/panic", 500)):
+        assert (await small.get(path)).status == status
+
+
+# Failures
+
+
+async def test_a_programming_error_is_logged_and_told_to_nobody(start_server, caplog) -> None:
+    small: SmallServer = await start_server({"/panic": panicking})
+    answer = await small.get("/panic")
+    assert answer.status == 500
+    assert answer.text == "This request caused apiserver to panic. Look in the logs for details.\n"
+    assert answer.headers["audit-id"]
+    assert "a secret" in caplog.text
+    assert small.server.requests.running == 0
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch?a=<b>"])
+async def test_a_path_that_cannot_be_understood_is_a_server_error(small: SmallServer, path: str) -> None:
+    answer = await small.get(path)
+    assert answer.status == 500
+    quoted = path.replace("<", "&lt;").replace(">", "&gt;")
+    assert answer.text == (
+        f'Internal Server Error: "{quoted}": failed to create RequestInfo: '
+        "unable to determine kind and namespace from url, /api/v1/watch\n"
+    )
+
+
+async def test_a_cache_that_is_not_there_yet_is_asked_again_later(small: SmallServer) -> None:
+    await small.stores["configmaps"].stop()
+    for method, path, body in (
+        ("GET", NOTES, None), ("GET", f"{NOTES}/a", None), ("GET", f"{NOTES}?watch=1", None), ("DELETE", f"{NOTES}/a", None),
+    ):  # fmt: skip
+        answer = await small.ask(method, path, body, accept="application/json")
+        assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+        assert answer.json()["message"] == "storage is (re)initializing"
+    await small.stores["configmaps"].start()
+    assert (await small.get(NOTES)).status == 200
+
+
+# Who, and what they may do
+
+
+async def test_who_sends_a_request_is_found_out(small: SmallServer) -> None:
+    for token, name in (("alice", "alice"), ("slow", "alice"), ("", "system:anonymous")):
+        assert (await small.get(NOTES, user=token)).status == 200
+        assert small.rights.asked[-1].user.name == name
+
+
+async def test_what_proves_an_identity_is_not_passed_on(start_server) -> None:
+    seen = {}
+
+    async def handler(request: Request) -> Response:
+        seen.update(request.headers)
+        return Response(200)
+
+    small: SmallServer = await start_server({"/show": handler})
+    await small.get("/show", user="alice", x_other="1")
+    assert seen == {"x-other": "1"}
+
+
+@pytest.mark.parametrize("user", ["nobody", ""])
+async def test_credentials_that_are_not_good_are_refused(small: SmallServer, user: str) -> None:
+    answer = await small.get("/private", user=user, accept="application/json")
+    assert answer.status == 401
+    assert answer.json() == {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "Unauthorized",
+        "reason": "Unauthorized", "code": 401,
+    }  # fmt: skip
+    assert not small.rights.asked
+
+
+async def test_what_is_not_allowed_is_refused(small: SmallServer) -> None:
+    answer = await small.get(f"{NOTES}/a", user="mallory", accept="application/json")
+    assert answer.status == 403
+    assert answer.json()["message"] == (
+        'configmaps "a" is forbidden: User "mallory" cannot get resource "configmaps" in API group "" in the namespace '
+        '"ns": not her'
+    )
+    answer = await small.get("/version", user="mallory", accept="application/json")
+    assert answer.json()["message"] == 'forbidden: User "mallory" cannot get path "/version": not her'
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_rights_that_cannot_be_found_out_are_a_server_error(small: SmallServer, caplog) -> None:
+    answer = await small.get(NOTES, user="unsure")
+    assert answer.status == 500
+    assert "the database is away" in answer.text
+    assert "failed" in caplog.text
+
+
+async def test_the_action_to_be_judged_is_that_of_the_request(small: SmallServer) -> None:
+    await small.ask("DELETE", "/api/v1/namespaces/ns/configmaps?labelSelector=a")
+    await small.get("/apis/scheduling.k8s.io/v1/priorityclasses/x", user="alice")
+    await small.ask("PUT", "/metrics/")
+    first, second, third = small.rights.asked
+    assert (first.verb, first.namespace, first.resource, first.name) == ("deletecollection", "ns", "configmaps", "")
+    assert (second.verb, second.group, second.version, second.name) == ("get", "scheduling.k8s.io", "v1", "x")
+    assert (third.verb, third.path, third.resource_request) == ("put", "/metrics/", False)
+
+
+# Headers
+
+
+async def test_every_answer_has_an_audit_id_and_is_not_to_be_kept(small: SmallServer) -> None:
+    first, second = await small.get(NOTES), await small.get("/nowhere")
+    assert first.headers["audit-id"] != second.headers["audit-id"]
+    given = await small.get(NOTES, audit_id="mine")
+    assert given.headers["audit-id"] == "mine"
+    assert len((await small.get(NOTES, audit_id="x" * 500)).headers["audit-id"]) == 64
+    for answer in (first, second, given):
+        assert answer.headers["cache-control"] == "no-cache, private"
+
+
+async def test_transport_security_is_told_where_it_is_configured(start_server) -> None:
+    small: SmallServer = await start_server(strict_transport_security="max-age=31536000,includeSubDomains")
+    assert (await small.get(NOTES)).headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
+
+
+async def test_browsers_of_allowed_origins_are_let_in(start_server) -> None:
+    small: SmallServer = await start_server(cors_allowed_origins=(r"//localhost:\d+$", "example\\.com$"))
+    answer = await small.get(NOTES, origin="http://localhost:8080")
+    assert answer.headers["access-control-allow-origin"] == "http://localhost:8080"
+    assert answer.headers["access-control-allow-credentials"] == "true"
+    preflight = await small.ask("OPTIONS", NOTES, origin="https://example.com", user="nobody")
+    assert preflight.status == 204
+    assert "PATCH" in preflight.headers["access-control-allow-methods"]
+    for origin in ("http://localhost:8080.evil.org", ""):
+        other = await small.ask("OPTIONS", NOTES, origin=origin)
+        assert other.status == 405
+        assert "access-control-allow-origin" not in other.headers
+
+
+async def test_warnings_of_handlers_are_sent(start_server) -> None:
+    async def handler(request: Request) -> Response:
+        request.warnings += ["one", "two", "one"]
+        return Response(200)
+
+    small: SmallServer = await start_server({"/warn": handler})
+    assert (await small.get("/warn")).headers.get_all("warning") == ['299 - "one"', '299 - "two"']
+
+
+# The beginning and the end
+
+
+async def test_before_everything_is_installed_nothing_is_said_to_be_missing(small: SmallServer) -> None:
+    small.server.lifecycle.serving = False
+    answer = await small.get("/nowhere", accept="application/json")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+    assert (await small.get(NOTES)).status == 200
+    small.server.lifecycle.serving = True
+    assert (await small.get("/nowhere")).status == 404
+
+
+async def test_a_server_that_is_going_down_finishes_what_it_has_begun(start_server) -> None:
+    hanging = Hanging()
+    small: SmallServer = await start_server({"/hang": hanging}, shutdown_send_retry_after=True)
+    watch = await small.open("GET", f"{NOTES}?watch=1")
+    request = asyncio.ensure_future(small.get("/hang"))
+    await hanging.reached(1)
+    stopping = asyncio.ensure_future(small.server.stop())
+    while not small.server.lifecycle.not_accepting:
+        await asyncio.sleep(0)
+    assert await watch.read() == b""
+    refused = await small.get(NOTES)
+    assert (refused.status, refused.headers["retry-after"]) == (429, "5")
+    assert (await small.get("/metrics")).status in (404, 503)
+    assert not stopping.done()
+    hanging.go_on.set()
+    assert (await request).text == "done"
+    await stopping
+
+
+async def test_a_watch_is_refused_while_the_server_is_going_down(small: SmallServer) -> None:
+    small.server.lifecycle.shutting_down = True
+    assert (await small.get(f"{NOTES}?watch=1")).status == 503
+    assert (await small.get(NOTES)).status == 200

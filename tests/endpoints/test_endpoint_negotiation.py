@@ -1,0 +1,170 @@
+"""Which representation an Accept header gets, and which media type a body has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.endpoints.negotiation import (
+    Representation,
+    body_media,
+    discovery_form,
+    negotiate,
+    wants_pretty,
+)
+from steersman.machinery.errors import StatusError
+
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io"
+OLD_TABLE = f"{JSON};as=Table;v=v1beta1;g=meta.k8s.io"
+PARTIAL = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("accept", "media", "as_kind", "as_version"),
+    [
+        ("", JSON, "", ""),
+        ("*/*", JSON, "", ""),
+        (JSON, JSON, "", ""),
+        (YAML, YAML, "", ""),
+        (PROTOBUF, PROTOBUF, "", ""),
+        (f"{PROTOBUF},{JSON}", PROTOBUF, "", ""),
+        (f"{JSON};q=0.5, {YAML}", YAML, "", ""),
+        (f"{JSON};q=0.5, {YAML};q=0.4", JSON, "", ""),
+        (f"{JSON};q=much, {YAML};q=0.1", YAML, "", ""),
+        (f"*/*, {YAML}", YAML, "", ""),
+        (f"*/*, {YAML};q=0.1", YAML, "", ""),
+        (f"{YAML};q=0.1, */*", JSON, "", ""),
+        ("text/html, */*;q=0.1", JSON, "", ""),
+        (f"text/html, {YAML}", YAML, "", ""),
+        (f" {YAML} ; charset=utf-8", YAML, "", ""),
+        (TABLE, JSON, "Table", "v1"),
+        (f"{TABLE},{OLD_TABLE},{JSON}", JSON, "Table", "v1"),
+        (OLD_TABLE, JSON, "Table", "v1beta1"),
+        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,{JSON}", JSON, "", ""),
+        (f"{YAML};as=Table;v=v1;g=meta.k8s.io", YAML, "Table", "v1"),
+        (f"{JSON};as=Table;v=v2;g=meta.k8s.io,{JSON}", JSON, "", ""),
+        (f"{JSON};as=Table;v=v1;g=other,{YAML}", YAML, "", ""),
+        (f"{JSON};as=Other;v=v1;g=meta.k8s.io,{YAML}", YAML, "", ""),
+        (f"{PROTOBUF};{PARTIAL}", PROTOBUF, "PartialObjectMetadata", "v1"),
+        (f"{JSON};{PARTIAL}", JSON, "PartialObjectMetadata", "v1"),
+        (f"{JSON};stream=watch", JSON, "", ""),
+        (f"{JSON};stream=other,{YAML}", YAML, "", ""),
+        (",".join(["text/html"] * 20 + [f"{JSON};q=0.1", YAML]), YAML, "", ""),
+    ],
+)
+def test_what_an_accept_header_gets(accept: str, media: str, as_kind: str, as_version: str) -> None:
+    found = negotiate(accept, tables=True, partial=True)
+    assert found == Representation(media, False, as_kind, as_version)
+
+
+ROUTE = f"406: Not Acceptable\n\nAvailable representations: {JSON}, {YAML}, {PROTOBUF}"
+HANDLER = f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}"
+
+
+@pytest.mark.parametrize(
+    ("accept", "message"),
+    [
+        ("text/html", ROUTE),
+        ("application/*", ROUTE),
+        ("application/JSON", ROUTE),
+        ("*", ROUTE),
+        (",", ROUTE),
+        (f"{JSON};as=Table;v=v1", HANDLER),
+        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io", HANDLER),
+        (f"{JSON};stream=other", HANDLER),
+    ],
+)
+def test_what_cannot_be_had_is_refused(accept: str, message: str) -> None:
+    with pytest.raises(StatusError) as caught:
+        negotiate(accept, tables=True, partial=True)
+    assert (caught.value.code, caught.value.reason, caught.value.message) == (406, "NotAcceptable", message)
+
+
+def test_transformations_that_are_not_offered_are_passed_over() -> None:
+    assert negotiate(f"{TABLE},{YAML}", tables=False, partial=True).media == YAML
+    assert negotiate(f"{JSON};{PARTIAL},{YAML}", tables=True, partial=False).media == YAML
+
+
+def test_watches_cannot_be_had_in_yaml() -> None:
+    with pytest.raises(StatusError) as caught:
+        negotiate(YAML, stream=True, offers_stream=True)
+    streamed = f"{JSON};stream=watch, {PROTOBUF};stream=watch"
+    assert caught.value.message == f"only the following media types are accepted: {streamed}"
+    with pytest.raises(StatusError) as caught:
+        negotiate("text/html", stream=True, offers_stream=True)
+    assert caught.value.message == f"{ROUTE}, {streamed}"
+
+
+@pytest.mark.parametrize(("accept", "pretty"), [(f"{JSON};pretty=1", True), (f"{JSON};pretty=0", False), (JSON, False)])
+def test_pretty_can_be_asked_for_in_the_header(accept: str, pretty: bool) -> None:
+    assert negotiate(accept).pretty is pretty
+
+
+@pytest.mark.parametrize(
+    ("query", "agent", "pretty"),
+    [
+        (None, "kubectl/v1.36", False),
+        (None, "curl/8", True),
+        (None, "Wget/1", True),
+        (None, "Mozilla/5.0 (X11)", True),
+        (None, "Mozilla/4.0", False),
+        ("true", "kubectl/v1.36", True),
+        ("1", "", True),
+        ("false", "curl/8", False),
+        ("0", "curl/8", False),
+    ],
+)
+def test_who_gets_indented_json(query: str | None, agent: str, pretty: bool) -> None:
+    assert wants_pretty(query, agent) is pretty
+
+
+@pytest.mark.parametrize(
+    ("content_type", "media"),
+    [("", JSON), (JSON, JSON), (f"{JSON}; charset=utf-8", JSON), (YAML, YAML), (PROTOBUF, PROTOBUF), ("Application/JSON", JSON)],
+)  # fmt: skip
+def test_which_media_type_a_body_has(content_type: str, media: str) -> None:
+    assert body_media(content_type) == media
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "json"])
+def test_bodies_in_other_media_types_are_refused(content_type: str) -> None:
+    with pytest.raises(StatusError) as caught:
+        body_media(content_type)
+    assert (caught.value.code, caught.value.reason) == (415, "UnsupportedMediaType")
+
+
+AGGREGATED = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", "plain"),
+        (JSON, "plain"),
+        (f"{JSON};{AGGREGATED}", JSON),
+        (f"{JSON};{AGGREGATED},{JSON}", JSON),
+        (f"{PROTOBUF};{AGGREGATED}", PROTOBUF),
+        (f"{JSON},{JSON};{AGGREGATED}", "plain"),
+        (f"{JSON};g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,{JSON}", "plain"),
+        (f"{YAML};{AGGREGATED},{JSON}", "plain"),
+    ],
+)
+def test_which_form_of_discovery_is_asked_for(accept: str, form: str) -> None:
+    assert discovery_form(accept) == form
+
+
+CLAUSE = st.sampled_from([JSON, YAML, PROTOBUF, "*/*", "text/html", "*", ""])
+PARAMETER = st.sampled_from(["q=1", "q=0.5", "q=x", "q=nan", "as=Table", "g=meta.k8s.io", "v=v1", "=", "stream=watch"])
+
+
+@given(st.lists(st.tuples(CLAUSE, st.lists(PARAMETER, max_size=4)), max_size=15))
+def test_every_header_is_answered_or_refused(clauses) -> None:
+    accept = ",".join(";".join([media, *parameters]) for media, parameters in clauses)
+    try:
+        found = negotiate(accept, tables=True, partial=True)
+    except StatusError as error:
+        assert error.code == 406
+    else:
+        assert not accept or "*/*" in accept or found.media in accept

@@ -1,0 +1,167 @@
+"""What a request is about, for all sorts of paths (k8s.io/apiserver's own cases, and odd ones)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.endpoints.request_info import BadRequestInfo, parse_query, read_request_info, request_info, truthy
+
+# method, target, verb, api prefix, group, version, namespace, resource, subresource, name, extra parts
+RESOURCES = [
+    ("GET", "/api/v1/namespaces/other/pods/foo", "get", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/namespaces/other/pods", "list", "api", "", "v1", "other", "pods", "", "", ()),
+    ("GET", "/api/v1/namespaces/other/pods/", "list", "api", "", "v1", "other", "pods", "", "", ()),
+    ("GET", "/api/v1/pods", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("HEAD", "/api/v1/pods", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("HEAD", "/api/v1/namespaces/other/pods/foo", "get", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("POST", "/api/v1/namespaces/other/pods", "create", "api", "", "v1", "other", "pods", "", "", ()),
+    ("PUT", "/api/v1/namespaces/other/pods/foo", "update", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("PATCH", "/api/v1/namespaces/other/pods/foo", "patch", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("DELETE", "/api/v1/namespaces/other/pods/foo", "delete", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("DELETE", "/api/v1/namespaces/other/pods", "deletecollection", "api", "", "v1", "other", "pods", "", "", ()),
+    ("DELETE", "/api/v1/nodes", "deletecollection", "api", "", "v1", "", "nodes", "", "", ()),
+    ("OPTIONS", "/api/v1/nodes", "", "api", "", "v1", "", "nodes", "", "", ()),
+    ("GET", "/api/v1/pods?watch=true", "watch", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch=1", "watch", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch", "watch", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch=false", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch=0", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/namespaces/other/pods/foo?watch=true", "get", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/watch/pods", "watch", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/watch/namespaces/other/pods", "watch", "api", "", "v1", "other", "pods", "", "", ()),
+    ("GET", "/api/v1/watch/namespaces/other/pods/foo", "watch", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/watch/namespaces", "watch", "api", "", "v1", "", "namespaces", "", "", ()),
+    ("GET", "/api/v1/proxy/namespaces/other/pods/foo/a/b", "proxy", "api", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/namespaces", "list", "api", "", "v1", "", "namespaces", "", "", ()),
+    ("GET", "/api/v1/namespaces/other", "get", "api", "", "v1", "other", "namespaces", "", "other", ()),
+    ("PUT", "/api/v1/namespaces/other/finalize", "update", "api", "", "v1", "other", "namespaces", "finalize",
+     "other", ()),
+    ("GET", "/api/v1/namespaces/other/status", "get", "api", "", "v1", "other", "namespaces", "status", "other", ()),
+    ("GET", "/api/v1/namespaces/other/pods/foo/status", "get", "api", "", "v1", "other", "pods", "status", "foo", ()),
+    ("POST", "/api/v1/namespaces/other/pods/foo/exec", "create", "api", "", "v1", "other", "pods", "exec", "foo", ()),
+    ("GET", "/api/v1/namespaces/other/pods/foo/proxy/a/b", "get", "api", "", "v1", "other", "pods", "proxy", "foo",
+     ("a", "b")),
+    ("GET", "/api/v1/nodes/n/proxy/", "get", "api", "", "v1", "", "nodes", "proxy", "n", ()),
+    ("GET", "/apis/apps/v1/deployments", "list", "apis", "apps", "v1", "", "deployments", "", "", ()),
+    ("GET", "/apis/apps/v1/namespaces/other/deployments/foo", "get", "apis", "apps", "v1", "other", "deployments", "",
+     "foo", ()),
+    ("POST", "/apis/apps/v1/namespaces/other/deployments/foo/scale", "create", "apis", "apps", "v1", "other",
+     "deployments", "scale", "foo", ()),
+    ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", "get", "apis",
+     "rbac.authorization.k8s.io", "v1", "", "clusterroles", "", "system:node", ()),
+    ("GET", "/api/v1/namespaces/other/pods?fieldSelector=metadata.name%3Dfoo", "list", "api", "", "v1", "other", "pods",
+     "", "foo", ()),
+    ("GET", "/api/v1/pods?fieldSelector=spec.nodeName=n,metadata.name==foo&watch=1", "watch", "api", "", "v1", "",
+     "pods", "", "foo", ()),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name!=foo", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name=..", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name=a/b", "list", "api", "", "v1", "", "pods", "", "", ()),
+    ("DELETE", "/api/v1/nodes?fieldSelector=metadata.name=n", "deletecollection", "api", "", "v1", "", "nodes", "",
+     "n", ()),
+]  # fmt: skip
+
+OTHERS = [
+    ("GET", "/", "get"),
+    ("GET", "", "get"),
+    ("GET", "/api", "get"),
+    ("GET", "/api/v1", "get"),
+    ("GET", "/api/v1/", "get"),
+    ("GET", "/apis", "get"),
+    ("GET", "/apis/apps", "get"),
+    ("GET", "/apis/apps/v1", "get"),
+    ("POST", "/healthz", "post"),
+    ("GET", "/version", "get"),
+    ("HEAD", "/openapi/v2", "head"),
+    ("GET", "/apix/v1/pods", "get"),
+    ("DELETE", "/metrics", "delete"),
+]
+
+
+def split(target: str) -> tuple[str, str]:
+    path, _, query = target.partition("?")
+    return path, query
+
+
+@pytest.mark.parametrize("case", RESOURCES, ids=lambda case: f"{case[0]} {case[1]}")
+def test_requests_for_resources(case) -> None:
+    method, target, verb, prefix, group, version, namespace, resource, subresource, name, extra = case
+    info = request_info(method, *split(target))
+    assert info.resource_request
+    assert (info.verb, info.api_prefix, info.group, info.version) == (verb, prefix, group, version)
+    assert (info.namespace, info.resource, info.subresource, info.name) == (namespace, resource, subresource, name)
+    assert info.extra_parts == extra
+    assert info.watch_prefix is ("/watch/" in target)
+
+
+@pytest.mark.parametrize(("method", "path", "verb"), OTHERS)
+def test_requests_for_other_paths(method: str, path: str, verb: str) -> None:
+    info = request_info(method, path, "")
+    assert not info.resource_request
+    assert (info.verb, info.path, info.resource, info.version) == (verb, path, "", "")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy", "/apis/apps/v1/watch", "/api/v1/watch/"])
+def test_special_verbs_need_something_to_be_about(path: str) -> None:
+    with pytest.raises(BadRequestInfo, match="unable to determine kind and namespace from url"):
+        request_info("GET", path, "")
+
+
+@pytest.mark.parametrize(
+    ("target", "long_running"),
+    [
+        ("/api/v1/pods?watch=1", True),
+        ("/api/v1/watch/pods", True),
+        ("/api/v1/pods", False),
+        ("/api/v1/namespaces/n/pods/p/log", True),
+        ("/api/v1/namespaces/n/pods/p/exec", True),
+        ("/api/v1/namespaces/n/pods/p/status", False),
+        ("/api/v1/nodes/n/proxy/x", True),
+        ("/debug/pprof/profile", True),
+        ("/version", False),
+    ],
+)
+def test_which_requests_have_no_deadline(target: str, long_running: bool) -> None:
+    assert request_info("GET", *split(target)).long_running is long_running
+
+
+@given(st.sampled_from(["GET", "POST", "DELETE", "BREW"]), st.text(max_size=40), st.text(max_size=40))
+def test_no_path_is_too_odd(method: str, path: str, query: str) -> None:
+    for each in (path, f"/api/v1/{path}", f"/apis/{path}"):
+        try:
+            info = read_request_info(method, each, parse_query(query))
+        except BadRequestInfo:
+            continue
+        assert info.resource_request == bool(info.version)
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", []),
+        ("a=1&b=2&a=3", [("a", "1"), ("b", "2"), ("a", "3")]),
+        ("a", [("a", "")]),
+        ("a=&=b&&", [("a", ""), ("", "b")]),
+        ("a=b=c", [("a", "b=c")]),
+        ("a+b=c+d", [("a b", "c d")]),
+        ("%61=%2B%26", [("a", "+&")]),
+        ("a=%zz&b=1", [("b", "1")]),
+        ("a=%2&b=1", [("b", "1")]),
+        ("a=1;b=2&c=3", [("c", "3")]),
+        ("a=%e2%82%ac", [("a", "€")]),
+    ],
+)
+def test_queries_are_read_as_go_reads_them(text: str, pairs: list[tuple[str, str]]) -> None:
+    query = parse_query(text)
+    assert query.pairs == pairs
+    assert query == {key: value for key, value in reversed(pairs)}
+    assert query.get_all("a") == [value for key, value in pairs if key == "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(None, False), ("", True), ("false", False), ("FALSE", False), ("0", False), ("true", True), ("no", True)],
+)
+def test_how_a_boolean_reads(text: str | None, value: bool) -> None:
+    assert truthy(text) is value
