@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import socket
 import time
+from itertools import count
 
 import pytest
 from bad_client import eventually, memory_grows_at_most, others_are_served
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.slow
 HOST = b"Host: localhost\r\n"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 IDLE = 2000
+_NUMBERS = count()
 
 
 @pytest.fixture
@@ -27,10 +29,10 @@ def many_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def fill(client, name: str, size: int, version: str = "") -> None:
-    """Creates or replaces a ConfigMap of so many bytes."""
-    body = {"metadata": {"name": name}, "data": {"a": "x" * size}}
-    method, path = ("PUT", f"{CONFIGMAPS}/{name}") if version else ("POST", CONFIGMAPS)
+def fill(client, name: str, size: int, *, replace: bool = False) -> None:
+    """Creates or replaces a ConfigMap of so many bytes, each time others."""
+    body = {"metadata": {"name": name}, "data": {"a": "x" * size, "number": str(next(_NUMBERS))}}
+    method, path = ("PUT", f"{CONFIGMAPS}/{name}") if replace else ("POST", CONFIGMAPS)
     status, answer = client.request(method, path, body)
     assert status in (200, 201), answer
 
@@ -65,7 +67,7 @@ def test_watchers_that_never_read_are_ended_and_cost_little(make_server, connect
         eventually(lambda: watching(client) == 5)
         with others_are_served(server), memory_grows_at_most(server, 150):
             for _ in range(400):  # 40 MB
-                fill(client, "a", 100_000, version="any")
+                fill(client, "a", 100_000, replace=True)
             eventually(lambda: watching(client) == 0)
 
 
@@ -80,7 +82,7 @@ def test_a_watcher_that_never_reads_what_there_is_costs_little_either(make_serve
         eventually(lambda: watching(client) == 1)
         with others_are_served(server), memory_grows_at_most(server, 150):
             for _ in range(400):
-                fill(client, "m0", 100_000, version="any")
+                fill(client, "m0", 100_000, replace=True)
             eventually(lambda: watching(client) == 0)
 
 

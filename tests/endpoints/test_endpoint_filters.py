@@ -222,7 +222,7 @@ async def test_the_action_to_be_judged_is_that_of_the_request(small: SmallServer
     await small.ask("PUT", "/metrics/")
     first, second, third = small.rights.asked
     assert (first.verb, first.namespace, first.resource, first.name) == ("deletecollection", "ns", "configmaps", "")
-    assert (second.verb, second.group, second.version, second.name) == ("get", "scheduling.k8s.io", "v1", "x")
+    assert (second.verb, second.api_group, second.api_version, second.name) == ("get", "scheduling.k8s.io", "v1", "x")
     assert (third.verb, third.path, third.resource_request) == ("put", "/metrics/", False)
 
 

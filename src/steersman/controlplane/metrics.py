@@ -41,7 +41,14 @@ def install_metrics(registry: Registry, stores: Stores, http: Callable[[], HttpS
             yield ("http/1.1",), found.open_http1
             yield ("h2",), found.open_http2
 
+    def handshake_errors() -> Iterator[tuple[Labels, float]]:
+        server = http()
+        if server is not None:
+            yield (), server.statistics().tls_handshake_errors
+
     registry.add(
+        Computed("counter", "apiserver_tls_handshake_errors_total",
+                 "[ALPHA] Number of requests dropped with 'TLS handshake error from' error", (), handshake_errors),
         Computed("gauge", "apiserver_resource_objects",
                  "[ALPHA] Number of stored objects at the time of last check split by kind.",
                  ("group", "resource"), objects),

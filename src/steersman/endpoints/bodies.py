@@ -9,6 +9,7 @@ import asyncio
 from functools import partial
 from typing import Any, Final
 
+from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
@@ -27,14 +28,16 @@ _RETIRED_GROUPS: Final = frozenset({"extensions"})
 """Groups that upstream still reads but does not serve."""
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, limit: int, metrics: RequestMetrics) -> bytes:
     """The whole body. Raises StatusError 413 over `limit` bytes, 400 if it never completes."""
     try:
-        return await request.http.body.read(limit)
+        data = await request.http.body.read(limit)
     except BodyTooLarge:
         raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
     except BodyAborted as error:
         raise bad_request(f"unable to read the request body: {error}") from None
+    metrics.body_sizes.observe(len(data), (request.info.resource, request.info.verb))
+    return data
 
 
 def request_media(request: Request) -> str:

@@ -30,4 +30,9 @@ async def instrumented(metrics: RequestMetrics, route: Route, request: Request) 
     metrics.total.inc((*labels, str(response.status)))
     if info.verb != "watch":
         metrics.duration.observe(monotonic() - request.received, labels)
+        body = response.body
+        if isinstance(body, bytes):
+            metrics.sizes.observe(len(body), labels[:1] + labels[2:])
+        elif isinstance(body, list):
+            metrics.sizes.observe(sum(map(len, body)), labels[:1] + labels[2:])
     return response

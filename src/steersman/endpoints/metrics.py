@@ -70,12 +70,6 @@ class RequestMetrics:
             "[ALPHA] Number of requests which apiserver terminated in self-defense.",
             ("verb", "group", "version", "resource", "subresource", "scope", "component", "code"),
         )
-        self.post_timeout = Counter(
-            "apiserver_request_aborts_total",
-            "[ALPHA] Number of requests which apiserver aborted possibly due to a timeout, for each group, version, "
-            "verb, resource, subresource and scope",
-            ("verb", "group", "version", "resource", "subresource", "scope"),
-        )
         self.authentications = Counter(
             "authenticated_user_requests",
             "[ALPHA] Counter of authenticated requests broken out by username.",
@@ -90,14 +84,9 @@ class RequestMetrics:
             "'no-opinion' or 'error'.",
             ("result",),
         )
-        self.handshake_errors = Counter(
-            "apiserver_tls_handshake_errors_total",
-            "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
-        )
         registry.add(
-            self.total, self.duration, self.sizes, self.body_sizes, self.long_running,
-            self.watch_events, self.terminations, self.post_timeout, self.authentications,
-            self.authentication_attempts, self.authorization_attempts, self.handshake_errors,
+            self.total, self.duration, self.sizes, self.body_sizes, self.long_running, self.watch_events,
+            self.terminations, self.authentications, self.authentication_attempts, self.authorization_attempts,
         )  # fmt: skip
         self._registry = registry
 

@@ -23,6 +23,7 @@ from steersman.machinery.managed_fields import (
     to_scale,
 )
 from steersman.machinery.managed_fields.scale import SCALE_VERSION
+from steersman.machinery.scheme import kind_of
 
 _DUPLICATES: Final = (
     ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
@@ -73,6 +74,16 @@ def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) 
     """The entries of an object that is to replace `old`, both of the request's version."""
     fields = field_manager(scope, request.info.subresource)
     return fields.update(new, old, _manager(request, given), times.now())
+
+
+def own_action(request: Request, kind: Any, obj: Any, given: str) -> list[ManagedFieldsEntry]:
+    """The entries of an object that is POSTed to a subresource and is of the subresource's own `kind`."""
+    return _action_manager(kind, request.info.subresource).create(obj, _manager(request, given), times.now())
+
+
+@lru_cache(maxsize=64)
+def _action_manager(kind: Any, subresource: str) -> FieldManager:
+    return FieldManager(schema_for(kind), str(kind_of(kind).group_version), subresource)
 
 
 _REPLICAS: Final = ("f:spec", "f:replicas")

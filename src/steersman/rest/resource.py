@@ -95,6 +95,8 @@ class Subresource:
     view: ObjectView | None = None
     create: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
+    default: Callable[[Any], None] | None = None
+    """Fills in the defaults of `kind` after decoding, for `create`."""
     connect: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, HTTP request) -> HTTP response."""
     connect_path: bool = False

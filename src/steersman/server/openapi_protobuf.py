@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-
 Body = Callable[[Any], bytes]
 """Encodes a value as the inside of a message."""
 

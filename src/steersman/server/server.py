@@ -56,6 +56,7 @@ class Server:
         self.healthz: HealthChecks = delegate.healthz if delegate else HealthChecks("/healthz")
         self.livez: HealthChecks = delegate.livez if delegate else HealthChecks("/livez")
         self.readyz: HealthChecks = delegate.readyz if delegate else HealthChecks("/readyz")
+        self._all_group_versions: set[tuple[str, str]] = set()
         self._http: HttpServer | None = None
         self._handler: HttpHandler | None = None
         if delegate is None:
@@ -159,10 +160,8 @@ class Server:
         return not_found_text()
 
     def all_group_versions(self) -> set[tuple[str, str]]:
-        """Set by the outermost server when it prepares to run; the delegates ask it."""
+        """Those of the whole chain, once the outermost server has prepared to run."""
         return self._all_group_versions
-
-    _all_group_versions: set[tuple[str, str]] = set()
 
     async def _handle_resource(self, request: Request) -> Response:
         info = request.info

@@ -8,6 +8,7 @@ from steersman.endpoints.admit import attributes
 from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
+from steersman.endpoints.ownership import own_action
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
@@ -22,7 +23,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     """Hands the body's object to the subresource and answers 201 with what that gives back."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes)
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
     assert subresource.kind is not None
     assert subresource.create is not None
@@ -32,6 +33,9 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     namespace = body.metadata.namespace
     if namespace and scope.resource.namespaced and namespace != request.info.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if subresource.default is not None:
+        subresource.default(body)
+    body.metadata.managed_fields = own_action(request, subresource.kind, body, options.field_manager)
     dry_run = bool(options.dry_run)
     chain = scope.shared.admission
     if chain.handles(CREATE):

@@ -25,7 +25,7 @@ async def create(scope: Scope, request: Request) -> Response:
     """Stores the body's object and answers 201 with it."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes)
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
     obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
     prepare_new(scope, request, obj)

@@ -47,7 +47,7 @@ def _success(scope: Scope, metadata: Any) -> dict[str, Any]:
 
 async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     """The options of a delete: those of the body if there is one, else of the query. Raises StatusError 400, 422."""
-    data = await read_body(request, scope.shared.max_body_bytes)
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     if not data:
         return delete_options_from_query(request.query)
     options = decode_options(data, request_media(request))

@@ -74,7 +74,7 @@ async def apply_patch_body(scope: Scope, request: Request) -> tuple[Apply, Patch
     media = request.headers.get("content-type", "").partition(";")[0].strip()
     if media not in (JSON_PATCH, MERGE_PATCH):
         raise _unsupported(media)
-    data = await read_body(request, scope.shared.max_body_bytes)
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = patch_options(request, apply=False)
     try:
         patch_value = decode_plain(data)

@@ -23,7 +23,7 @@ async def update(scope: Scope, request: Request) -> Response:
     """Replaces the object by the body's and answers 200 with it, or 201 where the kind may be made this way."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes)
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
     obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
     check_names(scope, request, obj.metadata)

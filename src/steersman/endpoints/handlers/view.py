@@ -36,7 +36,7 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     """Puts the body's view into the object."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes)
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
     assert subresource.kind is not None
     view = await decode_body(scope, request, data, media, options.field_validation, subresource.kind)

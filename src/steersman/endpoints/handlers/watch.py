@@ -54,7 +54,8 @@ async def watch(scope: Scope, request: Request) -> Response:
     if seconds is None or seconds == 0:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
     kind = TableWatchStream if wanted.as_kind == "Table" else WatchStream
-    stream = kind(scope, options, wanted, including, float(seconds or 0))
+    labels = scope.shared.metrics.labels(request.info, dry_run=False)
+    stream = kind(scope, options, wanted, including, float(seconds or 0), labels)
     try:
         stream.begin(await scope.storage.watch(scope.context(request), options, stream))
     except StatusError as error:
@@ -68,8 +69,9 @@ class WatchStream:
     """One watch's open answer (net.Stream), and where the cache delivers (rest.Sink)."""
 
     def __init__(
-        self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float
-    ) -> None:
+        self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float,
+        labels: tuple[str, ...],
+    ) -> None:  # fmt: skip
         self._scope = scope
         self._wanted = wanted
         self._including = including
@@ -88,6 +90,8 @@ class WatchStream:
         self._filler: asyncio.Task[None] | None = None
         self._counted = (scope.group, scope.version, scope.resource.plural)
         self._events = scope.shared.metrics.watch_events
+        self._running = scope.shared.metrics.long_running
+        self._labels = labels[:1] + labels[2:]
 
     # From the handler
 
@@ -112,6 +116,7 @@ class WatchStream:
             return
         assert self._start is not None
         self._scope.shared.watches.add(self)
+        self._running.inc(self._labels)
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self._seconds, self.finish))
         initial = self._start.initial
@@ -123,7 +128,9 @@ class WatchStream:
 
     def closed(self) -> None:
         """The answer is over."""
-        self._scope.shared.watches.discard(self)
+        if self in self._scope.shared.watches:
+            self._scope.shared.watches.discard(self)
+            self._running.inc(self._labels, -1)
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.api.authentication.v1 import TokenReview
+from steersman.authentication.aggregate import aggregate
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.machinery.errors import bad_request
 from steersman.machinery.validation.object_meta import name_is_path_segment
@@ -42,7 +43,8 @@ async def _identity(services: Any, token: str, audiences: tuple[str, ...]) -> tu
         if identity is not None and not isinstance(identity, TokenIdentity):
             identity = await identity
     except AuthenticationError as error:
-        return None, str(error)
+        # upstream asks two authenticators of bearer tokens, and the first knows only its own
+        return None, aggregate((INVALID, str(error)))
     return identity, INVALID
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from steersman.api.authentication.v1 import TokenRequest
 from steersman.api.core.v1 import ObjectReference, ServiceAccount
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.core.token_requests import create_token
+from steersman.registry.core.token_requests import create_token, set_defaults
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource, Subresource
 from steersman.rest.strategy import Strategy
@@ -51,6 +51,7 @@ SERVICE_ACCOUNTS: Final = Resource(
             kind_group="authentication.k8s.io",
             kind_version="v1",
             create=create_token,
+            default=set_defaults,
         ),
     ),
     storage_version_hash="pbx9ZvyFpBE=",

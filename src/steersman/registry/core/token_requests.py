@@ -62,6 +62,12 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
     return request
 
 
+def set_defaults(request: TokenRequest) -> None:
+    """The token lives for an hour (SetDefaults_TokenRequestSpec)."""
+    if request.spec.expiration_seconds is None:
+        request.spec.expiration_seconds = DEFAULT_SECONDS
+
+
 def _check_metadata(metadata: ObjectMeta, name: str, namespace: str) -> None:
     path = Path("metadata")
     if metadata.name and metadata.name != name:
@@ -85,8 +91,8 @@ def _complete(request: TokenRequest, account: ObjectMeta, services: Services) ->
     metadata.name, metadata.namespace, metadata.uid = account.name, account.namespace, account.uid
     if not spec.audiences:
         spec.audiences = list(services.api_audiences)
-    if spec.expiration_seconds is None:
-        spec.expiration_seconds = DEFAULT_SECONDS
+    set_defaults(request)
+    assert spec.expiration_seconds is not None
     path = Path("spec", "expirationSeconds")
     if spec.expiration_seconds < MIN_SECONDS:
         fault = invalid(path, spec.expiration_seconds, "may not specify a duration less than 10 minutes")
