@@ -18,6 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 up: install ## run a server on https://127.0.0.1:6443 until interrupted
+	@echo "point kubectl at it:  export KUBECONFIG=$${XDG_STATE_HOME:-$$HOME/.local/state}/steersman/admin.kubeconfig"
 	$(BIN)/steersman serve
 
 test: install ## the unit tests, under two minutes

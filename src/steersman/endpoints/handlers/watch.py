@@ -46,7 +46,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     wanted = negotiate(
         accept, tables=True, partial=True, stream=True, pretty=pretty_wanted(request), offers_stream=True
     )
-    if not hasattr(scope.storage, "watch"):
+    if "watch" not in scope.resource.verbs or not hasattr(scope.storage, "watch"):
         raise method_not_supported(scope.group_resource, "watch")
     options = list_options(scope, request, watching=True)
     including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
