@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import resource
 import signal
 import socket
 import sqlite3
@@ -152,6 +153,20 @@ def test_memory_leaves_no_data_behind(make_server):
     server.start()
     with server.client() as client:
         assert client.json("GET", f"{CONFIGMAPS}/gone")[0] == 404
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="limits of another process are read from /proc")
+def test_it_may_open_as_many_files_as_the_system_grants(make_server):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    server = make_server("--storage=memory")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        server.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limits = Path(f"/proc/{server.pid}/limits").read_text()
+    line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+    assert line.split()[3] == str(hard)
 
 
 def test_certificates_stay_from_start_to_start(make_server):

@@ -8,7 +8,7 @@ import queue
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -111,11 +111,17 @@ def kubectl_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def kubectl(kubectl_binary: str, kubectl_home: Path, server: ServerProcess) -> Iterator[Kubectl]:
+def kubectl_for(kubectl_binary: str, kubectl_home: Path) -> Callable[[ServerProcess, str], Kubectl]:
+    """`kubectl_for(server, namespace)` is a kubectl for that server as it runs now."""
+    return lambda server, namespace: Kubectl(kubectl_binary, server, kubectl_home, namespace)
+
+
+@pytest.fixture
+def kubectl(kubectl_for: Callable[[ServerProcess, str], Kubectl], server: ServerProcess) -> Iterator[Kubectl]:
     """kubectl for the module's server, in a fresh namespace."""
     namespace = f"e2e-{next(_NUMBERS)}"
     with server.client() as client:
         status, body = client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         assert status == 201, body
-        yield Kubectl(kubectl_binary, server, kubectl_home, namespace)
+        yield kubectl_for(server, namespace)
         client.request("DELETE", f"/api/v1/namespaces/{namespace}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from server_process import ServerProcess
@@ -72,14 +71,12 @@ def test_a_watch_goes_on_where_it_was_cut_off(make_server):
 
 
 @pytest.mark.slow
-def test_kubectl_finds_its_pod_after_kill_9(make_server, kubectl_binary: str, kubectl_home: Path):
-    from conftest import Kubectl
-
+def test_kubectl_finds_its_pod_after_kill_9(make_server, kubectl_for):
     server = make_server()
     server.start()
-    kubectl = Kubectl(kubectl_binary, server, kubectl_home, "default")
+    kubectl = kubectl_for(server, "default")
     kubectl("run", "nginx", "--image=nginx")
     before = kubectl.json("get", "pod", "nginx")
     server.kill()
     server.start()
-    assert Kubectl(kubectl_binary, server, kubectl_home, "default").json("get", "pod", "nginx") == before
+    assert kubectl_for(server, "default").json("get", "pod", "nginx") == before

@@ -49,7 +49,7 @@ class Tokens:
         token = credentials.bearer_token
         if token is None:
             return UserInfo(ANONYMOUS, groups=(ALL_UNAUTHENTICATED,)) if credentials.path != "/private" else None
-        if token == "slow":  # noqa: S105
+        if token == "slow":
             return self._later()
         if token not in USERS:
             raise AuthenticationError("no such user")
@@ -124,7 +124,9 @@ class SmallServer:
         await self.storage.close()
         self.config.executor.shutdown()
 
-    async def open(self, method: str, target: str, body: Any = None, *, user: str = "", **headers: str) -> ClientResponse:
+    async def open(
+        self, method: str, target: str, body: Any = None, *, user: str = "", **headers: str
+    ) -> ClientResponse:
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         if user:
             fields["authorization"] = f"Bearer {user}"

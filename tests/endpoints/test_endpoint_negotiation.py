@@ -122,8 +122,15 @@ def test_who_gets_indented_json(query: str | None, agent: str, pretty: bool) -> 
 
 @pytest.mark.parametrize(
     ("content_type", "media"),
-    [("", JSON), (JSON, JSON), (f"{JSON}; charset=utf-8", JSON), (YAML, YAML), (PROTOBUF, PROTOBUF), ("Application/JSON", JSON)],
-)  # fmt: skip
+    [
+        ("", JSON),
+        (JSON, JSON),
+        (f"{JSON}; charset=utf-8", JSON),
+        (YAML, YAML),
+        (PROTOBUF, PROTOBUF),
+        ("Application/JSON", JSON),
+    ],
+)
 def test_which_media_type_a_body_has(content_type: str, media: str) -> None:
     assert body_media(content_type) == media
 
@@ -162,9 +169,9 @@ PARAMETER = st.sampled_from(["q=1", "q=0.5", "q=x", "q=nan", "as=Table", "g=meta
 @given(st.lists(st.tuples(CLAUSE, st.lists(PARAMETER, max_size=4)), max_size=15))
 def test_every_header_is_answered_or_refused(clauses) -> None:
     accept = ",".join(";".join([media, *parameters]) for media, parameters in clauses)
+    media, code = "", 0
     try:
-        found = negotiate(accept, tables=True, partial=True)
+        media = negotiate(accept, tables=True, partial=True).media
     except StatusError as error:
-        assert error.code == 406
-    else:
-        assert not accept or "*" in accept or found.media in accept
+        code = error.code
+    assert code == 406 or not accept or "*" in accept or media in accept

@@ -155,7 +155,7 @@ def test_no_path_is_too_odd(method: str, path: str, query: str) -> None:
 def test_queries_are_read_as_go_reads_them(text: str, pairs: list[tuple[str, str]]) -> None:
     query = parse_query(text)
     assert query.pairs == pairs
-    assert query == {key: value for key, value in reversed(pairs)}
+    assert query == dict(reversed(pairs))
     assert query.get_all("a") == [value for key, value in pairs if key == "a"]
 
 

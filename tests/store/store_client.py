@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -94,15 +95,27 @@ class Events:
         self.seen: list[str] = []
         self.revisions: list[int] = []
         self.error: Exception | None = None
+        self._more = asyncio.Event()
 
     def deliver(self, event: Any) -> None:
         obj = json.loads(b"{" + event.entry.body)
         self.seen.append(f"{event.type} {obj['metadata']['name']} {obj.get('data', {}).get('n', '')}".rstrip())
         self.revisions.append(event.revision)
         assert obj["metadata"]["resourceVersion"] == str(event.revision)
+        self._more.set()
+
+    async def until(self, enough: Callable[[], bool]) -> None:
+        """Returns once `enough` is so."""
+        while not enough():
+            self._more.clear()
+            await self._more.wait()
 
     def failed(self, error: Exception) -> None:
         self.error = error
+        self._more.set()
+
+    async def drain(self) -> None:
+        """Everything has been taken already."""
 
 
 def selecting(label: str = "", field: str = "", **options: Any) -> ListOptions:

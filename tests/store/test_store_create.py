@@ -14,7 +14,9 @@ from steersman.store import store as store_module
 
 
 async def test_a_new_object_has_what_the_server_gives_it(client: StoreClient) -> None:
-    made = await client.create("a", data={"k": "v"}, metadata={"uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z"})
+    made = await client.create(
+        "a", data={"k": "v"}, metadata={"uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z"}
+    )
     metadata = made["metadata"]
     assert metadata["name"] == "a"
     assert metadata["namespace"] == "ns"
@@ -65,9 +67,9 @@ async def test_cluster_wide_objects_have_no_namespace(open_client) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("..", 'Name parameter invalid: "..": may not be \'..\''),
-        ("a%b", 'Name parameter invalid: "a%b": may not contain \'%\''),
-        ("a/b", 'Name parameter invalid: "a/b": may not contain \'/\''),
+        ("..", "Name parameter invalid: \"..\": may not be '..'"),
+        ("a%b", "Name parameter invalid: \"a%b\": may not contain '%'"),
+        ("a/b", "Name parameter invalid: \"a/b\": may not contain '/'"),
     ],
 )
 async def test_a_name_that_is_no_path_segment_is_refused(client: StoreClient, name: str, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ def serve(flags: tuple[str, ...]) -> None:
     except OptionsError as error:
         _fail(str(error))
     logging.basicConfig(level=log_level(options.verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
+    _allow_many_files()
     try:
         code = _run(options)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
@@ -52,6 +54,17 @@ def serve(flags: tuple[str, ...]) -> None:
 def _fail(text: str) -> None:
     click.echo(f"steersman: {' '.join(text.split())}", err=True)
     sys.exit(1)
+
+
+def _allow_many_files() -> None:
+    """Raises the limit of open files to what the system grants, as Go programs do: every connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:  # e.g. macOS grants less than it says
+        logging.getLogger(__name__).info("at most %d open files: %s", soft, error)
 
 
 def _run(options: Options) -> int:

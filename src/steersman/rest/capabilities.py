@@ -75,7 +75,7 @@ class WatchEvent(Protocol):
 
 
 class Sink(Protocol):
-    """Where a watch delivers. Both are called on the loop and return at once."""
+    """Where a watch delivers. `deliver` and `failed` are called on the loop and return at once."""
 
     def deliver(self, event: Any) -> None:
         """One event, in revision order."""
@@ -83,6 +83,10 @@ class Sink(Protocol):
 
     def failed(self, error: Exception) -> None:
         """The watch has ended by itself; nothing more comes."""
+        ...
+
+    async def drain(self) -> None:
+        """Returns once most of what was delivered has been taken; awaited while older events are replayed."""
         ...
 
 

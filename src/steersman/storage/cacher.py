@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from sortedcontainers import SortedList
@@ -28,7 +28,17 @@ from steersman.storage.interface import (
 )
 from steersman.storage.keys import after
 from steersman.storage.rewind import bounds, past_range, present_range
-from steersman.storage.watcher import Accept, Closed, DeliverEvent, Present, Watcher, Watchers, fail
+from steersman.storage.watcher import (
+    Accept,
+    Closed,
+    DeliverEvent,
+    Drain,
+    Present,
+    Watcher,
+    Watchers,
+    WatchTooSlow,
+    fail,
+)
 from steersman.storage.window import EventWindow
 
 logger = logging.getLogger(__name__)
@@ -37,6 +47,10 @@ FRESH_TIMEOUT: Final = 3.0
 """Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
 _LOAD_PAGE: Final = 1000
 _REPLAY_SLICE: Final = 200
+_REPLAY_BYTES: Final = 256 << 10
+"""Events, and bytes of objects, that a replay delivers in one turn of the loop."""
+_HISTORY_LIMIT: Final = 10_000
+"""Events older than the window that a watch may be given; one that lacks more has to start over."""
 _RELOAD_DELAY: Final = 1.0
 _REPRESENTATIONS_LIMIT: Final = 16 << 20
 
@@ -73,7 +87,8 @@ class Cacher:
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
         self._ready = asyncio.Event()
-        self._encoded: deque[Entry] = deque()
+        self._encoded: OrderedDict[Entry, int] = OrderedDict()
+        """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
         self._representations_limit = representations_limit
 
@@ -255,16 +270,20 @@ class Cacher:
 
     def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
         """Keeps another encoding of an entry in its `representations`, dropping the oldest beyond the bound."""
-        if entry.representations is None:
-            entry.representations = {}
-            self._encoded.append(entry)
-            self._encoded_size += len(entry.body)
-        entry.representations[kind] = encoded
-        self._encoded_size += len(encoded)
+        kept = entry.representations
+        if kept is None:
+            kept = entry.representations = {}
+        added = len(encoded) - len(kept.get(kind, b""))
+        kept[kind] = encoded
+        size = self._encoded.get(entry)
+        if size is None:
+            size, added = 0, len(entry.body) + sum(map(len, kept.values()))
+        self._encoded[entry] = size + added
+        self._encoded_size += added
         while self._encoded_size > self._representations_limit and self._encoded:
-            oldest = self._encoded.popleft()
-            kept, oldest.representations = oldest.representations or {}, None
-            self._encoded_size -= len(oldest.body) + sum(map(len, kept.values()))
+            oldest, size = self._encoded.popitem(last=False)
+            oldest.representations = None
+            self._encoded_size -= size
 
     # Watching
 
@@ -281,6 +300,7 @@ class Cacher:
         accept: Accept | None = None,
         deliver: DeliverEvent,
         closed: Closed | None = None,
+        drain: Drain | None = None,
     ) -> Watcher:
         """Delivers what happens to `target` (the cache's prefix, a directory under it, or one key) later than
         `after_revision` (None: later than now), without gap or repetition, until cancelled.
@@ -288,7 +308,8 @@ class Cacher:
         `deliver` is called on the loop and must not block; if it raises, the watch ends. It is not called before
         this returns. With `accept`, objects that come to be accepted are ADDED, those that cease to be are DELETED.
         `closed` is called if the watch ends by itself: Compacted (what follows `after_revision` is no longer kept),
-        WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised.
+        WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised. While older changes are replayed,
+        `drain` is awaited every so often, so that a watcher is not given more of them than it takes.
         """
         if not self._ready.is_set():
             self._not_ready()
@@ -304,46 +325,61 @@ class Cacher:
             self._watchers.add(watcher)
             return watcher
         if after_revision < self._window.start:
-            replay = self._replay_from_storage(watcher, after_revision, now)
+            replay = self._replay_from_storage(watcher, after_revision, now, drain)
         else:
             changes = [change for change in self._window.since(after_revision) if _concerns(target, change.key)]
             if not changes:
                 self._watchers.add(watcher)
                 return watcher
-            replay = self._replay(watcher, changes)
+            replay = self._replay(watcher, changes, drain)
         watcher.hold()
         self._watchers.add(watcher)
         watcher.replay = asyncio.get_running_loop().create_task(replay)
         return watcher
 
-    async def _replay(self, watcher: Watcher, changes: Sequence[Change]) -> None:
+    async def _replay(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
         """Delivers changes, and what was held back meanwhile, in slices; then lets the watcher go live."""
-        for index in range(0, len(changes), _REPLAY_SLICE):
-            for change in changes[index : index + _REPLAY_SLICE]:
-                self._watchers.announce_to(watcher, change)
-            await asyncio.sleep(0)
-        await self._deliver_held(watcher)
-
-    async def _deliver_held(self, watcher: Watcher) -> None:
-        while watcher.held:
-            events, watcher.held = watcher.held, []
-            for index in range(0, len(events), _REPLAY_SLICE):
-                for event in events[index : index + _REPLAY_SLICE]:
-                    watcher.deliver_replayed(event)
-                await asyncio.sleep(0)
+        try:
+            await self._deliver_changes(watcher, changes, drain)
+            while watcher.held:
+                await self._deliver_held(watcher, drain)
+        except Exception as error:
+            watcher.replay = None
+            fail(watcher, error)
+            return
         watcher.release()
         watcher.replay = None
 
-    async def _replay_from_storage(self, watcher: Watcher, after_revision: int, last: int) -> None:
+    async def _deliver_changes(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
+        count = size = 0
+        for change in changes:
+            self._watchers.announce_to(watcher, change)
+            count += 1
+            size += change.size
+            if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
+                count = size = 0
+                await _pause(drain)
+        await _pause(drain)
+
+    async def _deliver_held(self, watcher: Watcher, drain: Drain | None) -> None:
+        count = size = 0
+        for event in watcher.take_held():
+            watcher.deliver_replayed(event)
+            count += 1
+            size += len(event.entry.body)
+            if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
+                count = size = 0
+                await _pause(drain)
+        await _pause(drain)
+
+    async def _replay_from_storage(self, watcher: Watcher, after_revision: int, last: int, drain: Drain | None) -> None:
         """As `_replay`, for a watch from before the event window: from the storage's history, up to `last`."""
+        found: list[Event] = []
 
         def take(events: Sequence[Event]) -> None:
-            try:
-                for event in events:
-                    if event.revision <= last and watcher.active and _concerns(watcher.target, event.key):
-                        self._watchers.announce_to(watcher, self._change(event))
-            except Exception as error:
-                fail(watcher, error)
+            for event in events:
+                if event.revision <= last and _concerns(watcher.target, event.key) and len(found) <= _HISTORY_LIMIT:
+                    found.append(event)
 
         try:
             subscription = await self._storage.subscribe(watcher.target, after_revision=after_revision, deliver=take)
@@ -352,7 +388,11 @@ class Cacher:
             watcher.end(error)
             return
         subscription.cancel()
-        await self._deliver_held(watcher)
+        if len(found) > _HISTORY_LIMIT:
+            watcher.replay = None
+            watcher.end(WatchTooSlow(f"more than {_HISTORY_LIMIT} events since revision {after_revision}"))
+            return
+        await self._replay(watcher, map(self._change, found), drain)
 
     def _change(self, event: Event) -> Change:
         """An old event of the storage as the window would have kept it."""
@@ -360,6 +400,13 @@ class Cacher:
         current = self._entry(event.current) if event.current is not None else None
         value = event.previous.value if event.previous is not None else None
         return Change(event.revision, event.key, previous, value, current, 0.0)
+
+
+async def _pause(drain: Drain | None) -> None:
+    """Lets others have the loop, and a watcher take what it was given."""
+    await asyncio.sleep(0)
+    if drain is not None:
+        await drain()
 
 
 def _concerns(target: str, key: str) -> bool:

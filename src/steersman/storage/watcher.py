@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from steersman.storage.entry import Change, Entry, WatchEvent
@@ -16,9 +16,12 @@ Accept = Callable[[Entry], bool]
 DeliverEvent = Callable[[WatchEvent], None]
 Closed = Callable[[Exception], None]
 Present = Callable[[bytes, int], bytes]
+Drain = Callable[[], Awaitable[None]]
 
 HELD_LIMIT: Final = 10_000
 """Events that may wait for a watcher while it is being replayed older ones."""
+HELD_BYTES: Final = 32 << 20
+"""Bytes of objects that may wait with them."""
 
 
 class WatchTooSlow(Exception):
@@ -32,7 +35,8 @@ class Watcher:
     nothing at all.
     """
 
-    __slots__ = ("_closed", "_deliver", "_watchers", "accept", "active", "deliver", "held", "replay", "target")
+    __slots__ = ("_closed", "_deliver", "_watchers", "accept", "active", "deliver", "held", "held_size",
+                 "replay", "target")  # fmt: skip
 
     def __init__(
         self, watchers: Watchers, target: str, accept: Accept | None, deliver: DeliverEvent, closed: Closed | None
@@ -42,6 +46,7 @@ class Watcher:
         self.deliver = deliver
         self.active = True
         self.held: list[WatchEvent] = []
+        self.held_size = 0
         self.replay: asyncio.Task[None] | None = None
         self._deliver = deliver
         self._closed = closed
@@ -74,10 +79,17 @@ class Watcher:
         self.deliver = self._hold
 
     def _hold(self, event: WatchEvent) -> None:
-        if len(self.held) >= HELD_LIMIT:
-            self.end(WatchTooSlow(f"more than {HELD_LIMIT} events during the replay of older ones"))
+        self.held_size += len(event.entry.body)
+        if len(self.held) >= HELD_LIMIT or self.held_size > HELD_BYTES:
+            self.end(WatchTooSlow("more events than may wait during the replay of older ones"))
         else:
             self.held.append(event)
+
+    def take_held(self) -> list[WatchEvent]:
+        """What was collected; from here on it is collected anew."""
+        taken, self.held = self.held, []
+        self.held_size = 0
+        return taken
 
     def skip_until(self, revision: int) -> None:
         """Drops events up to `revision`, which is in the future."""

@@ -42,7 +42,9 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
         return WatchStart(found, now, handle, lambda: cacher.revision)
     after = revision or cacher.revision
     try:
-        handle = cacher.watch(target, after_revision=after, accept=accept, deliver=sink.deliver, closed=sink.failed)
+        handle = cacher.watch(
+            target, after_revision=after, accept=accept, deliver=sink.deliver, closed=sink.failed, drain=sink.drain
+        )
     except Compacted as error:
         raise errors.expired(f"too old resource version: {after} ({error.revision})") from None
     return WatchStart(None, after, handle, lambda: cacher.revision)

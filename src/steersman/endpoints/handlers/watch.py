@@ -7,6 +7,7 @@ watchers of the event share.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import BodyAborted, BodyWriter, Response
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
 from steersman.storage.interface import Compacted
+from steersman.storage.watcher import WatchTooSlow
 
 logger = logging.getLogger(__name__)
 
@@ -217,12 +219,20 @@ class WatchStream:
             self._waiting = None
             self._writer.abort()
 
+    async def drain(self) -> None:
+        """Waits while the client is behind, so that a long replay is not too much for it."""
+        if self._writer is not None:
+            with contextlib.suppress(BodyAborted):  # the end of the answer ends the watch
+                await self._writer.drain()
+
     def failed(self, error: Exception) -> None:
         """The cache has ended the watch; the client learns why only if it must not go on from where it is."""
         if self._writer is None:
             return
         if isinstance(error, Compacted):
             self._end_with(expired(f"too old resource version: {error.revision}"))
+        elif isinstance(error, WatchTooSlow):
+            self._end_with(expired(f"too old resource version: {error}"))
         else:
             self._writer.end()
 

@@ -1,0 +1,86 @@
+"""The chain of admission plugins: which are asked, in which order, and where it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Chain, Operation, Plugin
+from steersman.api.core.v1 import ConfigMap
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.authentication.user import UserInfo
+from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+
+
+def attributes(operation: Operation = CREATE, **more: object) -> Attributes:
+    given = {"namespace": "ns", "name": "a", **more}
+    resource, kind = GroupResource("", "configmaps"), GroupKind("", "ConfigMap")
+    return Attributes(operation, UserInfo("alice"), resource, kind, "v1", **given)  # type: ignore[arg-type]
+
+
+class Telling(Plugin):
+    def __init__(self, name: str, calls: list[str], *operations: Operation, refuse: str = "") -> None:
+        self.name = name
+        self.operations = frozenset(operations)
+        self.mutates = self.validates = True
+        self._calls = calls
+        self._refuse = refuse
+
+    async def _say(self, what: str, given: Attributes) -> None:
+        self._calls.append(f"{self.name} {what}")
+        if self._refuse == what:
+            raise given.forbid("no")
+
+    async def admit(self, attributes: Attributes) -> None:
+        await self._say("admit", attributes)
+
+    async def validate(self, attributes: Attributes) -> None:
+        await self._say("validate", attributes)
+
+
+async def test_plugins_are_asked_in_their_order_about_what_they_handle() -> None:
+    calls: list[str] = []
+    chain = Chain((Telling("b", calls, CREATE), Telling("a", calls, CREATE, UPDATE), Telling("c", calls, DELETE)))
+    await chain.admit(attributes())
+    await chain.validate(attributes())
+    await chain.admit(attributes(UPDATE))
+    assert calls == ["b admit", "a admit", "b validate", "a validate", "a admit"]
+    assert [chain.handles(each) for each in (CREATE, UPDATE, DELETE, CONNECT)] == [True, True, True, False]
+
+
+async def test_the_first_refusal_ends_it() -> None:
+    calls: list[str] = []
+    chain = Chain((Telling("a", calls, CREATE, refuse="validate"), Telling("b", calls, CREATE)))
+    await chain.admit(attributes())
+    with pytest.raises(StatusError):
+        await chain.validate(attributes())
+    assert calls == ["a admit", "b admit", "a validate"]
+
+
+async def test_a_plugin_is_only_asked_for_what_it_does() -> None:
+    calls: list[str] = []
+    only_validates = Telling("a", calls, CREATE)
+    only_validates.mutates = False
+    neither = Telling("b", calls, UPDATE)
+    neither.mutates = neither.validates = False
+    chain = Chain((only_validates, neither))
+    await chain.admit(attributes())
+    await chain.validate(attributes())
+    assert calls == ["a validate"]
+    assert not chain.handles(UPDATE)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "named"),
+    [
+        (None, "url", "url"),
+        (ObjectMeta(name="own"), "url", "own"),
+        (ObjectMeta(), "url", "url"),
+        (ObjectMeta(generate_name="made-"), "", "made-"),
+        (ObjectMeta(), "", "Unknown/errorGettingName"),
+    ],
+)
+def test_a_refusal_names_the_object(metadata: ObjectMeta | None, name: str, named: str) -> None:
+    obj = None if metadata is None else ConfigMap(metadata=metadata)
+    error = attributes(obj=obj, name=name).forbid("why not")
+    assert (error.code, error.reason) == (403, "Forbidden")
+    assert error.message == f'configmaps "{named}" is forbidden: why not'

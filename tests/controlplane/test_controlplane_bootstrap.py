@@ -1,0 +1,222 @@
+"""What a cluster has from the start: made once, kept over restarts, and completed where something is missing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.group_versions import GROUP_VERSIONS
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.errors import StatusError
+from steersman.machinery.serializer import to_plain
+from steersman.rest.context import loopback
+
+RBAC = "rbac.authorization.k8s.io"
+REGISTRATION = "apiregistration.k8s.io"
+BOOTSTRAPPED = (
+    ("", "namespaces"), ("", "services"), ("", "configmaps"), (RBAC, "clusterroles"), (RBAC, "clusterrolebindings"),
+    (RBAC, "roles"), (RBAC, "rolebindings"), ("scheduling.k8s.io", "priorityclasses"), (REGISTRATION, "apiservices"),
+    ("networking.k8s.io", "servicecidrs"), ("networking.k8s.io", "ipaddresses"), ("", "endpoints"),
+    ("discovery.k8s.io", "endpointslices"),
+)  # fmt: skip
+
+Run = Callable[..., Awaitable[ControlPlane]]
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncIterator[Run]:
+    """`await run()` stops the server if it runs and starts it on the same folder."""
+    running: list[ControlPlane] = []
+
+    async def start(**options: Any) -> ControlPlane:
+        while running:
+            await running.pop().stop()
+        defaults = {"data_dir": tmp_path, "listen": False, "advertise_address": "192.0.2.10"}
+        plane = ControlPlane(Options(**{**defaults, **options}))
+        running.append(plane)
+        await plane.start()
+        return plane
+
+    yield start
+    for plane in running:
+        await plane.stop()
+
+
+def everything(plane: ControlPlane) -> dict[tuple[str, ...], Any]:
+    """Every object that a server makes by itself."""
+    found = {}
+    for group, plural in BOOTSTRAPPED:
+        for obj in plane.objects(group, plural).list():
+            found[group, plural, obj.metadata.namespace, obj.metadata.name] = to_plain(obj)
+    return found
+
+
+def names(plane: ControlPlane, group: str, plural: str) -> set[str]:
+    return {obj.metadata.name for obj in plane.objects(group, plural).list()}
+
+
+async def change(plane: ControlPlane, group: str, plural: str, name: str, edit: Any, namespace: str = "") -> None:
+    def apply(old: Any) -> Any:
+        edit(old)
+        return old
+
+    await plane.objects(group, plural).update(loopback(namespace, name), name, apply)
+
+
+async def test_a_fresh_server_has_what_every_cluster_has(run: Run) -> None:
+    plane = await run(storage="memory")
+    assert names(plane, "", "namespaces") == {"default", "kube-system", "kube-public", "kube-node-lease"}
+    assert names(plane, "scheduling.k8s.io", "priorityclasses") == {"system-node-critical", "system-cluster-critical"}
+    assert {"cluster-admin", "admin", "edit", "view", "system:node"} <= names(plane, RBAC, "clusterroles")
+    service = plane.objects("", "services").find("default", "kubernetes")
+    assert (service.spec.cluster_ip, service.spec.type) == ("10.0.0.1", "ClusterIP")
+    assert [(port.name, port.port, port.target_port) for port in service.spec.ports] == [("https", 443, 6443)]
+    assert names(plane, "networking.k8s.io", "ipaddresses") == {"10.0.0.1"}
+    [subset] = plane.objects("", "endpoints").find("default", "kubernetes").subsets
+    assert [address.ip for address in subset.addresses] == ["192.0.2.10"]
+    [cidr] = plane.objects("networking.k8s.io", "servicecidrs").list()
+    assert (cidr.spec.cidrs, cidr.status.conditions[0].status) == (["10.0.0.0/24"], "True")
+
+
+async def test_every_group_version_has_an_available_api_service(run: Run) -> None:
+    plane = await run(storage="memory")
+    services = {obj.metadata.name: obj for obj in plane.objects(REGISTRATION, "apiservices").list()}
+    expected = {f"{each.version}.{each.group}" for each in GROUP_VERSIONS if each.group != REGISTRATION}
+    assert set(services) == expected
+    assert all(obj.status.conditions[0].type == "Available" for obj in services.values())
+    assert all(
+        obj.metadata.labels == {"kube-aggregator.kubernetes.io/automanaged": "onstart"} for obj in services.values()
+    )
+
+
+async def test_a_restart_changes_nothing(run: Run) -> None:
+    before = everything(await run())
+    after = everything(await run())
+    assert after == before
+    assert all(obj["metadata"]["uid"] for obj in after.values())
+
+
+async def test_a_restart_changes_nothing_in_storage_either(run: Run) -> None:
+    plane = await run()
+    assert plane.storage is not None
+    before = plane.storage.revision
+    plane = await run()
+    assert plane.storage is not None
+    assert plane.storage.revision == before
+
+
+async def test_what_is_missing_is_made_again(run: Run) -> None:
+    plane = await run()
+    before = everything(plane)
+    for group, plural, namespace, name in (
+        (RBAC, "clusterroles", "", "view"),
+        (RBAC, "rolebindings", "kube-system", "system:controller:token-cleaner"),
+        ("scheduling.k8s.io", "priorityclasses", "", "system-node-critical"),
+        (REGISTRATION, "apiservices", "", "v1.apps"),
+        ("", "configmaps", "kube-system", "extension-apiserver-authentication"),
+        ("", "services", "default", "kubernetes"),
+    ):
+        options = DeleteOptions(grace_period_seconds=0)
+        await plane.objects(group, plural).delete(loopback(namespace, name), name, options)
+    after = everything(await run())
+    assert set(after) == set(before)
+    assert (
+        after["", "services", "default", "kubernetes"]["spec"]
+        == before["", "services", "default", "kubernetes"]["spec"]
+    )
+    changed = {key for key in before if after[key]["metadata"]["uid"] != before[key]["metadata"]["uid"]}
+    assert ("", "namespaces", "", "default") not in changed
+    assert (RBAC, "clusterroles", "", "view") in changed
+
+
+async def test_roles_are_completed_and_keep_what_was_added(run: Run) -> None:
+    plane = await run()
+    whole = plane.objects(RBAC, "clusterroles").find("", "system:node")
+
+    def cut(role: Any) -> None:
+        role.rules = role.rules[:1]
+        role.rules[0].verbs.append("dance")
+
+    await change(plane, RBAC, "clusterroles", "system:node", cut)
+    plane = await run()
+    role = plane.objects(RBAC, "clusterroles").find("", "system:node")
+    assert role.metadata.uid == whole.metadata.uid
+    assert len(role.rules) >= len(whole.rules)
+    assert "dance" in role.rules[0].verbs
+
+
+async def test_roles_marked_to_be_left_alone_are(run: Run) -> None:
+    plane = await run()
+
+    def take(role: Any) -> None:
+        role.metadata.annotations["rbac.authorization.kubernetes.io/autoupdate"] = "false"
+        role.rules = role.rules[:1]
+
+    await change(plane, RBAC, "clusterroles", "system:node", take)
+    plane = await run()
+    assert len(plane.objects(RBAC, "clusterroles").find("", "system:node").rules) == 1
+
+
+async def test_the_service_follows_the_servers_port(run: Run) -> None:
+    first = (await run()).objects("", "services").find("default", "kubernetes")
+    plane = await run(secure_port=7443, advertise_address="192.0.2.11")
+    second = plane.objects("", "services").find("default", "kubernetes")
+    assert second.metadata.uid == first.metadata.uid
+    assert [port.target_port for port in second.spec.ports] == [7443]
+    [subset] = plane.objects("", "endpoints").find("default", "kubernetes").subsets
+    assert [address.ip for address in subset.addresses] == ["192.0.2.11"]
+    [endpoint] = plane.objects("discovery.k8s.io", "endpointslices").find("default", "kubernetes").endpoints
+    assert endpoint.addresses == ["192.0.2.11"]
+
+
+async def test_what_users_made_is_there_after_a_restart(run: Run) -> None:
+    from steersman.api.core.v1 import ConfigMap
+    from steersman.api.meta.v1 import ObjectMeta
+
+    plane = await run()
+    obj = ConfigMap(metadata=ObjectMeta(name="mine", namespace="default"), data={"k": "v"})
+    made = to_plain(await plane.objects("", "configmaps").create(loopback("default"), obj))
+    plane = await run()
+    assert to_plain(plane.objects("", "configmaps").find("default", "mine")) == made
+
+
+@pytest.mark.parametrize("kind", ["system", "user"])
+async def test_namespaces_of_the_system_are_kept(start_control_plane, client_of, kind: str) -> None:
+    api = client_of(await start_control_plane())
+    await api.post("/api/v1/namespaces", {"metadata": {"name": "mine"}})
+    answer = await api.delete(f"/api/v1/namespaces/{'default' if kind == 'system' else 'mine'}")
+    assert answer.status == (403 if kind == "system" else 200)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"service_cluster_ip_range": "10.0.0.0/240"}, "--service-cluster-ip-range"),
+        ({"service_node_port_range": "5"}, "--service-node-port-range"),
+        ({"token_auth_file": __file__}, "--token-auth-file"),
+        ({"tls_min_version": "SSLv3"}, "--tls-min-version"),
+        ({"service_account_issuer": ("http://[",)}, "http://|Invalid IPv6"),
+    ],
+)
+async def test_options_that_cannot_be_read_are_told_and_leave_nothing_running(
+    tmp_path: Path, options: dict[str, Any], text: str
+) -> None:
+    plane = ControlPlane(Options(data_dir=tmp_path, storage="memory", listen=False, **options))
+    with pytest.raises(OptionsError, match=text):
+        await plane.start()
+    assert plane.storage is None
+    assert plane.server is None
+
+
+async def test_a_stopped_server_refuses_to_be_asked(run: Run) -> None:
+    plane = await run(storage="memory")
+    objects = plane.objects("", "configmaps")
+    await plane.stop()
+    with pytest.raises(Exception, match=r"not ready|closed") as caught:
+        objects.find("default", "a")
+    assert not isinstance(caught.value, StatusError)

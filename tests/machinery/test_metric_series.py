@@ -1,0 +1,99 @@
+"""Metrics in Prometheus' text format, and their bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.machinery import metrics
+from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Registry
+
+
+def lines(metric: metrics.Metric) -> list[str]:
+    return [line for line in metric.expose() if not line.startswith("#")]
+
+
+def test_a_counter_counts_by_its_labels() -> None:
+    counter = Counter("requests_total", "How many.", ("verb", "code"))
+    counter.inc(("GET", "200"))
+    counter.inc(("GET", "200"), 2)
+    counter.inc(("PUT", "409"))
+    assert list(counter.expose()) == [
+        "# HELP requests_total How many.",
+        "# TYPE requests_total counter",
+        'requests_total{verb="GET",code="200"} 3',
+        'requests_total{verb="PUT",code="409"} 1',
+    ]
+    assert (counter.value(("GET", "200")), counter.value(("GET", "500"))) == (3, 0)
+
+
+def test_a_metric_without_labels_has_one_series() -> None:
+    counter = Counter("started", "Starts.")
+    assert lines(counter) == []
+    counter.inc()
+    assert lines(counter) == ["started 1"]
+
+
+def test_a_gauge_goes_up_and_down() -> None:
+    gauge = Gauge("open", "Open ones.", ("kind",))
+    gauge.set(5, ("a",))
+    gauge.inc(("a",), -2)
+    gauge.set(0.5, ("b",))
+    assert "# TYPE open gauge" in list(gauge.expose())
+    assert lines(gauge) == ['open{kind="a"} 3', 'open{kind="b"} 0.5']
+
+
+def test_a_computed_metric_is_asked_when_it_is_scraped() -> None:
+    values = [1.0]
+    metric = Computed("gauge", "size", "Size.", ("of",), lambda: [(("x",), values[0])])
+    assert lines(metric) == ['size{of="x"} 1']
+    values[0] = 2.5
+    assert lines(metric) == ['size{of="x"} 2.5']
+
+
+def test_a_histogram_adds_up_its_buckets() -> None:
+    histogram = Histogram("took_seconds", "Time.", (0.1, 1.0), ("verb",))
+    for value in (0.05, 0.1, 0.5, 7.0):
+        histogram.observe(value, ("GET",))
+    assert lines(histogram) == [
+        'took_seconds_bucket{verb="GET",le="0.1"} 2',
+        'took_seconds_bucket{verb="GET",le="1"} 3',
+        'took_seconds_bucket{verb="GET",le="+Inf"} 4',
+        'took_seconds_sum{verb="GET"} 7.65',
+        'took_seconds_count{verb="GET"} 4',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [('say "hi"', '"say \\"hi\\""'), ("a\\b", '"a\\\\b"'), ("a\nb", '"a\\nb"')]
+)
+def test_label_values_are_escaped(value: str, shown: str) -> None:
+    counter = Counter("c", "C.", ("l",))
+    counter.inc((value,))
+    assert lines(counter) == [f"c{{l={shown}}} 1"]
+
+
+@pytest.mark.parametrize("cls", [Counter, Gauge, Histogram])
+def test_no_metric_has_more_series_than_its_bound(cls, monkeypatch) -> None:
+    monkeypatch.setattr(metrics, "MAX_SERIES", 3)
+    metric = cls("m", "M.", *([(1.0,)] if cls is Histogram else []), ("l",))
+    record = metric.observe if cls is Histogram else lambda value, labels: metric.inc(labels, value)
+    for number in range(10):
+        record(1, (str(number),))
+    record(1, ("0",))
+    if cls is Gauge:
+        metric.set(9, ("new",))
+    shown = "\n".join(lines(metric))
+    assert 'l="2"' in shown
+    assert 'l="3"' not in shown
+    assert "new" not in shown
+    assert ('m{l="0"} 2' in shown) or ('m_count{l="0"} 2' in shown)
+
+
+def test_a_registry_shows_all_its_metrics_in_order() -> None:
+    registry = Registry()
+    first, second = Counter("b", "B."), Counter("a", "A.")
+    registry.add(first, second)
+    first.inc()
+    assert list(registry.expose()) == ["# HELP a A.\n# TYPE a counter\n", "# HELP b B.\n# TYPE b counter\nb 1\n"]
+    with pytest.raises(ValueError, match="metric a is registered already"):
+        registry.add(Counter("a", "Another."))
