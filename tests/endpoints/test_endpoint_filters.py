@@ -152,7 +152,7 @@ async def test_a_path_that_cannot_be_understood_is_a_server_error(small: SmallSe
     quoted = path.replace("<", "&lt;").replace(">", "&gt;")
     assert answer.text == (
         f'Internal Server Error: "{quoted}": failed to create RequestInfo: '
-        "unable to determine kind and namespace from url, /api/v1/watch\n"
+        f"unable to determine kind and namespace from url, {path}\n"
     )
 
 

@@ -133,7 +133,8 @@ def test_no_path_is_too_odd(method: str, path: str, query: str) -> None:
             info = read_request_info(method, each, parse_query(query))
         except BadRequestInfo:
             continue
-        assert info.resource_request == bool(info.version)
+        assert info.resource_request or not (info.version or info.resource or info.name)
+        assert len(info.verb) <= len("deletecollection")
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,8 @@ async def test_the_uid_must_be_that_of_the_object(client: StoreClient) -> None:
     uid = made["metadata"]["uid"]
     await client.put({"metadata": {"name": "a"}, "data": {"n": "1"}}, uid=uid)
     reason = (
-        "StorageError: invalid object, Code: 4, Key: /registry/configmaps/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: other, UID in object meta: {uid}"
+        "StorageError: invalid object, Code: 4, Key: /registry/configmaps/ns/a, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: {uid}"
     )
     message = f'Operation cannot be fulfilled on configmaps "a": {reason}'
     await refused(client.put({"metadata": {"name": "a"}}, uid="other"), 409, "Conflict", message)

@@ -27,9 +27,7 @@ class DefaultTolerationSeconds(Plugin):
             return
         tolerations = attributes.obj.spec.tolerations
         for taint, seconds in self._seconds.items():
-            tolerated = any(
-                each.key in (taint, "") and each.effect in ("NoExecute", "") for each in tolerations
-            )
+            tolerated = any(each.key in (taint, "") and each.effect in ("NoExecute", "") for each in tolerations)
             if not tolerated:
                 tolerations.append(
                     Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)

@@ -116,10 +116,10 @@ class ControlPlane:
         options = self.options
         options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         ranges = _service_ranges(options)
+        self.storage = await self._open_storage()  # first: it locks the folder
         making_keys = asyncio.create_task(asyncio.to_thread(_service_account_keys, options))
         host = options.advertise_address or _advertised(options.bind_address)
         files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
-        self.storage = await self._open_storage()
         tokens = self._token_authenticator()
         services = self._services(tokens, ranges)
         self._make_stores(services)

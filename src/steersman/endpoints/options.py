@@ -76,11 +76,14 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
     return options
 
 
+MAX_DIGITS = 100
+
+
 def _integer(text: str) -> int:
     digits = text[1:] if text[:1] in "+-" else text
     if not (digits.isascii() and digits.isdigit()):
         raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    value = int(text)
+    value = int(text) if len(digits) <= MAX_DIGITS else 1 << 63
     if not -(1 << 63) <= value < 1 << 63:
         raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return value

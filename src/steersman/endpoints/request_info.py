@@ -136,7 +136,7 @@ def read_request_info(method: str, path: str, query: Query) -> RequestInfo:
     at += 1
     if parts[at] in _SPECIAL_VERBS:
         if len(parts) < at + 2:
-            raise BadRequestInfo(f"unable to determine kind and namespace from url, {path}")
+            raise BadRequestInfo("unable to determine kind and namespace from url")
         info.verb = parts[at]
         info.watch_prefix = parts[at] == "watch"
         at += 1

@@ -166,6 +166,8 @@ class Http1Connection(Receiver):
         """Called by the parser for each header field."""
         if self._reading is not None:
             return  # a trailer
+        if len(self._fields) > self.core.limits.max_header_count:
+            return  # refused at the end of the head
         key, text = _field_name(name), text_of(value)
         self._fields.append((key, text))
         headers = self._headers

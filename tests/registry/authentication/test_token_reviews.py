@@ -37,7 +37,9 @@ async def test_a_good_token_is_somebodys(cluster: Callable[..., Any]) -> None:
     assert status.audiences == ["https://api.example.com"]
 
 
-@pytest.mark.parametrize(("token", "error"), [("stale", "[invalid bearer token, token has expired]"), ("odd", "invalid bearer token")])
+@pytest.mark.parametrize(
+    ("token", "error"), [("stale", "[invalid bearer token, token has expired]"), ("odd", "invalid bearer token")]
+)
 async def test_a_bad_token_is_nobodys(cluster: Callable[..., Any], token: str, error: str) -> None:
     status = (await review(cluster, token)).status
     assert (status.authenticated, status.error) == (False, error)

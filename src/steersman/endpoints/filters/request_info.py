@@ -20,13 +20,15 @@ async def with_request_info(request: Request, next_: Handler) -> Response:
             request.info = read_request_info(http.method, http.path, request.query)
     except BadRequestInfo as error:
         headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
-        return Response(
-            500, headers, f"Internal Server Error: {_quoted(request)}: failed to create RequestInfo: {error}\n".encode()
-        )
+        target = _target(request)
+        text = f'Internal Server Error: "{_escaped(target)}": failed to create RequestInfo: {error}, {target}\n'
+        return Response(500, headers, text.encode())
     return await next_(request)
 
 
-def _quoted(request: Request) -> str:
-    target = f"{request.path}?{request.http.query}" if request.http.query else request.path
-    escaped = target.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
-    return f'"{escaped}"'
+def _target(request: Request) -> str:
+    return f"{request.path}?{request.http.query}" if request.http.query else request.path
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")
