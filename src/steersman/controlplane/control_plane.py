@@ -92,6 +92,7 @@ class ControlPlane:
         self._rbac = RbacAuthorizer()
         self._repairs: asyncio.Task[None] | None = None
         self._keys: ServiceAccountKeys
+        self._making_keys: asyncio.Task[ServiceAccountKeys] | None = None
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -117,7 +118,7 @@ class ControlPlane:
         options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         ranges = _service_ranges(options)
         self.storage = await self._open_storage()  # first: it locks the folder
-        making_keys = asyncio.create_task(asyncio.to_thread(_service_account_keys, options))
+        self._making_keys = asyncio.create_task(asyncio.to_thread(_service_account_keys, options))
         host = options.advertise_address or _advertised(options.bind_address)
         files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
         tokens = self._token_authenticator()
@@ -140,7 +141,7 @@ class ControlPlane:
         server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
         server.prepare_run()
         install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
-        self._keys = await making_keys
+        self._keys = await self._making_keys
         issuer = options.service_account_issuer[0]
         install_openid(
             server,
@@ -186,6 +187,8 @@ class ControlPlane:
             self._repairs.cancel()
             await asyncio.gather(self._repairs, return_exceptions=True)
             self._repairs = None
+        if self._making_keys is not None:
+            await asyncio.gather(self._making_keys, return_exceptions=True)  # before the lock of the folder is released
         for store in self._stores.values():
             await store.stop()
         if self.storage is not None:
