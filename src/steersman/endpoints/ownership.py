@@ -11,6 +11,7 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery import times
 from steersman.machinery.managed_fields import (
     VIEWS,
+    Applier,
     Convert,
     FieldManager,
     Version,
@@ -44,6 +45,12 @@ def field_manager(scope: Scope, subresource: str) -> FieldManager:
         _converter(scope),
         VIEWS.get((scope.group, resource.plural)),
     )
+
+
+@lru_cache(maxsize=1024)
+def applier_of(scope: Scope, subresource: str) -> Applier:
+    """Applies to a resource, or one of its subresources, in the version of `scope`."""
+    return Applier(field_manager(scope, subresource), scope.gvk)
 
 
 def _converter(scope: Scope) -> Convert:
@@ -100,6 +107,19 @@ def own_view(scope: Scope, request: Request, parent: Any, view: Any, before: Any
     entries = _view_manager(view.__class__).update(view, before, _manager(request, given), times.now())
     own = parent.metadata
     own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+
+
+def own_applied_view(scope: Scope, parent: Any, view: Any) -> None:
+    """Puts who owns the number of replicas after an apply of the Scale into the parent."""
+    own = parent.metadata
+    entries = view.metadata.managed_fields
+    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+
+
+@lru_cache(maxsize=16)
+def view_applier(kind: Any) -> Applier:
+    """Applies to a Scale."""
+    return Applier(_view_manager(kind), kind_of(kind))
 
 
 @lru_cache(maxsize=16)

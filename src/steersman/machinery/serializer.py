@@ -37,6 +37,17 @@ def whole_or_float(value: float) -> int | float:
     return value
 
 
+def shown_float(value: float) -> str:
+    """A float64 as Go's %g and %v print it: with an exponent below 1e-4 and from 1e6 on."""
+    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    power = len(text) - 1 + int(exponent)
+    if text != "0" and not -4 <= power < 6:
+        mantissa = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
+        return f"{'-' * sign}{mantissa}e{power:+03d}"
+    return f"{value:.{max(-int(exponent), 0)}f}"
+
+
 def _float(text: str) -> int | float:
     return whole_or_float(float(text))
 

@@ -95,7 +95,7 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     else:
-        if media == "yaml" or encode(obj) == data or _has_unique_members(data):
+        if media == "yaml" or encode(obj) == data or has_unique_members(data):
             return Decoded(obj, warnings)
     slow = _decode_slowly(cls, data, want_strict=want_strict)
     return Decoded(slow.obj, warnings + slow.warnings)
@@ -118,6 +118,11 @@ def _from_yaml(data: bytes, *, want_strict: bool) -> tuple[bytes, list[str]]:
     return yaml.to_json(value), [duplicates] if duplicates and want_strict else []
 
 
+def yaml_as_json(data: bytes) -> bytes:
+    """The first document of some YAML as JSON, keys sorted. Raises DecodeError."""
+    return _from_yaml(data, want_strict=False)[0]
+
+
 def _is_spaced(data: bytes) -> bool:
     """Whether there is white space between tokens, which parts kept as they are must not keep."""
     return data.find(b"\n", 0, -1) >= 0 or b'": ' in data
@@ -126,7 +131,7 @@ def _is_spaced(data: bytes) -> bool:
 _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
 
 
-def _has_unique_members(data: bytes) -> bool:
+def has_unique_members(data: bytes) -> bool:
     """Whether no object has a member twice: then the text is as long as what a dict makes of it.
 
     A text this cannot judge (odd escapes or numbers, malformed) counts as not having them.
@@ -261,7 +266,7 @@ class Reader:
         for index, item in enumerate(items):
             self._path.append(f"[{index}]")
             value = self._value(element, item, previous[index] if index < len(previous) else _ABSENT)
-            found.append(_zero(element) if value is _ABSENT else value)
+            found.append(zero(element) if value is _ABSENT else value)
             del self._path[depth:]
         if type_.kind == "bytes":
             return base64.b64encode(bytes(found)).decode()
@@ -309,7 +314,7 @@ class Reader:
             seen.add(name)
             self._path.append(f".{name}" if depth else name)
             value = self._value(element, tree, _ABSENT)
-            found[name] = _zero(element) if value is _ABSENT else value
+            found[name] = zero(element) if value is _ABSENT else value
             del self._path[depth:]
         return found
 
@@ -397,7 +402,7 @@ def _schema_or(name: str, tree: Tree) -> Any:
     return Reader().read(schemas, tree)
 
 
-def _zero(type_: GoType) -> Any:
+def zero(type_: GoType) -> Any:
     """The wire form of an item that is null."""
     if type_.pointer:
         return None

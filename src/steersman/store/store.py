@@ -47,6 +47,8 @@ T = TypeVar("T")
 
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
+_VERSION_DIGITS: Final = 20
+_NO_VERSION: Final = 1 << 64
 _META: Final = field.Path("metadata")
 
 
@@ -293,6 +295,7 @@ class Store(Generic[T]):
         meta = obj.metadata
         if uid:
             raise self._wrong_uid(self.key(ctx.namespace, meta.name), meta.name, uid, "")
+        parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
             return await self._create_once(ctx, obj, check)
@@ -364,8 +367,8 @@ class Store(Generic[T]):
 
     def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> bool:
         """Whether the update goes on whatever the object's version; raises StatusError where it may not go on."""
-        version = meta.resource_version
-        if version in ("", "0"):
+        version = parse_resource_version(meta.resource_version)
+        if not version:
             if not strategy.allow_unconditional_update:
                 resource = self.resource.group_resource
                 path = _META / "resourceVersion"
@@ -375,9 +378,7 @@ class Store(Generic[T]):
                 )
             meta.resource_version = str(revision)
             return True
-        if not version.isdigit():
-            raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(version)}: invalid syntax")
-        if int(version) != revision:
+        if version != revision:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
         return False
 
@@ -387,6 +388,19 @@ class Store(Generic[T]):
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)
+
+
+def parse_resource_version(text: str) -> int:
+    """The resourceVersion of an object that was sent, 0 for none. Raises StatusError 500 in Go's words, as upstream."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: invalid syntax")
+    digits = text.lstrip("0")
+    version = int(digits or "0") if len(digits) <= _VERSION_DIGITS else _NO_VERSION
+    if version >= _NO_VERSION:
+        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: value out of range")
+    return version
 
 
 def _keep_times(encoding: Encoding[Any], new: Any, old: Any) -> None:

@@ -1,6 +1,6 @@
-"""PATCH: JSON patch (RFC 6902) and merge patch (RFC 7386) of an object or a subresource.
+"""PATCH: JSON patch (RFC 6902) and merge patch (RFC 7386) of an object or a subresource; server-side apply is beside.
 
-Strategic merge patches and server-side apply are not there yet and are refused with 415.
+Strategic merge patches are not there yet and are refused with 415.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from steersman.admission.interface import UPDATE
 from steersman.api.meta.v1 import PatchOptions
 from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import read_body
+from steersman.endpoints.handlers.apply import is_apply, server_side_apply
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import patch_options
@@ -30,23 +31,22 @@ from steersman.machinery.errors import (
     unsupported_media_type,
 )
 from steersman.machinery.field import INVALID, quote
+from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.serializer import decode_plain, encode_in_order, to_plain
 from steersman.machinery.strict import DecodeError, decode_object, strict_error
 from steersman.net.message import Response
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
-_LATER: Final = (
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-    "application/apply-patch+cbor",
-)
+_LATER: Final = ("application/strategic-merge-patch+json",)
 
 Apply = Callable[[Any], Any]
 
 
 async def patch(scope: Scope, request: Request) -> Response:
     """Changes the object as the body says and answers 200 with it."""
+    if is_apply(request):
+        return await server_side_apply(scope, request)
     wanted = representation(scope, request)
     apply, options = await apply_patch_body(scope, request)
     dry_run = bool(options.dry_run)
@@ -137,6 +137,9 @@ def decode_patched(scope: Scope, request: Request, kind: type[Any], document: An
         request.warnings.extend(decoded.warnings)
     obj = decoded.obj
     obj.kind = obj.api_version = obj.metadata.self_link = ""
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        obj.metadata.managed_fields = [*FORGET_ALL]  # both ask to forget all managers
     check_names(scope, request, obj.metadata)
     return obj
 

@@ -86,8 +86,7 @@ class Applier:
         kind = _kind_of(patch)
         if kind != self.kind:
             raise bad_request(f"invalid object type: {kind}")
-        metadata = patch.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("managedFields"):
+        if _has_managed_fields(patch):
             raise bad_request("metadata.managedFields must be nil")
 
     def _validate(self, patch: Plain, live: Plain) -> None:
@@ -98,10 +97,14 @@ class Applier:
                 raise self._untyped(what, obj, error) from None
 
     def _untyped(self, what: str, obj: Plain, error: Exception) -> StatusError:
+        return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {error}")
+
+    def described(self, obj: Plain) -> str:
+        """An object as messages name it: `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`."""
         metadata = obj.get("metadata")
         named = metadata if isinstance(metadata, dict) else {}
-        name = f"{named.get('namespace', '')}/{named.get('name', '')}; {self.kind}"
-        return plain_internal(f"failed to create typed {what} object ({name}): {error}")
+        namespace, name = (text if isinstance(text := named.get(key), str) else "" for key in ("namespace", "name"))
+        return f"{namespace}/{name}; {self.kind}"
 
     def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
         """The first apply to an object that has no entries: all there is has one owner."""
@@ -181,8 +184,15 @@ def _kind_of(patch: Plain) -> GroupVersionKind:
     try:
         version = parse_group_version(api_version if isinstance(api_version, str) else "")
     except GroupVersionError:
-        version = parse_group_version("")
+        return GroupVersionKind("", "", "")
     return version.with_kind(kind if isinstance(kind, str) else "")
+
+
+def _has_managed_fields(patch: Plain) -> bool:
+    """Whether there is a list of entries, be it empty. What is none is left to the schema to refuse."""
+    metadata = patch.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    return isinstance(entries, list) and (not entries or bool(managed_fields_of(patch)))
 
 
 def _beyond(fields: FieldSet, allowed: FieldSet) -> FieldSet:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.machinery.field import quote
-from steersman.machinery.serializer import encode
+from steersman.machinery.serializer import shown_float
 
 from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
 from .path_elements import SELF, display
@@ -151,6 +151,15 @@ def go_type(value: Any) -> str:
     return names.get(type(value), "<nil>")
 
 
+def _go_scalar(value: bool | int | float) -> str:
+    """A boolean, or a number as Go prints the int64 or, where that cannot hold it, the float64 it decodes to."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return str(value)
+    return shown_float(value)
+
+
 def go_value(value: Any) -> str:
     """A value as Go's %v prints it."""
     if isinstance(value, dict):
@@ -159,7 +168,7 @@ def go_value(value: Any) -> str:
         return "[" + " ".join(go_value(item) for item in value) + "]"
     if value is None:
         return "<nil>"
-    return value if isinstance(value, str) else encode(value).decode()
+    return value if isinstance(value, str) else _go_scalar(value)
 
 
 def go_source(value: Any) -> str:
@@ -171,7 +180,7 @@ def go_source(value: Any) -> str:
         return "[]interface {}{" + ", ".join(go_source(item) for item in value) + "}"
     if value is None:
         return "interface {}(nil)"
-    return quote(value) if isinstance(value, str) else encode(value).decode()
+    return quote(value) if isinstance(value, str) else _go_scalar(value)
 
 
 def field_set(atom: Atom, value: Any) -> FieldSet:
