@@ -74,13 +74,18 @@ def _manager(request: Request, given: str) -> str:
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of a new object of the request's version; `given` is the request's fieldManager."""
     fields = field_manager(scope, request.info.subresource)
-    return fields.create(obj, _manager(request, given), times.now())
+    return fields.create(_by_hub(scope, obj), _manager(request, given), times.now())
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is to replace `old`, both of the request's version."""
     fields = field_manager(scope, request.info.subresource)
-    return fields.update(new, old, _manager(request, given), times.now())
+    return fields.update(_by_hub(scope, new), old, _manager(request, given), times.now())
+
+
+def _by_hub(scope: Scope, obj: Any) -> Any:
+    """An object as sent as it looks after its way to the stored version and back, which is what is looked at."""
+    return scope.other.from_hub(scope.other.to_hub(obj)) if scope.other else obj
 
 
 def own_action(request: Request, kind: Any, obj: Any, given: str) -> list[ManagedFieldsEntry]:
