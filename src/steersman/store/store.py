@@ -175,15 +175,16 @@ class Store(Generic[T]):
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
-    async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
-        if type(self.strategy).before_create is not Strategy.before_create:
-            return await uninterrupted(self._create_whole(ctx, obj, check))
-        return await self._create_whole(ctx, obj, check)
+    async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
+        """`takes`: whether the object is given what it needs from elsewhere."""
+        if takes and type(self.strategy).before_create is not Strategy.before_create:
+            return await uninterrupted(self._create_whole(ctx, obj, check, takes=True))
+        return await self._create_whole(ctx, obj, check, takes=False)
 
-    async def _create_whole(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
+    async def _create_whole(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.fill_system_fields(meta)
-        release = await self.strategy.before_create(ctx, obj)
+        release = await self.strategy.before_create(ctx, obj) if takes else None
         stored = False
         try:
             self.before_create(ctx, obj)
@@ -279,7 +280,7 @@ class Store(Generic[T]):
             if entry is None:
                 if not may_create:
                     raise self.not_found(ctx, name)
-                created = await self._create_on_update(ctx, make, uid, check_create)
+                created = await self._create_on_update(ctx, make, uid, check_create, strategy)
                 if created is not None:
                     return created, True
                 continue
@@ -289,8 +290,14 @@ class Store(Generic[T]):
                 return item, False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
 
-    async def _create_on_update(self, ctx: Context, make: Make, uid: str, check: CheckCreate | None) -> Item | None:
-        """The created object; None if another was quicker, so that it is to be updated."""
+    async def _create_on_update(
+        self, ctx: Context, make: Make, uid: str, check: CheckCreate | None, strategy: Strategy[T]
+    ) -> Item | None:
+        """The created object; None if another was quicker, so that it is to be updated.
+
+        A subresource that may create takes nothing from elsewhere for it (a Service made through its status has no
+        address), as upstream's.
+        """
         obj = await make(None)
         meta = obj.metadata
         if uid:
@@ -298,7 +305,7 @@ class Store(Generic[T]):
         parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
-            return await self._create_once(ctx, obj, check)
+            return await self._create_once(ctx, obj, check, takes=strategy is self.strategy)
         except StatusError as error:
             if error.reason == "AlreadyExists":
                 return None
@@ -354,6 +361,7 @@ class Store(Generic[T]):
         ))  # fmt: skip
         # upstream looks at the metadata twice, once for all kinds and once for each, and clients see both causes
         found += 2 * list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_names(new.metadata)
         found += strategy.validate_update(ctx, new, old)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.errors import StatusError, bad_request, plain_internal
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
+from steersman.machinery.strict import DecodeError
 
 from .conflicts import ApplyConflicts
 from .field_set import FieldSet, difference, has, intersection, paths, set_of
@@ -76,7 +77,7 @@ class Applier:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
             raise conflicts.status() from None
-        except (TypedError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise plain_internal(f"failed to merge config: {error}") from None
         if manager == KUBECTL and last_applied(obj or whole):
             obj = with_last_applied(obj or whole, patch)
@@ -141,7 +142,7 @@ class Applier:
             fields = keep(fields)
         managers[key] = Managed(fields, api_version, None if last is None else last.time)
         if last is not None and last.fields:
-            merged = prune(merged, managers, last, api_version, self._convert)
+            merged = self._pruned(merged, managers, last)
         managers = self._settled(managers, live, merged, key, force=force)
         is_changed = merged != live
         mine = managers.pop(key, None)
@@ -150,6 +151,13 @@ class Applier:
             if left:
                 managers[key] = Managed(left, api_version, time if is_changed else mine.time)
         return managers, merged if is_changed else None
+
+    def _pruned(self, merged: Plain, managers: Managers, last: Managed) -> Plain:
+        try:
+            return prune(merged, managers, last, self.fields.api_version, self._convert)
+        except DecodeError as error:
+            why = "failed to convert merged object to last applied version: unable to convert unstructured object to"
+            raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None
 
     def _settled(self, managers: Managers, live: Plain, merged: Plain, key: ManagerKey, *, force: bool) -> Managers:
         """The managers after the merge. Raises ApplyConflicts if others own what changed, unless forced."""
