@@ -99,8 +99,9 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[str]:
             else:
                 yield from differences(a[key], b[key], below)
     elif isinstance(a, list) and isinstance(b, list):
-        if len(a) != len(b):
-            yield f"{path}: a has {len(a)} items, b has {len(b)}"
+        for side, items, count in (("a", a, len(b)), ("b", b, len(a))):
+            for index, item in enumerate(items[count:], count):
+                yield f"{path}[{index}]: only {side} has {_short(item)}"
         for index, (left, right) in enumerate(zip(a, b, strict=False)):
             yield from differences(left, right, f"{path}[{index}]")
     elif type(a) is not type(b) or a != b:

@@ -54,12 +54,16 @@ def applier_of(scope: Scope, subresource: str) -> Applier:
 
 
 def _converter(scope: Scope) -> Convert:
+    """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
     resource = scope.resource
     if not resource.other_versions:
         return one_version_only
-    versions = {_api_version(resource.group, resource.version): Version(resource.kind)}
+    versions: dict[str, Version] = {}
+    if resource.group == scope.group:
+        versions[_api_version(resource.group, resource.version)] = Version(resource.kind)
     for each in resource.other_versions:
-        versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
+        if each.group == scope.group:
+            versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
     return VersionConverter(versions)
 
 

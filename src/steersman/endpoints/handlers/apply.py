@@ -78,7 +78,8 @@ class Configuration:
     async def applied(self, applier: Applier, live: Any, default: Callable[[Any], None] | None) -> Any:
         """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
 
-        `live` is the caller's own copy, an empty object where there is none yet. Raises StatusError 400, 409, 500.
+        `live` is the caller's own copy, an empty object where there is none yet. Where nothing but managedFields
+        changes, it is what is returned. Raises StatusError 400, 409, 500.
         """
         if self.value is None:
             raise self.error or bad_request("there is no configuration")
@@ -178,7 +179,10 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
             mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
             raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")
         check_names(scope, request, new.metadata)
-        hub = scope.to_hub(new)
+        if new is live and old is not None:
+            hub, hub.metadata.managed_fields = old, new.metadata.managed_fields  # no way through another version
+        else:
+            hub = scope.to_hub(new)
         operation = CREATE if old is None else UPDATE
         if chain.handles(operation):
             await chain.admit(attributes(scope, request, operation, obj=hub, old=old, options=options, dry_run=dry_run))
