@@ -67,7 +67,7 @@ class Store(Generic[T]):
         self.select = listing.Selection(self)
 
     async def start(self) -> None:
-        """Fills the cache."""
+        """Fills the cache. One that holds an unreadable object is not ready, and costs no other resource anything."""
         await self.cacher.start()
 
     async def stop(self) -> None:
