@@ -5,7 +5,7 @@ The store calls the hooks in a fixed order (k8s.io/apiserver `registry/rest/{cre
 - create: `prepare_for_create`, `validate`, `warnings_on_create`, `canonicalize`
 - update: `prepare_for_update`, `validate_update` (which includes what create validates, where upstream's does),
   `warnings_on_update`, `canonicalize`
-- delete: `check_graceful_delete`, and where that says so the object stays until its grace has passed
+- delete: `warnings_on_delete`, `check_graceful_delete`; where the latter says so the object stays for its grace period
 
 Validation of `metadata` is the store's; a strategy validates the rest.
 """
@@ -68,6 +68,10 @@ class Strategy(Generic[T]):
 
     def canonicalize(self, obj: T) -> None:
         """Brings a valid object into its one stored form."""
+
+    def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
+        """What the client should be told about the way it deletes an object, or a collection, of this kind."""
+        return iter(())
 
     def check_graceful_delete(self, ctx: Context, obj: T, options: DeleteOptions) -> bool:
         """Whether the object is to be kept for a grace period; may set `options.grace_period_seconds`."""

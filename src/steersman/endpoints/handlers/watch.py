@@ -38,6 +38,8 @@ _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 _SLICE: Final = 64
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
+_WORTH_A_BOOKMARK: Final = 10.0
+"""Seconds: a watch of no more has none at its end, as upstream's come too late for it."""
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
@@ -184,7 +186,7 @@ class WatchStream:
             self.deliver(event)
         if self._over():
             return  # too much had waited
-        if self._bookmarks and self._seconds > _BOOKMARK_BEFORE_END:
+        if self._bookmarks and self._seconds > _WORTH_A_BOOKMARK:
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
             self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))
