@@ -45,23 +45,6 @@ async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow
     assert [(await client.response())[2] for _ in range(3)] == [b"/slow", b"/second", b"/third"]
 
 
-async def test_the_handler_judges_a_method_that_nobody_knows(serve, http1):
-    client = await http1(await serve(echo))
-    for _ in range(2):
-        client.send(b"FROB /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc")
-        assert (await client.response())[2] == b"FROB /a b h|abc"
-    client.send(GET % b"/next")
-    assert (await client.response())[2].startswith(b"GET /next")
-
-
-async def test_a_method_that_nobody_knows_behind_another_request_ends_the_connection(serve, http1):
-    client = await http1(await serve(echo))
-    client.send(GET % b"/first" + b"FROB / HTTP/1.1\r\nHost: h\r\n\r\n")
-    assert (await client.response())[2].startswith(b"GET /first")
-    assert (await client.response())[0] == 400
-    assert await client.rest() == b""
-
-
 async def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(serve, http1):
     client = await http1(await serve(echo))
     client.send((GET % b"/") * 3000)

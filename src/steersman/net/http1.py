@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from functools import lru_cache
 from typing import Final, cast
@@ -18,7 +17,6 @@ from steersman.net.message import Headers, Peer, Request
 from steersman.net.upgrade import UpgradedConnection
 
 _MAX_HELD: Final = 64 << 10
-_OTHER_METHOD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}) ")
 _MAX_QUEUED: Final = 64
 
 
@@ -46,8 +44,6 @@ class Http1Connection(Receiver):
         self._url = b""
         self._fields: list[tuple[str, str]] = []
         self._headers = Headers()
-        self._other_method = ""
-        """The method of the request being read, if it is none that the parser knows."""
         self._head_bytes = 0
         self._in_head = False
         self._reading: Http1Exchange | None = None
@@ -138,8 +134,6 @@ class Http1Connection(Receiver):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._held = data[upgrade.args[0] :]
-        except httptools.HttpParserInvalidMethodError:
-            self._feed_other_method(data)
         except httptools.HttpParserError:
             self._fault = self._fault or _Fault(400, "400 Bad Request")
         if self._in_head and self._head_bytes > self.core.limits.max_header_bytes:
@@ -148,20 +142,6 @@ class Http1Connection(Receiver):
             self._deaf = True
             if self._reading is not None and isinstance(self._reading.body, IncomingBody):
                 self._reading.body.fail("the body is malformed")
-
-    def _feed_other_method(self, data: bytes) -> None:
-        """Has a request read whose method the parser does not know: the handler decides what to make of it.
-
-        Only where the request begins with `data`, which is how clients send.
-        """
-        named = _OTHER_METHOD.match(data) if self._head_bytes == len(data) and not self._fields else None
-        if named is None or self._other_method:
-            self._fault = self._fault or _Fault(400, "400 Bad Request")
-            return
-        self._other_method = named[1].decode()
-        self._head_bytes = 0
-        self._parser = httptools.HttpRequestParser(self)
-        self._feed(b"POST" + data[named.end(1) :])
 
     def on_message_begin(self) -> None:
         """Called by the parser at a request's first byte."""
@@ -231,7 +211,7 @@ class Http1Connection(Receiver):
         version = self._parser.get_http_version()
         if version not in ("1.1", "1.0"):
             raise _Fault(505, "505 HTTP Version Not Supported: unsupported protocol version")
-        method, self._other_method = self._other_method or self._parser.get_method().decode("latin-1"), ""
+        method = self._parser.get_method().decode("latin-1")
         host = self._take_host(version)
         path, query, host = _split_target(text_of(self._url), method, host)
         expect = headers.get("expect", "").lower()
