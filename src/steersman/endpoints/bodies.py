@@ -144,14 +144,18 @@ def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind
         )
     if not scheme.recognizes(actual):
         return cannot_be_handled(actual, wanted, no_kind_registered(actual.kind, str(version)))
-    target = f"{go_package(wanted.group)}.{wanted.kind}"
-    text = f"converting ({actual.version}.{actual.kind}) to ({target}): unknown conversion"
-    return cannot_be_handled(actual, wanted, text)
+    return cannot_be_handled(actual, wanted, no_conversion(actual, wanted))
 
 
 def no_kind_registered(kind: str, api_version: str) -> str:
     """The text for a kind that nobody knows in that version."""
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+
+
+def no_conversion(actual: GroupVersionKind, wanted: GroupVersionKind) -> str:
+    """The text for a kind that is known, but is no other version of the one that is wanted."""
+    target = f"{go_package(wanted.group)}.{wanted.kind}"
+    return f"converting ({actual.version}.{actual.kind}) to ({target}): unknown conversion"
 
 
 def cannot_be_handled(actual: GroupVersionKind, wanted: GroupVersionKind, why: str) -> StatusError:

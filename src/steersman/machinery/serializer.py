@@ -6,6 +6,7 @@ words. Objects of generated classes are Structs; custom resources and other obje
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -39,7 +40,10 @@ def whole_or_float(value: float) -> int | float:
 
 
 def _float(text: str) -> int | float:
-    return whole_or_float(float(text))
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("the number is too large")
+    return whole_or_float(value)
 
 
 def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:

@@ -103,7 +103,7 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     else:
-        if media == "yaml" or encode(obj) == data or _has_unique_members(data):
+        if media == "yaml" or encode(obj) == data or has_unique_members(data):
             return Decoded(obj, warnings)
     slow = _decode_slowly(cls, data, want_strict=want_strict)
     return Decoded(slow.obj, warnings + slow.warnings)
@@ -122,7 +122,7 @@ def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
 
 def duplicate_members(data: bytes) -> list[str]:
     """Texts about the members that are given twice in an object of valid JSON, by their paths."""
-    if _has_unique_members(data):
+    if has_unique_members(data):
         return []
     reader = Reader()
     _read_untyped(data, reader)
@@ -163,7 +163,7 @@ def _is_spaced(data: bytes) -> bool:
 _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
 
 
-def _has_unique_members(data: bytes) -> bool:
+def has_unique_members(data: bytes) -> bool:
     """Whether no object has a member twice: then the text is as long as what a dict makes of it.
 
     A text this cannot judge (odd escapes or numbers, malformed) counts as not having them.

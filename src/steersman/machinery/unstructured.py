@@ -13,7 +13,7 @@ import msgspec
 
 from steersman.machinery.go_types import GoType, members_of, struct_of
 from steersman.machinery.json_tree import MAX_DEPTH_TEXT, parse_tree
-from steersman.machinery.serializer import decoder, encode_in_order
+from steersman.machinery.serializer import decoder, encode, encode_in_order
 from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
 
 T = TypeVar("T")
@@ -24,25 +24,30 @@ _OUT_OF_RANGE: Final = -(2**63)
 """What a float64 becomes on amd64 where it does not fit into an int64."""
 
 
-def from_unstructured(cls: type[T], document: dict[str, Any], *, want_strict: bool) -> Decoded[T]:
-    """An object of `cls`, a generated class, with texts about unknown fields if `want_strict`.
+def from_unstructured(cls: type[T], data: dict[str, Any]) -> T:
+    """An object of `cls`, a generated class, from data under its wire names; fields it does not have are left out.
 
-    Raises DecodeError at the first value, in the order of the Go type, that its field cannot take.
+    Parts that are kept as JSON have their keys sorted. Raises DecodeError at the first value, in the order of the Go
+    type, that its field cannot take.
     """
+    return from_unstructured_with_validation(cls, data).obj
+
+
+def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Decoded[T]:
+    """The same, with texts about the fields that the type does not have, sorted."""
     try:
-        return Decoded(decoder(cls).decode(encode_in_order(document)))
+        return Decoded(decoder(cls).decode(encode(data)))
     except (msgspec.MsgspecError, RecursionError):
         pass
     conversion = _Conversion()
     try:
-        plain = conversion.value(struct_of(cls), document)
-        obj = decoder(cls).decode(encode_in_order(plain))
+        obj = decoder(cls).decode(encode_in_order(conversion.value(struct_of(cls), data)))
     except msgspec.MsgspecError as error:
         raise DecodeError(str(error)) from None
     except RecursionError:
         raise DecodeError(MAX_DEPTH_TEXT) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
-    return Decoded(obj, [f'unknown field "{path}"' for path in unknown] if want_strict else [])
+    return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
 
 
 class _Conversion:
@@ -60,7 +65,7 @@ class _Conversion:
             case "any":
                 return value
             case "own":
-                return Reader().read(type_, parse_tree(encode_in_order(value)))
+                return Reader().read(type_, parse_tree(encode(value)))
             case "struct":
                 return self._struct(type_, value)
             case "map":

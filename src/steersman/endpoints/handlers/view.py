@@ -57,7 +57,9 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     gvk = kind_of(subresource.kind)
 
     async def changed(old: Any) -> Any:
-        return await body.applied_to(_view(subresource, old), gvk)
+        view = await body.applied_to(_view(subresource, old), gvk)
+        check_names(scope, request, view.metadata)
+        return view
 
     item = await _write(scope, subresource, request, body.options, changed)
     return _answer(scope, subresource, request, item, wanted)
