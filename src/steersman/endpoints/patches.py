@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ManagedFieldsEntry, PatchOptions
-from steersman.endpoints.bodies import no_conversion, no_kind_registered
+from steersman.endpoints.bodies import is_retired, no_conversion, no_kind_registered
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery import json_patch, merge_patch, strategic_merge_patch
@@ -131,14 +131,30 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
         actual = parse_group_version(api_version).with_kind(name or gvk.kind)
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
+    if actual.kind == gvk.kind and is_retired(actual):
+        return decode_object(kind, data, "json", want_strict=patch.is_strict)
     scheme = patch.scope.shared.scheme
     if not scheme.recognizes(actual):
         raise DecodeError(no_kind_registered(actual.kind, api_version))
     decoded: Decoded[Any] = decode_object(scheme.lookup(actual), data, "json", want_strict=patch.is_strict)
-    try:
-        return Decoded(scheme.convert(decoded.obj, kind), decoded.warnings)
-    except LookupError:
-        raise DecodeError(no_conversion(actual, gvk)) from None
+    obj = _other_version(patch.scope, decoded.obj, kind)
+    if obj is None:
+        raise DecodeError(no_conversion(actual, gvk))
+    return Decoded(obj, decoded.warnings)
+
+
+def _other_version(scope: Scope, obj: Any, kind: type[Any]) -> Any | None:
+    """An object of one version of the resource in that of `kind`; None if either is no version of it."""
+    resource = scope.resource
+    others = {each.kind: each for each in resource.other_versions}
+    source, target = others.get(type(obj)), others.get(kind)
+    if (source is None and type(obj) is not resource.kind) or (target is None and kind is not resource.kind):
+        return None
+    default = resource.default if source is None else source.default
+    if default is not None:
+        default(obj)
+    hub = obj if source is None else source.to_hub(obj)
+    return hub if target is None else target.from_hub(hub)
 
 
 def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
