@@ -7,13 +7,14 @@ cut to the size of their field, and its messages are its own.
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from steersman.machinery.go_types import GoType, members_of, struct_of
 from steersman.machinery.json_tree import MAX_DEPTH_TEXT, parse_tree
-from steersman.machinery.serializer import decoder, encode, encode_in_order
+from steersman.machinery.serializer import decoder, encode, encode_in_order, whole_or_float
 from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ def from_unstructured(cls: type[T], data: dict[str, Any]) -> T:
 def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Decoded[T]:
     """The same, with texts about the fields that the type does not have, sorted."""
     try:
-        return Decoded(decoder(cls).decode(encode(data)))
+        return Decoded(decoder(cls).decode(_marshaled(data)))
     except (msgspec.MsgspecError, RecursionError):
         pass
     conversion = _Conversion()
@@ -48,6 +49,23 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
         raise DecodeError(MAX_DEPTH_TEXT) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
     return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
+
+
+_WHOLE_FLOAT: Final = re.compile(rb"[0-9](?:\.0[,\]}]|\.0\Z|e[+-]?[0-9])")
+
+
+def _marshaled(value: Any) -> bytes:
+    """JSON as Go's encoder writes it, which shows no fraction of floats that have none."""
+    data = encode(value)
+    return encode(_without_whole_floats(value)) if _WHOLE_FLOAT.search(data) else data
+
+
+def _without_whole_floats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_whole_floats(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_without_whole_floats(item) for item in value]
+    return whole_or_float(value) if isinstance(value, float) else value
 
 
 class _Conversion:
@@ -65,7 +83,7 @@ class _Conversion:
             case "any":
                 return value
             case "own":
-                return Reader().read(type_, parse_tree(encode(value)))
+                return Reader().read(type_, parse_tree(_marshaled(value)))
             case "struct":
                 return self._struct(type_, value)
             case "map":

@@ -347,8 +347,12 @@ class Store(Generic[T]):
         found = list(validate_object_meta(
             new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=_META
         ))  # fmt: skip
-        # upstream looks at the metadata twice, once for all kinds and once for each, and clients see both causes
-        found += 2 * list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        changed = list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        found += changed
+        if strategy.metadata_on_update != "once":
+            found += changed
+        if strategy.metadata_on_update == "finalizers":
+            found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_names(new.metadata)
         found += strategy.validate_update(ctx, new, old)

@@ -122,15 +122,34 @@ def _same(left: Any, right: Any, key: str) -> bool:
     return identity(left) == identity(right)
 
 
-def in_order(items: list[Any], first: Sequence[Any], second: Sequence[Any], key: str, kind: type) -> list[Any]:
+def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """The items that are named in `by`, and those that are not. Raises StatusError 400, 500."""
+    if not key:
+        wanted = {identity(item) for item in by}
+        known = [identity(item) in wanted for item in items]
+    else:
+        limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), len(by))
+        wanted = {identity_in_order(item[key]) for item in by[:limit] if key in item}
+        known = []
+        for item in items:
+            found = merge_key_of(item, key) in wanted
+            if not found and limit < len(by):
+                raise errors.plain_internal(f"value for key {limit} is not a map")
+            known.append(found)
+    named = [item for item, is_known in zip(items, known, strict=True) if is_known]
+    return named, [item for item, is_known in zip(items, known, strict=True) if not is_known]
+
+
+def in_order(
+    named: list[Any], others: list[Any], first: Sequence[Any], second: Sequence[Any], key: str, kind: type
+) -> list[Any]:
     """The items that `first` names in its order and the others in that of `second`, the two merged by `second`.
 
     That is how the items of a patch (or of the order sent with it) and those that only the server has find together:
     either keeps its own order, and an item of the server's goes before the first that comes after it there.
-    Raises StatusError 400, 500.
+    Raises StatusError 500.
     """
-    named, others = _parted(items, first, key)
-    if key and kind is dict:
+    if kind is dict:
         for each in (named, first, others, second):
             _check_merge_keys(each, key)
     identify = _identify(key, kind)
@@ -150,24 +169,6 @@ def in_order(items: list[Any], first: Sequence[Any], second: Sequence[Any], key:
             merged.append(named[j])
             j += 1
     return merged + others[i:] + named[j:]
-
-
-def _parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """The items that are named in `by`, and those that are not."""
-    if not key:
-        wanted = {identity(item) for item in by}
-        known = [identity(item) in wanted for item in items]
-    else:
-        limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), len(by))
-        wanted = {identity_in_order(item[key]) for item in by[:limit] if key in item}
-        known = []
-        for item in items:
-            found = merge_key_of(item, key) in wanted
-            if not found and limit < len(by):
-                raise errors.plain_internal(f"value for key {limit} is not a map")
-            known.append(found)
-    named = [item for item, is_known in zip(items, known, strict=True) if is_known]
-    return named, [item for item, is_known in zip(items, known, strict=True) if not is_known]
 
 
 def _check_merge_keys(items: Sequence[Any], key: str) -> None:

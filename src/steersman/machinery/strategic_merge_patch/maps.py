@@ -20,6 +20,7 @@ from .lists import (
     in_order,
     merge_key_of,
     no_merge_key,
+    parted,
     unique,
     without,
     wrong_type,
@@ -55,7 +56,7 @@ def _merge_maps(original: Map, patch: Map, type_: GoType) -> Map:
         _merge_in_order(original, patch, name, type_)
     for name, value in patch.items():
         if name.startswith(DELETE_FROM):
-            _merge_field(original, _directive_field(name, DELETE_FROM), value, type_, is_removal=True)
+            _merge_field(original, _directive_field(name, DELETE_FROM) or name, value, type_, is_removal=True)
         else:
             _merge_field(original, name, value, type_, is_removal=False)
     return original
@@ -97,7 +98,7 @@ def _directive_field(name: str, directive: str) -> str:
     if not slash or prefix != directive:
         kind = "primitive list" if directive == DELETE_FROM else "setElementOrder list"
         raise errors.bad_request(f"invalid patch format of {kind}")
-    return field or name
+    return field
 
 
 def _merge_field(original: Map, name: str, value: Any, type_: GoType, *, is_removal: bool) -> None:
@@ -173,8 +174,8 @@ def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) ->
         merged = current
     else:
         return
-    kind = element_type(current, value)
-    original[name] = in_order(merged, order, server_order, field.key, kind)
+    named, others = parted(merged, order, field.key)
+    original[name] = in_order(named, others, order, server_order, field.key, element_type(current, value))
     patch.pop(name, None)
 
 
@@ -190,18 +191,20 @@ def _merge_lists(
     if kind is not dict:
         if is_removal:
             return without(original, patch), original
-        return in_order(unique(original + patch), patch, original, field.key, kind), original
+        named, others = parted(unique(original + patch), patch, field.key)
+        return in_order(named, others, patch, original, field.key, kind), original
     if not field.key:
         reflected = "struct" if field.type.kind == "own" else field.type.kind
         raise errors.plain_internal(f"cannot merge lists without merge key for {reflected}")
     remaining, merging = _follow_item_directives(original, patch, field.key)
     if merging is None:
         replaced = [item for item in patch if PATCH not in item]
-        return in_order(replaced, (), replaced, field.key, kind), remaining
+        return in_order([], replaced, (), replaced, field.key, kind), remaining
     known = len(remaining)
     merged = _merge_items(remaining, merging, field)
     # where items were removed, Go puts new ones into the same memory, so that they have a place in the server's order
-    return in_order(merged, merging, merged[:known], field.key, kind), merged[: len(original)]
+    named, others = parted(merged, merging, field.key)
+    return in_order(named, others, merging, merged[:known], field.key, kind), merged[: len(original)]
 
 
 def _follow_item_directives(original: list[Map], patch: list[Map], key: str) -> tuple[list[Map], list[Map] | None]:
