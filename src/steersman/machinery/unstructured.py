@@ -7,7 +7,6 @@ cut to the size of their field, and its messages are its own.
 from __future__ import annotations
 
 import base64
-import re
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -51,13 +50,10 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
     return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
 
 
-_WHOLE_FLOAT: Final = re.compile(rb"[0-9](?:\.0[,\]}]|\.0\Z|e[+-]?[0-9])")
-
-
 def _marshaled(value: Any) -> bytes:
     """JSON as Go's encoder writes it, which shows no fraction of floats that have none."""
     data = encode(value)
-    return encode(_without_whole_floats(value)) if _WHOLE_FLOAT.search(data) else data
+    return encode(_without_whole_floats(value)) if b".0" in data else data
 
 
 def _without_whole_floats(value: Any) -> Any:

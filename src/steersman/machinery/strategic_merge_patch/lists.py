@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
 from steersman.machinery import errors
@@ -18,6 +18,8 @@ _EXACT_UP_TO: Final = 20
 """Go sorts lists of so many items by insertion, which shows where the order given says nothing about an item."""
 
 Places = dict[Hashable, int]
+Items = list[tuple[Hashable, Any]]
+"""Items with their identities."""
 
 
 def wrong_type(wanted: str, value: Any) -> StatusError:
@@ -36,14 +38,17 @@ def identity(value: Any) -> Hashable:
 
     Raises StatusError 400 for what Go cannot compare; kube-apiserver breaks off the connection there.
     """
-    if isinstance(value, dict | list):
+    kind = value.__class__
+    if kind is str:
+        return value  # type: ignore[no-any-return]  # most are, and no text equals a pair
+    if kind is dict or kind is list:
         raise errors.bad_request(f"the patch compares {go_value(value)}, which is neither text nor a number")
-    return (value.__class__, value)
+    return (kind, value)
 
 
 def identity_in_order(value: Any) -> Hashable:
     """The same for what an item is only looked for by: what is not comparable stands for nothing."""
-    return _NOT_COMPARABLE if isinstance(value, dict | list) else (value.__class__, value)
+    return _NOT_COMPARABLE if value.__class__ in (dict, list) else identity(value)
 
 
 def element_type(*lists: list[Any]) -> type:
@@ -122,26 +127,24 @@ def _same(left: Any, right: Any, key: str) -> bool:
     return identity(left) == identity(right)
 
 
-def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """The items that are named in `by`, and those that are not. Raises StatusError 400, 500."""
-    if not key:
-        wanted = {identity(item) for item in by}
-        known = [identity(item) in wanted for item in items]
-    else:
-        limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), len(by))
+def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[Items, Items]:
+    """The items that are named in `by`, and those that are not, with their identities. Raises StatusError 400, 500."""
+    limit = len(by)
+    if key:
+        limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), limit)
         wanted = {identity_in_order(item[key]) for item in by[:limit] if key in item}
-        known = []
-        for item in items:
-            found = merge_key_of(item, key) in wanted
-            if not found and limit < len(by):
-                raise errors.plain_internal(f"value for key {limit} is not a map")
-            known.append(found)
-    named = [item for item, is_known in zip(items, known, strict=True) if is_known]
-    return named, [item for item, is_known in zip(items, known, strict=True) if not is_known]
+        found = [(merge_key_of(item, key), item) for item in items]
+    else:
+        wanted = {identity(item) for item in by}
+        found = [(identity(item), item) for item in items]
+    others = [pair for pair in found if pair[0] not in wanted]
+    if others and limit < len(by):
+        raise errors.plain_internal(f"value for key {limit} is not a map")
+    return ([pair for pair in found if pair[0] in wanted] if len(others) < len(found) else []), others
 
 
 def in_order(
-    named: list[Any], others: list[Any], first: Sequence[Any], second: Sequence[Any], key: str, kind: type
+    named: Items, others: Items, first: Sequence[Any], second: Sequence[Any], key: str, kind: type
 ) -> list[Any]:
     """The items that `first` names in its order and the others in that of `second`, the two merged by `second`.
 
@@ -150,25 +153,23 @@ def in_order(
     Raises StatusError 500.
     """
     if kind is dict:
-        for each in (named, first, others, second):
-            _check_merge_keys(each, key)
-    identify = _identify(key, kind)
-    places = _places(first, identify)
-    named = _sorted(named, places, identify)
-    places = _places(second, identify)
-    others = _sorted(others, places, identify)
-    merged: list[Any] = []
-    left = [places.get(identify(item), -1) for item in others]
-    right = [places.get(identify(item), -1) for item in named]
+        _check_merge_keys(first, key)
+        _check_merge_keys(second, key)
+    named = _sorted(named, _places(first, key, kind)) if len(named) > 1 else named
+    if not others:
+        return [item for _, item in named]
+    places = _places(second, key, kind)
+    others = _sorted(others, places)
+    merged = []
     i = j = 0
     while i < len(others) and j < len(named):
-        if 0 <= left[i] < right[j]:
-            merged.append(others[i])
+        if 0 <= places.get(others[i][0], -1) < places.get(named[j][0], -1):
+            merged.append(others[i][1])
             i += 1
         else:
-            merged.append(named[j])
+            merged.append(named[j][1])
             j += 1
-    return merged + others[i:] + named[j:]
+    return merged + [item for _, item in others[i:]] + [item for _, item in named[j:]]
 
 
 def _check_merge_keys(items: Sequence[Any], key: str) -> None:
@@ -179,27 +180,24 @@ def _check_merge_keys(items: Sequence[Any], key: str) -> None:
             raise no_merge_key(item, key)
 
 
-def _identify(key: str, kind: type) -> Callable[[Any], Hashable]:
-    if kind is dict:
-        return lambda item: identity_in_order(item.get(key))
-    return identity_in_order
-
-
-def _places(order: Sequence[Any], identify: Callable[[Any], Hashable]) -> Places:
+def _places(order: Sequence[Any], key: str, kind: type) -> Places:
     places: Places = {}
     for place, item in enumerate(order):
-        places.setdefault(identify(item), place)
+        places.setdefault(identity_in_order(item[key] if kind is dict else item), place)
     return places
 
 
-def _sorted(items: list[Any], places: Places, identify: Callable[[Any], Hashable]) -> list[Any]:
+def _sorted(items: Items, places: Places) -> Items:
     """The items by their places. One that has no place counts as coming before whatever it is compared with."""
-    keyed = [(places.get(identify(item), -1), item) for item in items]
-    if len(items) > _EXACT_UP_TO or all(place >= 0 for place, _ in keyed):
-        return [item for _, item in sorted(keyed, key=lambda pair: pair[0])]
-    for start in range(1, len(keyed)):
+    found = [places.get(token, -1) for token, _ in items]
+    if len(items) > _EXACT_UP_TO or min(found) >= 0:
+        if all(found[at] <= found[at + 1] for at in range(len(found) - 1)):
+            return items
+        return [items[at] for at in sorted(range(len(items)), key=found.__getitem__)]
+    placed = list(zip(found, items, strict=True))
+    for start in range(1, len(placed)):
         at = start
-        while at > 0 and (min(keyed[at][0], keyed[at - 1][0]) < 0 or keyed[at][0] < keyed[at - 1][0]):
-            keyed[at - 1], keyed[at] = keyed[at], keyed[at - 1]
+        while at > 0 and (min(placed[at][0], placed[at - 1][0]) < 0 or placed[at][0] < placed[at - 1][0]):
+            placed[at - 1], placed[at] = placed[at], placed[at - 1]
             at -= 1
-    return [item for _, item in keyed]
+    return [item for _, item in placed]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.machinery import errors
@@ -18,7 +20,6 @@ from .lists import (
     identity,
     identity_in_order,
     in_order,
-    merge_key_of,
     no_merge_key,
     parted,
     unique,
@@ -115,7 +116,7 @@ def _merge_field(original: Map, name: str, value: Any, type_: GoType, *, is_remo
         original[name] = value if field.strategy == REPLACE else _merge_maps(current, value, field.type)
     elif isinstance(value, list):
         field = list_field(type_, name)
-        original[name] = _merge_lists(current, value, field, is_removal=is_removal)[0]
+        original[name] = _merge_lists(current, value, field, is_removal=is_removal).in_order(field.key)
     else:
         original[name] = value
 
@@ -167,7 +168,10 @@ def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) ->
     check_order(value, order, field.key)
     server_order = current
     if name in original and name in patch:
-        merged, server_order = _merge_lists(current, value, field, is_removal=False)
+        merge = _merge_lists(current, value, field, is_removal=False)
+        # what is named in the order need not be put into that of the patch first
+        merged = merge.items if order else merge.in_order(field.key)
+        server_order = merge.server_order
     elif name in patch:
         merged = _without_directives(value)
     elif name in original:
@@ -179,32 +183,48 @@ def _merge_in_order(original: Map, patch: Map, directive: str, type_: GoType) ->
     patch.pop(name, None)
 
 
-def _merge_lists(
-    original: list[Any], patch: list[Any], field: Field, *, is_removal: bool
-) -> tuple[list[Any], list[Any]]:
-    """The merged list, and the order that its items have for the server, before the patch put them into its own."""
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """A list that was merged, not yet in order.
+
+    `patched` are the items of the patch, `known` those of the server, both in their orders; `kind` is None where the
+    items stay as they are. `server_order` is the order for the server, should the patch have one of its own.
+    """
+
+    items: list[Any]
+    server_order: list[Any]
+    kind: type | None = None
+    patched: Sequence[Any] = ()
+    known: Sequence[Any] = ()
+
+    def in_order(self, key: str) -> list[Any]:
+        """The items as they come to stand. Raises StatusError 400, 500."""
+        if self.kind is None:
+            return self.items
+        named, others = parted(self.items, self.patched, key)
+        return in_order(named, others, self.patched, self.known, key, self.kind)
+
+
+def _merge_lists(original: list[Any], patch: list[Any], field: Field, *, is_removal: bool) -> _Merge:
     if field.strategy != MERGE and not is_removal:
-        return patch, original
+        return _Merge(patch, original)
     if not original and not patch:
-        return original, original
+        return _Merge(original, original)
     kind = element_type(original, patch)
     if kind is not dict:
         if is_removal:
-            return without(original, patch), original
-        named, others = parted(unique(original + patch), patch, field.key)
-        return in_order(named, others, patch, original, field.key, kind), original
+            return _Merge(without(original, patch), original)
+        return _Merge(unique(original + patch), original, kind, patch, original)
     if not field.key:
         reflected = "struct" if field.type.kind == "own" else field.type.kind
         raise errors.plain_internal(f"cannot merge lists without merge key for {reflected}")
     remaining, merging = _follow_item_directives(original, patch, field.key)
     if merging is None:
         replaced = [item for item in patch if PATCH not in item]
-        return in_order([], replaced, (), replaced, field.key, kind), remaining
-    known = len(remaining)
+        return _Merge(replaced, remaining, kind, (), replaced)
     merged = _merge_items(remaining, merging, field)
     # where items were removed, Go puts new ones into the same memory, so that they have a place in the server's order
-    named, others = parted(merged, merging, field.key)
-    return in_order(named, others, merging, merged[:known], field.key, kind), merged[: len(original)]
+    return _Merge(merged, merged[: len(original)], kind, merging, merged[: len(remaining)])
 
 
 def _follow_item_directives(original: list[Map], patch: list[Map], key: str) -> tuple[list[Map], list[Map] | None]:
@@ -237,10 +257,11 @@ def _merge_items(original: list[Map], patch: list[Map], field: Field) -> list[Ma
     places: dict[Any, int] = {}
     for place, item in enumerate(merged):
         if field.key in item:
-            places.setdefault(identity(item[field.key]), place)
+            places.setdefault(identity_in_order(item[field.key]), place)
     for item in patch:
-        key = merge_key_of(item, field.key)
-        place = places.setdefault(key, len(merged))
+        if field.key not in item:
+            raise no_merge_key(item, field.key)
+        place = places.setdefault(identity_in_order(item[field.key]), len(merged))
         if place == len(merged):
             merged.append(item)
         else:
