@@ -18,11 +18,11 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 import orjson
 
-from steersman.api import tables
 from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
-from steersman.machinery.go_types import GoType, members_of, struct
+from steersman.machinery.go_types import GoType, members_of, struct, struct_of
 from steersman.machinery.json_tree import (
+    MAX_DEPTH_TEXT,
     JSONSyntaxError,
     Members,
     Number,
@@ -32,7 +32,15 @@ from steersman.machinery.json_tree import (
     parse_tree,
     render,
 )
-from steersman.machinery.serializer import compact, decode_plain, decoder, encode, encode_in_order, whole_or_float
+from steersman.machinery.serializer import (
+    compact,
+    decode_as_sent,
+    decode_plain,
+    decoder,
+    encode,
+    encode_in_order,
+    whole_or_float,
+)
 
 T = TypeVar("T")
 
@@ -95,10 +103,39 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     else:
-        if media == "yaml" or encode(obj) == data or _has_unique_members(data):
+        if media == "yaml" or encode(obj) == data or has_unique_members(data):
             return Decoded(obj, warnings)
     slow = _decode_slowly(cls, data, want_strict=want_strict)
     return Decoded(slow.obj, warnings + slow.warnings)
+
+
+def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
+    """JSON of no type, such as a patch, as dicts and lists. Raises DecodeError.
+
+    Floats without a fraction become integers unless `as_sent`. Of a member given twice the last one counts.
+    """
+    try:
+        return decode_as_sent(data) if as_sent else decode_plain(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _read_untyped(data, Reader())
+
+
+def duplicate_members(data: bytes) -> list[str]:
+    """Texts about the members that are given twice in an object of valid JSON, by their paths."""
+    if has_unique_members(data):
+        return []
+    reader = Reader()
+    _read_untyped(data, reader)
+    return reader.strict_errors
+
+
+def _read_untyped(data: bytes, reader: Reader) -> Any:
+    try:
+        return reader.read(_ANY, parse_tree(data))
+    except JSONSyntaxError as error:
+        raise DecodeError(str(error)) from None
+    except RecursionError:
+        raise DecodeError(MAX_DEPTH_TEXT) from None
 
 
 def _decode_plain_object(data: bytes) -> Any:
@@ -126,7 +163,7 @@ def _is_spaced(data: bytes) -> bool:
 _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
 
 
-def _has_unique_members(data: bytes) -> bool:
+def has_unique_members(data: bytes) -> bool:
     """Whether no object has a member twice: then the text is as long as what a dict makes of it.
 
     A text this cannot judge (odd escapes or numbers, malformed) counts as not having them.
@@ -148,9 +185,9 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
         raise DecodeError(str(error)) from None
     reader = Reader()
     try:
-        plain = reader.read(struct(f"{tables.module_of(cls)}.{cls.__name__}") if cls is not dict else _MAP, tree)
+        plain = reader.read(struct_of(cls) if cls is not dict else _MAP, tree)
     except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+        raise DecodeError(MAX_DEPTH_TEXT) from None
     warnings = reader.strict_errors if want_strict else []
     if cls is dict:
         return Decoded(plain, warnings)
@@ -261,7 +298,7 @@ class Reader:
         for index, item in enumerate(items):
             self._path.append(f"[{index}]")
             value = self._value(element, item, previous[index] if index < len(previous) else _ABSENT)
-            found.append(_zero(element) if value is _ABSENT else value)
+            found.append(zero(element) if value is _ABSENT else value)
             del self._path[depth:]
         if type_.kind == "bytes":
             return base64.b64encode(bytes(found)).decode()
@@ -309,7 +346,7 @@ class Reader:
             seen.add(name)
             self._path.append(f".{name}" if depth else name)
             value = self._value(element, tree, _ABSENT)
-            found[name] = _zero(element) if value is _ABSENT else value
+            found[name] = zero(element) if value is _ABSENT else value
             del self._path[depth:]
         return found
 
@@ -397,7 +434,7 @@ def _schema_or(name: str, tree: Tree) -> Any:
     return Reader().read(schemas, tree)
 
 
-def _zero(type_: GoType) -> Any:
+def zero(type_: GoType) -> Any:
     """The wire form of an item that is null."""
     if type_.pointer:
         return None

@@ -37,6 +37,9 @@ class Strategy(Generic[T]):
 
     allow_create_on_update: bool = False
     allow_unconditional_update: bool = True
+    metadata_on_update: Literal["twice", "finalizers", "once"] = "finalizers"
+    """How often upstream looks at the metadata of an update, which clients see from repeated causes: once for all
+    kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
     garbage_collection: GarbageCollection = "background"
     """What becomes of dependents when a DELETE does not say."""
 

@@ -64,10 +64,10 @@ async def update(scope: Scope, request: Request) -> Response:
 
 def check_names(scope: Scope, request: Request, metadata: Any) -> None:
     """The body may not contradict the URL. Raises StatusError 400."""
+    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.info.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     name = request.info.name
     if not metadata.name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if metadata.name != name:
         raise bad_request(f"the name of the object ({metadata.name}) does not match the name on the URL ({name})")
-    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.info.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

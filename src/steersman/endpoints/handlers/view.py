@@ -8,7 +8,7 @@ from steersman.admission.interface import UPDATE
 from steersman.api.meta.v1 import UpdateOptions
 from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import decode_body, read_body, request_media
-from steersman.endpoints.handlers.patch import apply_patch_body, decode_patched
+from steersman.endpoints.handlers.patch import read_patch
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
@@ -20,7 +20,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
 from steersman.machinery.errors import conflict
 from steersman.machinery.scheme import kind_of
-from steersman.machinery.serializer import encode, encode_in_order, to_plain
+from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import Response
 from steersman.rest.resource import Subresource
 
@@ -41,23 +41,27 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     assert subresource.kind is not None
     view = await decode_body(scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
-    item = await _write(scope, subresource, request, options, lambda old: view, uid=view.metadata.uid)
+
+    async def replaced(_old: Any) -> Any:
+        return view
+
+    item = await _write(scope, subresource, request, options, replaced, uid=view.metadata.uid)
     return _answer(scope, subresource, request, item, wanted)
 
 
 async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Patches the view and puts the result into the object."""
     wanted = representation(scope, request)
-    apply, options = await apply_patch_body(scope, request)
-    kind = subresource.kind
-    assert kind is not None
-    gvk = kind_of(kind)
+    body = await read_patch(scope, request)
+    assert subresource.kind is not None
+    gvk = kind_of(subresource.kind)
 
-    def changed(old: Any) -> Any:
-        document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(_view(subresource, old))}
-        return decode_patched(scope, request, kind, apply(document), options.field_validation)
+    async def changed(old: Any) -> Any:
+        view = await body.applied_to(_view(subresource, old), gvk)
+        check_names(scope, request, view.metadata)
+        return view
 
-    item = await _write(scope, subresource, request, options, changed)
+    item = await _write(scope, subresource, request, body.options, changed)
     return _answer(scope, subresource, request, item, wanted)
 
 
@@ -72,7 +76,7 @@ async def _write(
     async def make(old: Any | None) -> Any:
         assert old is not None
         before = _view(subresource, old)
-        view = make_view(old)
+        view = await make_view(old)
         if chain.handles(UPDATE):
             record = attributes(scope, request, UPDATE, obj=view, old=before, options=options, dry_run=dry_run)
             await chain.admit(record)

@@ -218,7 +218,6 @@ SERVICES: Final = Resource(
     categories=("all",),
     strategy=ServiceStrategy(),
     name_validator=name_is_dns_label,
-    revalidates_metadata=True,
     default=default_service,
     columns=(
         Column("Type", lambda s: s.spec.type),
