@@ -9,6 +9,8 @@ import asyncio
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from steersman.api.index import RETIRED
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
@@ -16,9 +18,10 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, bad_request, request_entity_too_large
+from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
-from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error
+from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error, yaml_as_json
 from steersman.net.message import BodyAborted, BodyTooLarge
 
 _SMALL: Final = 64 * 1024
@@ -80,7 +83,33 @@ def decode_now(
         request.warnings.extend(warning_texts(decoded.warnings))
     obj = decoded.obj
     obj.kind = obj.api_version = ""
+    if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
+        obj.metadata.managed_fields = [*FORGET_ALL]
     return obj
+
+
+class _OwnedMetadata(msgspec.Struct, rename="camel"):
+    managed_fields: list[Any] | None = None
+
+
+class _Owned(msgspec.Struct):
+    metadata: _OwnedMetadata
+
+
+_OWNED: Final = msgspec.json.Decoder(_Owned)
+
+
+def _has_empty_managed_fields(data: bytes, language: Media) -> bool:
+    """Whether a document has a list of managers without any, which an object cannot tell from none at all.
+
+    It asks to forget all there are, and so does a list of one empty entry, which an object can have.
+    """
+    if language == "yaml":
+        data = yaml_as_json(data)
+    try:
+        return _OWNED.decode(data).metadata.managed_fields == []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _decode_protobuf(

@@ -11,6 +11,7 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery import times
 from steersman.machinery.managed_fields import (
     VIEWS,
+    Applier,
     Convert,
     FieldManager,
     Version,
@@ -46,13 +47,23 @@ def field_manager(scope: Scope, subresource: str) -> FieldManager:
     )
 
 
+@lru_cache(maxsize=1024)
+def applier_of(scope: Scope, subresource: str) -> Applier:
+    """Applies to a resource, or one of its subresources, in the version of `scope`."""
+    return Applier(field_manager(scope, subresource), scope.gvk)
+
+
 def _converter(scope: Scope) -> Convert:
+    """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
     resource = scope.resource
     if not resource.other_versions:
         return one_version_only
-    versions = {_api_version(resource.group, resource.version): Version(resource.kind)}
+    versions: dict[str, Version] = {}
+    if resource.group == scope.group:
+        versions[_api_version(resource.group, resource.version)] = Version(resource.kind)
     for each in resource.other_versions:
-        versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
+        if each.group == scope.group:
+            versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
     return VersionConverter(versions)
 
 
@@ -67,13 +78,18 @@ def _manager(request: Request, given: str) -> str:
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of a new object of the request's version; `given` is the request's fieldManager."""
     fields = field_manager(scope, request.info.subresource)
-    return fields.create(obj, _manager(request, given), times.now())
+    return fields.create(_by_hub(scope, obj), _manager(request, given), times.now())
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is to replace `old`, both of the request's version."""
     fields = field_manager(scope, request.info.subresource)
-    return fields.update(new, old, _manager(request, given), times.now())
+    return fields.update(_by_hub(scope, new), old, _manager(request, given), times.now())
+
+
+def _by_hub(scope: Scope, obj: Any) -> Any:
+    """An object as sent as it looks after its way to the stored version and back, which is what is looked at."""
+    return scope.other.from_hub(scope.other.to_hub(obj)) if scope.other else obj
 
 
 def own_action(request: Request, kind: Any, obj: Any, given: str) -> list[ManagedFieldsEntry]:
@@ -100,6 +116,19 @@ def own_view(scope: Scope, request: Request, parent: Any, view: Any, before: Any
     entries = _view_manager(view.__class__).update(view, before, _manager(request, given), times.now())
     own = parent.metadata
     own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+
+
+def own_applied_view(scope: Scope, parent: Any, view: Any) -> None:
+    """Puts who owns the number of replicas after an apply of the Scale into the parent."""
+    own = parent.metadata
+    entries = view.metadata.managed_fields
+    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+
+
+@lru_cache(maxsize=16)
+def view_applier(kind: Any) -> Applier:
+    """Applies to a Scale."""
+    return Applier(_view_manager(kind), kind_of(kind))
 
 
 @lru_cache(maxsize=16)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from steersman.api.meta.v1 import ManagedFieldsEntry, PatchOptions
+from steersman.api.meta.v1 import PatchOptions
 from steersman.endpoints.bodies import is_retired, no_conversion, no_kind_registered
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
@@ -20,6 +20,7 @@ from steersman.machinery.errors import Cause, StatusError, bad_request, generic_
 from steersman.machinery.field import INVALID, quote
 from steersman.machinery.go_print import go_value
 from steersman.machinery.go_types import struct_of
+from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.serializer import encode_in_order, to_plain
 from steersman.machinery.strict import (
@@ -181,7 +182,7 @@ def _forgetful(obj: Any, document: dict[str, Any]) -> Any:
     """The object; a list of managers that is empty, which it cannot tell from none, becomes one that says the same."""
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
-        obj.metadata.managed_fields = [ManagedFieldsEntry()]
+        obj.metadata.managed_fields = [*FORGET_ALL]
     return obj
 
 

@@ -115,7 +115,13 @@ class Scope:
 
     def to_hub(self, obj: Any) -> Any:
         """An object of this version as the stored version's."""
-        return self.other.to_hub(obj) if self.other else obj
+        other = self.other
+        if other is None:
+            return obj
+        hub = other.to_hub(obj)
+        if other.hub_default is not None:
+            other.hub_default(hub)
+        return hub
 
     def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
         """The body of a bookmark: an empty object but for its version."""

@@ -17,8 +17,12 @@ _TYPES: Final = {
 
 
 def go_type(value: Any) -> str:
-    """The Go type that JSON of this value decodes to."""
-    return _TYPES.get(type(value), "<nil>")
+    """The Go type that JSON of this value decodes to; whole numbers that an int64 cannot hold become floats."""
+    return "float64" if _is_too_big(value) else _TYPES.get(type(value), "<nil>")
+
+
+def _is_too_big(value: Any) -> bool:
+    return type(value) is int and not -(2**63) <= value < 2**63
 
 
 def go_value(value: Any) -> str:
@@ -58,4 +62,4 @@ def go_source(value: Any) -> str:
 def _scalar(value: bool | int | float) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return format_float(value) if isinstance(value, float) else str(value)
+    return format_float(float(value)) if isinstance(value, float) or _is_too_big(value) else str(value)

@@ -155,6 +155,11 @@ def _from_yaml(data: bytes, *, want_strict: bool) -> tuple[bytes, list[str]]:
     return yaml.to_json(value), [duplicates] if duplicates and want_strict else []
 
 
+def yaml_as_json(data: bytes) -> bytes:
+    """The first document of some YAML as JSON, keys sorted. Raises DecodeError."""
+    return _from_yaml(data, want_strict=False)[0]
+
+
 def _is_spaced(data: bytes) -> bool:
     """Whether there is white space between tokens, which parts kept as they are must not keep."""
     return data.find(b"\n", 0, -1) >= 0 or b'": ' in data

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from functools import cmp_to_key
 from typing import Any, Final
 
 import msgspec
 import yaml as pyyaml
 
-from steersman.machinery.field import quote
+from steersman.machinery.field import format_float, quote
 from steersman.machinery.serializer import encode, whole_or_float
 
 MAX_NODES_FROM_ALIASES: Final = 100_000
@@ -165,7 +164,7 @@ class _Reader:
                         self._put(found, seen, name, item, line)
                 continue
             if isinstance(key, dict | list):
-                raise YAMLError("yaml: invalid map key")
+                raise YAMLError(f"yaml: invalid map key: {_shown(key)}")
             if key is None:
                 raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
             self._put(found, seen, key, value, line)
@@ -230,6 +229,11 @@ def _text_key(key: Any) -> str:
 
 def _shown(value: Any) -> str:
     """A value as Go's %#v prints it."""
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_shown, value))}}}"
+    if isinstance(value, dict):
+        members = (f"{_shown(key)}:{_shown(item)}" for key, item in sorted(value.items()))
+        return f"map[interface {{}}]interface {{}}{{{', '.join(members)}}}"
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, bool):
@@ -239,14 +243,15 @@ def _shown(value: Any) -> str:
 
 def to_json(value: Any) -> bytes:
     """The JSON of a document read, keys sorted. Raises YAMLError for numbers JSON does not have."""
-    return encode(_json_numbers(value))
+    return encode(json_value(value))
 
 
-def _json_numbers(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A document read with its numbers as JSON has them. Raises YAMLError for those that it does not have."""
     if isinstance(value, dict):
-        return {key: _json_numbers(item) for key, item in value.items()}
+        return {key: json_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_json_numbers(item) for item in value]
+        return [json_value(item) for item in value]
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
@@ -299,13 +304,7 @@ def _number(value: int | float) -> str:
     """A number as go-yaml writes what it has read from JSON: integers of 64 bits in full, all else as Go's %g."""
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return str(value)
-    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    power = len(text) - 1 + int(exponent)
-    if text != "0" and not -4 <= power < 6:
-        mantissa = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
-        return f"{'-' * sign}{mantissa}e{power:+03d}"
-    return f"{value:.{max(-int(exponent), 0)}f}"
+    return format_float(value)
 
 
 def _ordered(members: dict[str, Any]) -> list[str]:

@@ -50,7 +50,7 @@ class OtherVersion:
     """Another version (or group) that serves the same stored objects.
 
     `to_hub` and `from_hub` convert between `kind` and the resource's own Struct; `default` fills in this version's
-    defaults before conversion.
+    defaults before conversion, `hub_default` those of the stored version after it, where reading it back would do so.
     """
 
     group: str
@@ -59,6 +59,7 @@ class OtherVersion:
     to_hub: Callable[[Any], Any]
     from_hub: Callable[[Any], Any]
     default: Callable[[Any], None] | None = None
+    hub_default: Callable[[Any], None] | None = None
     columns: tuple[Column, ...] | None = None
     short_names: tuple[str, ...] | None = None
     selectable_fields: Mapping[str, str] | None = None

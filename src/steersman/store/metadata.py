@@ -32,8 +32,11 @@ def fill_system_fields(metadata: ObjectMeta) -> None:
 
 
 def match_namespace(metadata: ObjectMeta, namespace: str) -> None:
-    """Sets the namespace of the URL, which the object may leave out but not contradict."""
-    if not metadata.namespace:
+    """Sets the namespace of the URL, which the object may leave out but not contradict.
+
+    Where the URL has none, the kind has none, and what the object says is dropped.
+    """
+    if not metadata.namespace or not namespace:
         metadata.namespace = namespace
     elif metadata.namespace != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

@@ -47,6 +47,8 @@ T = TypeVar("T")
 
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
+_VERSION_DIGITS: Final = 20
+_NO_VERSION: Final = 1 << 64
 _META: Final = field.Path("metadata")
 
 
@@ -173,15 +175,16 @@ class Store(Generic[T]):
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
-    async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
-        if type(self.strategy).before_create is not Strategy.before_create:
-            return await uninterrupted(self._create_whole(ctx, obj, check))
-        return await self._create_whole(ctx, obj, check)
+    async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
+        """`takes`: whether the object is given what it needs from elsewhere."""
+        if takes and type(self.strategy).before_create is not Strategy.before_create:
+            return await uninterrupted(self._create_whole(ctx, obj, check, takes=True))
+        return await self._create_whole(ctx, obj, check, takes=False)
 
-    async def _create_whole(self, ctx: Context, obj: T, check: CheckCreate | None) -> Item:
+    async def _create_whole(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.fill_system_fields(meta)
-        release = await self.strategy.before_create(ctx, obj)
+        release = await self.strategy.before_create(ctx, obj) if takes else None
         stored = False
         try:
             self.before_create(ctx, obj)
@@ -277,7 +280,7 @@ class Store(Generic[T]):
             if entry is None:
                 if not may_create:
                     raise self.not_found(ctx, name)
-                created = await self._create_on_update(ctx, make, uid, check_create)
+                created = await self._create_on_update(ctx, make, uid, check_create, strategy)
                 if created is not None:
                     return created, True
                 continue
@@ -287,15 +290,22 @@ class Store(Generic[T]):
                 return item, False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
 
-    async def _create_on_update(self, ctx: Context, make: Make, uid: str, check: CheckCreate | None) -> Item | None:
-        """The created object; None if another was quicker, so that it is to be updated."""
+    async def _create_on_update(
+        self, ctx: Context, make: Make, uid: str, check: CheckCreate | None, strategy: Strategy[T]
+    ) -> Item | None:
+        """The created object; None if another was quicker, so that it is to be updated.
+
+        A subresource that may create takes nothing from elsewhere for it (a Service made through its status has no
+        address), as upstream's.
+        """
         obj = await make(None)
         meta = obj.metadata
         if uid:
             raise self._wrong_uid(self.key(ctx.namespace, meta.name), meta.name, uid, "")
+        parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
-            return await self._create_once(ctx, obj, check)
+            return await self._create_once(ctx, obj, check, takes=strategy is self.strategy)
         except StatusError as error:
             if error.reason == "AlreadyExists":
                 return None
@@ -366,8 +376,8 @@ class Store(Generic[T]):
 
     def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
-        version = meta.resource_version
-        if version in ("", "0"):
+        version = parse_resource_version(meta.resource_version)
+        if not version:
             if not strategy.allow_unconditional_update:
                 resource = self.resource.group_resource
                 path = _META / "resourceVersion"
@@ -377,9 +387,7 @@ class Store(Generic[T]):
                 )
             meta.resource_version = str(revision)
             return
-        if not version.isdigit():
-            raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(version)}: invalid syntax")
-        if int(version) != revision:
+        if version != revision:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
 
     def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
@@ -388,6 +396,19 @@ class Store(Generic[T]):
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)
+
+
+def parse_resource_version(text: str) -> int:
+    """The resourceVersion of an object that was sent, 0 for none. Raises StatusError 500 in Go's words, as upstream."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: invalid syntax")
+    digits = text.lstrip("0")
+    version = int(digits or "0") if len(digits) <= _VERSION_DIGITS else _NO_VERSION
+    if version >= _NO_VERSION:
+        raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: value out of range")
+    return version
 
 
 def _keep_times(encoding: Encoding[Any], new: Any, old: Any) -> None:

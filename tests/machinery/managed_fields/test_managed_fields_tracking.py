@@ -84,10 +84,9 @@ def test_an_object_without_entries_stays_without_them() -> None:
     assert FIELDS.update(config_map({"a": "2"}), config_map({"a": "1"}), "other", T2) == []
 
 
-def test_an_empty_list_forgets_all_managers() -> None:
+def test_one_empty_entry_forgets_all_managers() -> None:
     made = FIELDS.create(config_map({"a": "1"}), "maker", T1)
     old = config_map({"a": "1"}, made)
-    assert FIELDS.update(config_map({"a": "2"}), old, "other", T2, is_reset=True) == []
     assert FIELDS.update(config_map({"a": "2"}, [ManagedFieldsEntry()]), old, "other", T2) == []
 
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
+from steersman.endpoints.admit import check_create
 from steersman.endpoints.filters.authorization import request_attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.rest.capabilities import CheckCreate
 
 
-async def authorize_create(scope: Scope, request: Request) -> None:
-    """Raises StatusError 403 unless the user may also create what this request would create."""
-    attributes = dataclasses.replace(request_attributes(request), verb="create", subresource="")
-    verdict = await decide(scope.shared.authorizer, attributes)
-    if not verdict.allowed:
-        raise forbidden_error(attributes, verdict.reason)
+def check_authorized_create(scope: Scope, request: Request, options: Any, *, dry_run: bool) -> CheckCreate:
+    """Validating admission of a create by a request to change, for the store to call.
+
+    It comes after the question whether the user may create this as well, and raises StatusError 403 if not.
+    """
+    validate = check_create(scope, request, options, dry_run=dry_run)
+
+    async def check(obj: Any) -> None:
+        attributes = dataclasses.replace(request_attributes(request), verb="create", subresource="")
+        verdict = await decide(scope.shared.authorizer, attributes)
+        if not verdict.allowed:
+            raise forbidden_error(attributes, verdict.reason)
+        if validate is not None:
+            await validate(obj)
+
+    return check

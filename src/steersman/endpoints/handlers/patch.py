@@ -1,17 +1,18 @@
 """PATCH of an object or a subresource: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
 
-Server-side apply is not there yet and is refused with 415.
+Server-side apply is beside, in `apply.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from steersman.admission.interface import UPDATE
 from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import read_body
+from steersman.endpoints.handlers.apply import APPLY_YAML, is_apply, server_side_apply
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import patch_options
@@ -22,11 +23,11 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import not_found, unsupported_media_type
 from steersman.net.message import Response
 
-_APPLY: Final = "application/apply-patch+yaml"
-
 
 async def patch(scope: Scope, request: Request) -> Response:
     """Changes the object as the body says and answers 200 with it."""
+    if is_apply(request):
+        return await server_side_apply(scope, request)
     wanted = representation(scope, request)
     body = await read_patch(scope, request)
     options = body.options
@@ -66,14 +67,12 @@ async def read_patch(scope: Scope, request: Request) -> Patch:
 
 def _check_media(kind: type[Any], media: str) -> None:
     """Raises StatusError 415. Only for generated classes is it known how strategic merge patches merge their lists."""
-    if media == _APPLY:
-        raise unsupported_media_type(f"patches of type {media} are not supported yet")
     if issubclass(kind, msgspec.Struct):
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
             error = unsupported_media_type("415: Unsupported Media Type")
             error.details_present = True
             raise error
     elif media not in (JSON_PATCH, MERGE_PATCH):
-        accepted = ", ".join((JSON_PATCH, MERGE_PATCH, _APPLY))
+        accepted = ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
         text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         raise unsupported_media_type(text)

@@ -6,9 +6,9 @@ from typing import Any
 
 from steersman.admission.interface import CREATE, UPDATE
 from steersman.api.meta.v1 import UpdateOptions
-from steersman.endpoints.admit import attributes, check_create, check_update
+from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import decode_body, read_body, request_media
-from steersman.endpoints.handlers.authorize import authorize_create
+from steersman.endpoints.handlers.authorize import check_authorized_create
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
@@ -43,7 +43,6 @@ async def update(scope: Scope, request: Request) -> Response:
             mine.metadata.managed_fields = own_changed(scope, request, mine, theirs, options.field_manager)
         new = scope.to_hub(mine)
         if old is None:
-            await authorize_create(scope, request)
             new.metadata.deletion_timestamp = None
             if chain.handles(CREATE):
                 await chain.admit(attributes(scope, request, CREATE, obj=new, options=options, dry_run=dry_run))
@@ -55,7 +54,7 @@ async def update(scope: Scope, request: Request) -> Response:
     item, created = await scope.storage.update(
         scope.context(request, dry_run=dry_run), request.info.name, make,
         uid=obj.metadata.uid,
-        check_create=check_create(scope, request, options, dry_run=dry_run),
+        check_create=check_authorized_create(scope, request, options, dry_run=dry_run),
         check_update=check_update(scope, request, options, dry_run=dry_run),
         subresource=request.info.subresource,
     )  # fmt: skip

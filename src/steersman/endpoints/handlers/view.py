@@ -8,12 +8,13 @@ from steersman.admission.interface import UPDATE
 from steersman.api.meta.v1 import UpdateOptions
 from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.handlers.patch import read_patch
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
-from steersman.endpoints.ownership import own_view
+from steersman.endpoints.ownership import own_applied_view, own_view, show_in_view, view_applier
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
@@ -51,6 +52,8 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
 
 async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Patches the view and puts the result into the object."""
+    if is_apply(request):
+        return await apply_view(scope, subresource, request)
     wanted = representation(scope, request)
     body = await read_patch(scope, request)
     assert subresource.kind is not None
@@ -65,9 +68,28 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     return _answer(scope, subresource, request, item, wanted)
 
 
+async def apply_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+    """Applies a configuration to the view and puts the result into the object."""
+    wanted = representation(scope, request)
+    configuration = await read_configuration(scope, request)
+    assert subresource.kind is not None
+    applier = view_applier(subresource.kind)  # type: ignore[arg-type]  # a class is hashable
+
+    async def applied(old: Any) -> Any:
+        live = _view(subresource, old)
+        show_in_view(scope, old, live)
+        view = await configuration.applied(applier, live, None)
+        check_names(scope, request, view.metadata)
+        return view
+
+    item = await _write(scope, subresource, request, configuration.options, applied, is_applied=True)
+    return _answer(scope, subresource, request, item, wanted)
+
+
 async def _write(
-    scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any, *, uid: str = ""
-) -> Any:
+    scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any, *, uid: str = "",
+    is_applied: bool = False,
+) -> Any:  # fmt: skip
     dry_run = bool(options.dry_run)
     chain = scope.shared.admission
     view_of = subresource.view
@@ -84,7 +106,10 @@ async def _write(
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
             raise conflict(scope.group_resource, request.info.name, text)
-        own_view(scope, request, old, view, before, options.field_manager)
+        if is_applied:
+            own_applied_view(scope, old, view)
+        else:
+            own_view(scope, request, old, view, before, options.field_manager)
         view_of.write(old, view)
         return old
 

@@ -7,7 +7,7 @@ from steersman.machinery.managed_fields.applier import Applied, Applier
 from steersman.machinery.managed_fields.builtin import custom_schema, schema_for, schema_of_kind
 from steersman.machinery.managed_fields.filters import Filter, excluding
 from steersman.machinery.managed_fields.internal_views import VIEWS
-from steersman.machinery.managed_fields.managers import ManagedFieldsError, decode_managers
+from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
 from steersman.machinery.managed_fields.openapi_schemas import SchemaError
 from steersman.machinery.managed_fields.requests import differ_in_times_only, manager_name
 from steersman.machinery.managed_fields.reset_fields import resets_of
@@ -19,6 +19,7 @@ from steersman.machinery.managed_fields.versions import Version, VersionConverte
 
 __all__ = [
     "DEDUCED",
+    "FORGET_ALL",
     "VIEWS",
     "Applied",
     "Applier",

@@ -11,6 +11,7 @@ from typing import Any, Final
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.errors import StatusError, bad_request, plain_internal
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
+from steersman.machinery.strict import DecodeError
 
 from .conflicts import ApplyConflicts
 from .field_set import FieldSet, difference, has, intersection, paths, set_of
@@ -76,7 +77,7 @@ class Applier:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
             raise conflicts.status() from None
-        except (TypedError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise plain_internal(f"failed to merge config: {error}") from None
         if manager == KUBECTL and last_applied(obj or whole):
             obj = with_last_applied(obj or whole, patch)
@@ -86,8 +87,7 @@ class Applier:
         kind = _kind_of(patch)
         if kind != self.kind:
             raise bad_request(f"invalid object type: {kind}")
-        metadata = patch.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("managedFields"):
+        if _has_managed_fields(patch):
             raise bad_request("metadata.managedFields must be nil")
 
     def _validate(self, patch: Plain, live: Plain) -> None:
@@ -98,10 +98,14 @@ class Applier:
                 raise self._untyped(what, obj, error) from None
 
     def _untyped(self, what: str, obj: Plain, error: Exception) -> StatusError:
+        return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {error}")
+
+    def described(self, obj: Plain) -> str:
+        """An object as messages name it: `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`."""
         metadata = obj.get("metadata")
         named = metadata if isinstance(metadata, dict) else {}
-        name = f"{named.get('namespace', '')}/{named.get('name', '')}; {self.kind}"
-        return plain_internal(f"failed to create typed {what} object ({name}): {error}")
+        namespace, name = (text if isinstance(text := named.get(key), str) else "" for key in ("namespace", "name"))
+        return f"{namespace}/{name}; {self.kind}"
 
     def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
         """The first apply to an object that has no entries: all there is has one owner."""
@@ -138,7 +142,7 @@ class Applier:
             fields = keep(fields)
         managers[key] = Managed(fields, api_version, None if last is None else last.time)
         if last is not None and last.fields:
-            merged = prune(merged, managers, last, api_version, self._convert)
+            merged = self._pruned(merged, managers, last)
         managers = self._settled(managers, live, merged, key, force=force)
         is_changed = merged != live
         mine = managers.pop(key, None)
@@ -147,6 +151,13 @@ class Applier:
             if left:
                 managers[key] = Managed(left, api_version, time if is_changed else mine.time)
         return managers, merged if is_changed else None
+
+    def _pruned(self, merged: Plain, managers: Managers, last: Managed) -> Plain:
+        try:
+            return prune(merged, managers, last, self.fields.api_version, self._convert)
+        except DecodeError as error:
+            why = "failed to convert merged object to last applied version: unable to convert unstructured object to"
+            raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None
 
     def _settled(self, managers: Managers, live: Plain, merged: Plain, key: ManagerKey, *, force: bool) -> Managers:
         """The managers after the merge. Raises ApplyConflicts if others own what changed, unless forced."""
@@ -181,8 +192,15 @@ def _kind_of(patch: Plain) -> GroupVersionKind:
     try:
         version = parse_group_version(api_version if isinstance(api_version, str) else "")
     except GroupVersionError:
-        version = parse_group_version("")
+        return GroupVersionKind("", "", "")
     return version.with_kind(kind if isinstance(kind, str) else "")
+
+
+def _has_managed_fields(patch: Plain) -> bool:
+    """Whether there is a list of entries, be it empty. What is none is left to the schema to refuse."""
+    metadata = patch.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    return isinstance(entries, list) and (not entries or bool(managed_fields_of(patch)))
 
 
 def _beyond(fields: FieldSet, allowed: FieldSet) -> FieldSet:

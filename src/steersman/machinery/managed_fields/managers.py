@@ -5,7 +5,7 @@ Follows k8s.io/apimachinery `util/managedfields/internal` (managedfields.go, cap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -31,6 +31,9 @@ NEVER_OWNED: Final[FieldSet] = {
     "f:metadata": {SELF: LEAF} | {f"f:{name}": LEAF for name in _IDENTITY},
 }
 """What identifies an object, and what the server keeps itself (upstream's stripMetaManager)."""
+
+FORGET_ALL: Final = [ManagedFieldsEntry()]
+"""What a client sends to have all managers forgotten. An empty list asks for the same, and is taken for this one."""
 
 MAX_UPDATE_MANAGERS: Final = 10
 OLD_UPDATES: Final = "ancient-changes"
@@ -152,12 +155,6 @@ def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) ->
         managers[bucket] = Managed(merged, version, managed.time)
         del managers[key]
         count -= 1
-
-
-def resets_ownership(entries: Iterable[ManagedFieldsEntry]) -> bool:
-    """Whether the list a client sent, not an absent one, asks to forget all managers: it is empty, or `[{}]`."""
-    found = list(entries)
-    return not found or (len(found) == 1 and found[0] == ManagedFieldsEntry())
 
 
 def strip_identity(fields: FieldSet) -> FieldSet:

@@ -69,8 +69,6 @@ class SchemaBuilder:
         return self._atom(definition, preserve=preserve)
 
     def _atom(self, definition: Definition, *, preserve: bool) -> Atom:
-        if definition.get("format") == "int-or-string" or definition.get("x-kubernetes-int-or-string") is True:
-            return Atom(UNTYPED)
         if definition.get("x-kubernetes-embedded-resource") is True:
             definition = {**definition, "properties": {**definition.get("properties", {}), **OBJECT_PROPERTIES}}
         preserve = preserve or definition.get("x-kubernetes-preserve-unknown-fields") is True

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.field import quote
+from steersman.machinery.field import format_float, quote
 from steersman.machinery.serializer import decode_plain, encode
 
 from .typed_error import TypedError
@@ -125,7 +125,11 @@ def _order(text: str) -> Order:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
-    return encode(value).decode()
+    if isinstance(value, list):
+        return f"[{','.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return "".join(f"{name}={_shown(item)}" for name, item in value.items())
+    return format_float(value) if isinstance(value, float) else encode(value).decode()
 
 
 def display(text: str) -> str:

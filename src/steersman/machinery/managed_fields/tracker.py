@@ -20,6 +20,7 @@ from .comparison import Comparison, compare
 from .field_set import FieldSet, difference, union
 from .filters import Filter
 from .managers import (
+    FORGET_ALL,
     UPDATE,
     Managed,
     ManagedFieldsError,
@@ -28,7 +29,6 @@ from .managers import (
     decode_managers,
     encode_managers,
     manager_key,
-    resets_ownership,
     strip_identity,
 )
 from .plain import differing, plain_object
@@ -84,13 +84,10 @@ class FieldManager:
         return self.update(obj, type(obj)(), manager, time, is_create=True)
 
     def update(
-        self, new: Any, old: Any, manager: str, time: str, *, is_reset: bool = False, is_create: bool = False
+        self, new: Any, old: Any, manager: str, time: str, *, is_create: bool = False
     ) -> list[ManagedFieldsEntry]:
-        """The entries of `new`, about to replace `old`.
-
-        `is_reset`: the request says `managedFields: []`, which a Struct cannot tell from no managedFields at all.
-        """
-        managers = self._managers(new, old, is_reset=is_reset)
+        """The entries of `new`, about to replace `old`. One empty entry in it asks to forget all that there were."""
+        managers = self._managers(new, old)
         if not managers and not is_create:
             return []
         if self.view is not None and not is_create:
@@ -102,11 +99,11 @@ class FieldManager:
             return []
         return encode_managers(managers)
 
-    def _managers(self, new: Any, old: Any, *, is_reset: bool) -> Managers:
+    def _managers(self, new: Any, old: Any) -> Managers:
         """Those of the request, if it has any that can be read; otherwise, and on a subresource, the live object's."""
         if not self.subresource:
             entries = managed_fields_of(new)
-            if is_reset or (entries and resets_ownership(entries)):
+            if entries == FORGET_ALL:
                 return {}
             try:
                 managers = decode_managers(entries)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.unstructured import from_unstructured
 
 from .builtin import schema_for
 from .plain import plain_object
@@ -46,7 +46,7 @@ class VersionConverter:
         source = self._versions.get(str(obj.get("apiVersion")))
         if source is None:
             return None
-        converted = plain_object(self._converted(from_plain(source.kind, obj), target))
+        converted = plain_object(self._converted(from_unstructured(source.kind, obj), target))
         return schema, {**converted, "apiVersion": api_version, "kind": obj.get("kind")}
 
     def _converted(self, obj: Any, target: Version) -> Any:

@@ -77,13 +77,6 @@ def _with_defaults(rules: HPAScalingRules | None, defaults: HPAScalingRules) -> 
     return rules
 
 
-def _from_v1(autoscaler: v1.HorizontalPodAutoscaler) -> HorizontalPodAutoscaler:
-    hub = from_v1(autoscaler)
-    # The reference gets these when it reads what it has stored, which is this version.
-    set_defaults(hub)
-    return hub
-
-
 class HorizontalPodAutoscalerStrategy(Strategy[HorizontalPodAutoscaler]):
     def prepare_for_create(self, ctx: Context, autoscaler: HorizontalPodAutoscaler) -> None:
         autoscaler.status = HorizontalPodAutoscalerStatus()
@@ -129,6 +122,14 @@ HORIZONTAL_POD_AUTOSCALERS = Resource(
     subresources=(Subresource(name="status", strategy=HorizontalPodAutoscalerStatusStrategy()),),
     storage_version_hash="qwQve8ut294=",
     other_versions=(
-        OtherVersion("autoscaling", "v1", v1.HorizontalPodAutoscaler, _from_v1, to_v1, default=set_v1_defaults),
+        OtherVersion(
+            "autoscaling",
+            "v1",
+            v1.HorizontalPodAutoscaler,
+            from_v1,
+            to_v1,
+            default=set_v1_defaults,
+            hub_default=set_defaults,
+        ),
     ),
 )

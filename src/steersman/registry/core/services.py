@@ -112,6 +112,8 @@ class ServiceStrategy(Strategy[Service]):
 
 
 class ServiceStatusStrategy(StatusStrategy[Service]):
+    allow_create_on_update = True
+
     def validate_update(self, ctx: Context, new: Service, old: Service) -> Iterator[FieldError]:
         return validate_load_balancer_status(new.status.load_balancer, old.status.load_balancer, new.spec.type)
 

@@ -1,0 +1,199 @@
+"""Server-side apply: PATCH with `application/apply-patch+yaml`, of an object or of a subresource that is the object.
+
+The configuration is merged into the object and its manager becomes the owner of what it says; where there is no object,
+it makes one. Follows k8s.io/apiserver `endpoints/handlers` (applyPatcher).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from steersman.admission.interface import CREATE, UPDATE
+from steersman.api.meta.v1 import PatchOptions
+from steersman.endpoints.admit import attributes, check_update
+from steersman.endpoints.bodies import read_body, warning_texts
+from steersman.endpoints.handlers.authorize import check_authorized_create
+from steersman.endpoints.handlers.update import check_names
+from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.options import patch_options
+from steersman.endpoints.ownership import applier_of, deduplicate_owners
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery import times
+from steersman.machinery.errors import StatusError, bad_request, conflict, plain_internal
+from steersman.machinery.json_patch import json_type
+from steersman.machinery.managed_fields import Applier
+from steersman.machinery.serializer import decode_plain
+from steersman.machinery.strict import DecodeError, has_unique_members
+from steersman.machinery.unstructured import from_unstructured
+from steersman.net.message import Response
+
+APPLY_YAML: Final = "application/apply-patch+yaml"
+
+_CONVERTING: Final = "error converting YAML to JSON: "
+_SMALL: Final = 64 * 1024
+"""Bytes of a configuration, or of an object's field sets, from which on they are worked on in a thread."""
+
+
+def is_apply(request: Request) -> bool:
+    """Whether a PATCH is one of these."""
+    return request.headers.get("content-type", "").partition(";")[0].strip() == APPLY_YAML
+
+
+@dataclass(slots=True)
+class Configuration:
+    """What a manager applies, as sent.
+
+    `error` is why it cannot be read, which is told only once there is something to apply it to; `duplicates` are its
+    keys given twice, in upstream's words.
+    """
+
+    options: PatchOptions
+    warnings: list[str]
+    executor: Executor
+    size: int
+    value: dict[str, Any] | None = None
+    error: StatusError | None = None
+    duplicates: str = ""
+
+    def read(self, data: bytes) -> None:
+        """Takes the value out of a body, which is YAML; JSON is nearly always that too, and is read faster."""
+        value: Any = _read_json(data)
+        if value is None:
+            value, self.duplicates, self.error = _read_yaml(data)
+        if isinstance(value, dict):
+            self.value = value
+        elif self.error is None:
+            why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
+            self.error = bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+
+    async def applied(self, applier: Applier, live: Any, default: Callable[[Any], None] | None) -> Any:
+        """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
+
+        `live` is the caller's own copy, an empty object where there is none yet. Where nothing but managedFields
+        changes, it is what is returned. Raises StatusError 400, 409, 500.
+        """
+        if self.value is None:
+            raise self.error or bad_request("there is no configuration")
+        options = self.options
+        manager, force = options.field_manager, bool(options.force)
+        work = partial(_apply, applier, live, self.value, manager, force=force, default=default)
+        if self.size + sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields) > _SMALL:
+            obj = await asyncio.get_running_loop().run_in_executor(self.executor, work)
+        else:
+            obj = work()
+        if self.duplicates:
+            if options.field_validation == "Strict":
+                raise bad_request(f"error strict decoding YAML: {self.duplicates}")
+            if options.field_validation != "Ignore":
+                self.warnings += warning_texts([self.duplicates.removeprefix(_CONVERTING)])
+        return obj
+
+
+def _apply(
+    applier: Applier, live: Any, value: dict[str, Any], manager: str, *, force: bool,
+    default: Callable[[Any], None] | None,
+) -> Any:  # fmt: skip
+    applied = applier.apply(live, value, manager, times.now(), force=force)
+    obj = live
+    if applied.obj is not None:
+        try:
+            obj = from_unstructured(type(live), applied.obj)
+        except DecodeError as error:
+            why = f"unable to convert unstructured object to {applier.kind}: {error}"
+            text = f"failed to convert new object ({applier.described(value)}) to proper version: {why}"
+            raise plain_internal(text) from None
+        obj.kind = obj.api_version = obj.metadata.self_link = ""
+        if default is not None:
+            default(obj)
+    obj.metadata.managed_fields = applied.entries
+    return obj
+
+
+_NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\\\/|\\\\u[dD][89a-fA-F]")
+"""What YAML reads otherwise than JSON does, or not at all: escapes, and everything but printable ASCII, to be sure."""
+
+
+def _read_json(data: bytes) -> Any:
+    """The object in a body of JSON that says the same as YAML; None for any other body."""
+    if data[:1] != b"{" or _NOT_QUITE_YAML.search(data):
+        return None
+    try:
+        value = decode_plain(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value if has_unique_members(data) else None
+
+
+def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
+    """The value of the first document, what it says about keys given twice, and why it cannot be read."""
+    from steersman.machinery import yaml  # most servers never see any
+
+    try:
+        found, duplicates = yaml.load(data)
+        value = {} if found is None else yaml.json_value(found)
+    except yaml.YAMLError as error:
+        return None, "", bad_request(f"error decoding YAML: {_CONVERTING}{error}")
+    except RecursionError:
+        return None, "", bad_request(f"error decoding YAML: {_CONVERTING}yaml: exceeded max depth")
+    return value, duplicates and f"{_CONVERTING}{duplicates}", None
+
+
+async def read_configuration(scope: Scope, request: Request) -> Configuration:
+    """The body and the options of an apply. Raises StatusError 400 for a body that does not complete, 413, 422."""
+    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    options = patch_options(request, apply=True)
+    configuration = Configuration(options, request.warnings, scope.shared.executor, len(data))
+    if len(data) <= _SMALL:
+        configuration.read(data)
+    else:
+        await asyncio.get_running_loop().run_in_executor(scope.shared.executor, configuration.read, data)
+    return configuration
+
+
+async def server_side_apply(scope: Scope, request: Request) -> Response:
+    """Merges the body into the object and answers 200 with it, or 201 where that made it."""
+    wanted = representation(scope, request)
+    configuration = await read_configuration(scope, request)
+    options = configuration.options
+    dry_run = bool(options.dry_run)
+    chain = scope.shared.admission
+    subresource = request.info.subresource
+    applier = applier_of(scope, subresource)
+
+    async def make(old: Any | None) -> Any:
+        if old is None:
+            live = scope.kind()
+        else:
+            live = scope.other.from_hub(old) if scope.other else old
+        new = await configuration.applied(applier, live, scope.default)
+        if old is None and new.metadata.uid:
+            mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
+            raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")
+        check_names(scope, request, new.metadata)
+        if new is live and old is not None:
+            hub, hub.metadata.managed_fields = old, new.metadata.managed_fields  # no way through another version
+        else:
+            hub = scope.to_hub(new)
+        operation = CREATE if old is None else UPDATE
+        if chain.handles(operation):
+            await chain.admit(attributes(scope, request, operation, obj=hub, old=old, options=options, dry_run=dry_run))
+        deduplicate_owners(request, hub, after_admission=True)
+        return hub
+
+    item, created = await scope.storage.update(
+        scope.context(request, dry_run=dry_run), request.info.name, make,
+        check_create=check_authorized_create(scope, request, options, dry_run=dry_run),
+        check_update=check_update(scope, request, options, dry_run=dry_run),
+        force_allow_create=not subresource,
+        subresource=subresource,
+    )  # fmt: skip
+    return item_response(scope, request, item, wanted, 201 if created else 200)

@@ -1,0 +1,63 @@
+"""What is asked of both servers: a case is a row of requests about objects of its own.
+
+A kind of cases is a module with a function `cases(random) -> Case`, listed in `command.KINDS`. All that is random comes
+from the generator it is given, so that the number of a case and a seed make it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+NAME: Final = "@NAME@"
+"""Stands for the name of the case's objects, in paths and bodies."""
+NAMESPACE: Final = "@NS@"
+
+Edit = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request. `edit` makes its body of the object that the server has at that path, in place of `body`."""
+
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = "application/json"
+    edit: Edit | None = None
+    about: str = ""
+    """What an edit does, for the reader of a report."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {"Content-Type": self.content_type} if self.body is not None or self.edit is not None else {}
+
+    def __str__(self) -> str:
+        shown = self.about if self.edit is not None else "" if self.body is None else _text(self.body)
+        media = "" if self.content_type == "application/json" else f" [{self.content_type.partition('/')[2]}]"
+        return f"{self.method} {self.path}{media} {shown}".rstrip()
+
+
+def _text(body: Any) -> str:
+    return repr(body) if isinstance(body, str) else json.dumps(body)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Some steps that are about the same object."""
+
+    title: str
+    steps: list[Step] = field(default_factory=list)
+
+
+Generator = Callable[[Random], Case]
+
+
+def named(value: Any, name: str, namespace: str) -> Any:
+    """`value`, text or data, with the names put in."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = text.replace(NAME, name).replace(NAMESPACE, namespace)
+    return text if isinstance(value, str) else json.loads(text)

@@ -1,0 +1,113 @@
+"""Answers made comparable, and what is different in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from .server import Answer
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
+_PORT: Final = re.compile(r"3[0-2]\d{3}")
+_QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
+_DIFF: Final = "\n@@ -"
+_WORDS: Final = re.compile(r"[,\[\] ]+")
+
+
+class Normaliser:
+    """Replaces what is a server's own choice by its place in the order of appearance, within one case."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, str]] = {}
+
+    def answer(self, answer: Answer) -> dict[str, Any]:
+        """An answer as plain data, with what may differ taken out."""
+        body = self._value("", answer.body)
+        out: dict[str, Any] = {"code": answer.code, "body": body}
+        if answer.warnings:
+            out["warnings"] = [self._text(text) for text in answer.warnings]
+        if isinstance(body, dict) and body.get("kind") == "Status":
+            _order_causes(body)
+        return out
+
+    def _value(self, name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._value(key, item) for key, item in value.items()}
+        if isinstance(value, list):
+            items = [self._value(name, item) for item in value]
+            # their order is that of their times, which may fall on either side of a second
+            return sorted(items, key=_identity) if name == "managedFields" else items
+        if isinstance(value, str):
+            if name == "resourceVersion" and value.isdigit():
+                return self._place("version", value)
+            return self._text(value)
+        if name in ("nodePort", "healthCheckNodePort") and isinstance(value, int) and value:
+            return self._place("port", str(value))
+        return value
+
+    def _text(self, text: str) -> str:
+        text = _explained(_TIME.sub("<time>", text))
+        text = _UID.sub(lambda match: self._place("uid", match[0]), text)
+        text = _ADDRESS.sub(lambda match: self._place("address", match[0]), text)
+        return _QUOTED_VERSION.sub(lambda match: match[1] + self._place("version", match[2]), text)
+
+    def _place(self, kind: str, value: str) -> str:
+        known = self._known.setdefault(kind, {})
+        return known.setdefault(value, f"<{kind} {len(known) + 1}>")
+
+
+def _identity(entry: Any) -> list[str]:
+    """What tells an entry of managedFields from others."""
+    found = entry if isinstance(entry, dict) else {}
+    return [str(found.get(name, "")) for name in ("operation", "manager", "apiVersion", "subresource")]
+
+
+def _explained(text: str) -> str:
+    """Takes out of a text what is known to differ, and why it may.
+
+    A Pod that may not be changed so is answered with a diff of upstream's internal type, in which an empty list is not
+    the same as none at all; a few other messages show which of them it was, too.
+    """
+    text = text.replace("Invalid value: []:", "Invalid value: null:")
+    if "errors:\n" in text:  # they come in the order of a map
+        text = "\n".join(sorted(text.split("\n")))
+    return text.partition(_DIFF)[0] + " <diff>" if _DIFF in text else text
+
+
+def _order_causes(status: dict[str, Any]) -> None:
+    """Puts what Go's maps have in random order into one: causes, and with more than one the words of the message."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    if not isinstance(causes, list) or len(causes) < 2:
+        return
+    causes.sort(key=str)
+    status["message"] = " ".join(sorted(_WORDS.split(status.get("message", ""))))
+
+
+def differences(a: Any, b: Any, path: str = "") -> Iterator[str]:
+    """One line for every place where two values are not the same."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(a.keys() | b.keys()):
+            below = f"{path}.{key}" if path else key
+            if key not in b:
+                yield f"{below}: only a has {_short(a[key])}"
+            elif key not in a:
+                yield f"{below}: only b has {_short(b[key])}"
+            else:
+                yield from differences(a[key], b[key], below)
+    elif isinstance(a, list) and isinstance(b, list):
+        for side, items, count in (("a", a, len(b)), ("b", b, len(a))):
+            for index, item in enumerate(items[count:], count):
+                yield f"{path}[{index}]: only {side} has {_short(item)}"
+        for index, (left, right) in enumerate(zip(a, b, strict=False)):
+            yield from differences(left, right, f"{path}[{index}]")
+    elif type(a) is not type(b) or a != b:
+        yield f"{path}: a {_short(a)}, b {_short(b)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 700 else f"{text[:700]}..."

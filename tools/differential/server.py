@@ -1,0 +1,113 @@
+"""The servers compared: started by a command, asked over one connection each."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import shlex
+import signal
+import ssl
+import subprocess
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final
+
+START_TIMEOUT: Final = 120.0
+STOP_TIMEOUT: Final = 60.0
+REQUEST_TIMEOUT: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response: its status, its body as JSON or, where it is none, as text, and the warnings that came with it."""
+
+    code: int
+    body: Any
+    warnings: tuple[str, ...] = ()
+
+
+class Client:
+    """Asks one server, always over the same connection; it is opened again when the server has closed it."""
+
+    def __init__(self, url: str, ca: str, token: str) -> None:
+        parts = urllib.parse.urlsplit(url)
+        self._address = (parts.hostname or "", parts.port)
+        self._tls = ssl.create_default_context(cafile=ca)
+        self._token = token
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+        """The answer to a request. A body that is not text is sent as JSON."""
+        fields = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential"}
+        if body is not None:
+            fields["Content-Type"] = "application/json"
+            body = (body if isinstance(body, str) else json.dumps(body)).encode()
+        fields.update(headers or {})
+        for attempt in (1, 2):
+            connection = self._open()
+            try:
+                connection.request(method, path, body=body, headers=fields)
+                response = connection.getresponse()
+                text = response.read().decode("utf-8", "replace")
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                self.close()
+                if attempt == 2:
+                    raise
+                continue
+            try:
+                found = json.loads(text)
+            except ValueError:
+                found = text
+            return Answer(response.status, found, tuple(response.headers.get_all("Warning") or ()))
+        raise AssertionError("unreachable")
+
+    def _open(self) -> http.client.HTTPSConnection:
+        if self._connection is None:
+            self._connection = http.client.HTTPSConnection(*self._address, timeout=REQUEST_TIMEOUT, context=self._tls)
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+class Server:
+    """A server in the foreground of a command, from `with` to the end of it."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Client:
+        self._process = subprocess.Popen(shlex.split(self._command), stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT)
+        line = self._process.stdout.readline() if ready else ""
+        try:
+            found = json.loads(line)
+            return Client(found["url"], found["ca"], found["token"])
+        except (ValueError, KeyError) as error:
+            self._stop()
+            raise RuntimeError(f"{self._command!r} did not say where it listens, but {line!r}") from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        process = self._process
+        assert process is not None
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
