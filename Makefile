@@ -1,10 +1,11 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+GO ?= go
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench types clean
+.PHONY: help install up test test-all lint format bench bench-load types clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +40,10 @@ format: install ## let ruff put the code in order
 
 bench: install ## the micro benchmarks of bench/
 	$(BIN)/python bench/run.py
+
+bench-load: ## build the load generator of bench/load (needs Go 1.26)
+	@command -v $(GO) >/dev/null || { echo "bench-load needs Go 1.26 or later on the PATH (or GO=/path/to/go)" >&2; exit 1; }
+	cd bench/load && $(GO) build -o load .
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python tools/generate_types.py

@@ -1,6 +1,6 @@
 """Runs the micro benchmarks of this folder one after the other: `python bench/run.py [PART OF A NAME]`.
 
-Figures of a whole server come from `bench/serve` under a load generator; see docs/performance.md.
+Figures of a whole server come from `bench/table.py`; see docs/performance.md.
 """
 
 from __future__ import annotations

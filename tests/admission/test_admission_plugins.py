@@ -99,10 +99,28 @@ def priority_class(name: str, value: int, *, default: bool = False, policy: str 
 
 
 def plugin(*classes: PriorityClass) -> Priority:
-    return Priority({each.metadata.name: each for each in classes}.get, lambda: classes)
+    return Priority({each.metadata.name: each for each in classes}.get, lambda: classes, lambda: 1)
 
 
 HIGH = priority_class("high", 1000, policy="Never")
+
+
+async def test_the_default_class_is_looked_up_again_only_after_a_change() -> None:
+    classes, looked, revision = [priority_class("usual", 5, default=True)], 0, 1
+
+    def every() -> list[PriorityClass]:
+        nonlocal looked
+        looked += 1
+        return classes
+
+    priority = Priority(lambda name: None, every, lambda: revision)
+    for _ in range(3):
+        await priority.admit(about(pod()))
+    assert looked == 1
+    classes, revision = [priority_class("other", 7, default=True)], 2
+    made = pod()
+    await priority.admit(about(made))
+    assert (made.spec.priority, looked) == (7, 2)
 
 
 @pytest.mark.parametrize(

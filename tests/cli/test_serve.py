@@ -127,6 +127,44 @@ def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
     assert file.read_bytes() == bytes(data)
 
 
+def spoil(server: ServerProcess, key: str) -> None:
+    """Makes a stored object one that nobody can read; the server is down."""
+    with sqlite3.connect(server.folder / "steersman.db") as file:
+        assert file.execute("UPDATE log SET value = 'spoilt' WHERE key = ?", (key,)).rowcount
+    file.close()
+
+
+def test_an_unreadable_object_costs_only_its_own_resource(make_server):
+    server = make_server()
+    server.start()
+    with server.client() as client:
+        assert client.json("POST", CONFIGMAPS, {"metadata": {"name": "kept"}})[0] == 201
+        assert client.json("POST", CONFIGMAPS.replace("configmaps", "secrets"), {"metadata": {"name": "s"}})[0] == 201
+    assert server.stop() == 0
+    spoil(server, "/registry/secrets/default/s")
+    server.start()
+    with server.client() as client:
+        assert client.request("GET", f"{CONFIGMAPS}/kept")[0] == 200
+        assert client.request("GET", "/api/v1/secrets")[0] == 429
+        assert client.request("GET", "/livez") == (200, b"ok")
+        assert b"[-]informer-sync failed" in client.request("GET", "/readyz?verbose")[1]
+    assert server.stop() == 0
+    assert "/registry/secrets/default/s cannot be read" in server.errors.read_text()
+
+
+def test_an_unreadable_object_that_the_server_itself_needs_is_told(make_server):
+    server = make_server()
+    server.start()
+    assert server.stop() == 0
+    spoil(server, "/registry/clusterroles/admin")
+    with pytest.raises(ServerNotReady):
+        server.start()
+    assert server.wait() == 1
+    last = server.errors.read_text().splitlines()[-1]
+    assert last.startswith("steersman: the cache of /registry/clusterroles/ is not ready: ")
+    assert "/registry/clusterroles/admin cannot be read" in last
+
+
 def test_a_file_of_another_program_is_told(make_server, tmp_path: Path):
     server = make_server()
     server.folder.mkdir()

@@ -75,7 +75,7 @@ def test_an_area_passes_in_full(area: str, server_with):
     assert files, f"no scenario at {found}"
     outcomes: list[Outcome] = []
     server = server_with(flags_for(found if found.is_dir() else found.parent))
-    _, failed = check_all(server, files, jobs=4, report=outcomes.append)
+    _, failed = check_all(server, files, jobs=1, report=outcomes.append)
     report = "\n".join("\n".join(outcome.lines(4)) for outcome in outcomes if outcome.failed)
     assert failed == 0, f"\n{report}"
 

@@ -36,22 +36,23 @@ class Kubectl:
 
     def __init__(self, binary: str, server: ServerProcess, home: Path, namespace: str) -> None:
         self._binary = binary
-        self._environment = {**os.environ, "HOME": str(home), "KUBECONFIG": str(server.kubeconfig)}
+        places = {"HOME": str(home), "TMPDIR": str(home), "KUBECONFIG": str(server.kubeconfig)}
+        self._environment = {**os.environ, **places}
         self.namespace = namespace
 
     def _arguments(self, arguments: tuple[str, ...]) -> list[str]:
         return [self._binary, f"--namespace={self.namespace}", *arguments]
 
-    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs it, whatever comes of it."""
+    def run(self, *arguments: str, stdin: str = "", editor: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs it, whatever comes of it. `editor` is the command that it has files edited with."""
         return subprocess.run(
-            self._arguments(arguments), input=stdin, env=self._environment, capture_output=True, text=True,
-            timeout=TIMEOUT, check=False,
+            self._arguments(arguments), input=stdin, env={**self._environment, "KUBE_EDITOR": editor},
+            capture_output=True, text=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
 
-    def __call__(self, *arguments: str, stdin: str = "") -> str:
+    def __call__(self, *arguments: str, stdin: str = "", editor: str = "") -> str:
         """Runs it; what it prints. An exit code other than 0 fails the test."""
-        done = self.run(*arguments, stdin=stdin)
+        done = self.run(*arguments, stdin=stdin, editor=editor)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 

@@ -256,21 +256,12 @@ def test_replace(kubectl):
     assert "the object has been modified; please apply your changes to the latest version" in told
 
 
-def test_apply_makes_and_leaves_alone(kubectl):
-    assert kubectl.apply_file("apply", CONFIGMAP) == "configmap/settings created\n"
-    assert kubectl.apply_file("apply", CONFIGMAP) == "configmap/settings unchanged\n"
-
-
-def test_patches_that_are_not_served_are_refused(kubectl):
-    kubectl("create", "deployment", "web", "--image=nginx")
-    told = kubectl.fails("patch", "deployment", "web", "--type=strategic", "-p", '{"spec":{"replicas":5}}')
-    assert "patches of type application/strategic-merge-patch+json are not supported yet" in told
+def test_server_side_apply_is_refused_until_it_is_served(kubectl):
     told = kubectl.fails("apply", "--server-side", "-f", "-", stdin=json.dumps(CONFIGMAP))
     assert "patches of type application/apply-patch+yaml are not supported yet" in told
-    assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 1
 
 
-@pytest.mark.parametrize("kind", ["merge", "json"])
+@pytest.mark.parametrize("kind", ["merge", "json", "strategic"])
 def test_patch(kubectl, kind: str):
     kubectl("create", "deployment", "web", "--image=nginx")
     patch = '[{"op": "replace", "path": "/spec/replicas", "value": 5}]' if kind == "json" else '{"spec":{"replicas":5}}'
@@ -278,11 +269,13 @@ def test_patch(kubectl, kind: str):
     assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 5
 
 
-def test_scale(kubectl):
+def test_scale_and_set_image(kubectl):
     kubectl("create", "deployment", "web", "--image=nginx")
     assert kubectl("scale", "deployment", "web", "--replicas=4") == "deployment.apps/web scaled\n"
+    assert kubectl("set", "image", "deployment/web", "nginx=nginx:2") == "deployment.apps/web image updated\n"
     found = kubectl.json("get", "deployment", "web")
-    assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 2)
+    assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 3)
+    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
 
 
 def test_delete(kubectl):

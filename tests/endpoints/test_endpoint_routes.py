@@ -199,6 +199,13 @@ async def test_objects_can_be_had_as_yaml_and_indented(small: SmallServer) -> No
     assert (await small.get(f"{NOTES}/a", accept="text/html")).status == 406
 
 
+@pytest.mark.parametrize("accept", ["text/html", f"{JSON};as=Table;v=v1;g=meta.k8s.io"])
+async def test_a_refusal_is_told_also_to_who_accepts_no_status(small: SmallServer, accept: str) -> None:
+    refused = await small.get("/api/v1/namespaces/ns/nonesuch", accept=accept)
+    assert (refused.status, refused.headers["content-type"]) == (404, JSON)
+    assert '\n  "kind": "Status"' in refused.text
+
+
 TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io"
 
 

@@ -475,6 +475,30 @@ async def test_a_value_that_cannot_be_presented_ends_watches_and_the_cache_start
     await cacher.stop()
 
 
+async def test_a_value_that_cannot_be_read_at_the_start_is_told_until_it_is_gone(
+    store: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steersman.storage.cacher._RELOAD_DELAY", 0)
+
+    def choosy(value: bytes, revision: int) -> bytes:
+        if value == b"bad":
+            raise ValueError("cannot be decrypted")
+        return present(value, revision)
+
+    await store.create(PODS + "ns/a", b"bad")
+    await store.create(PODS + "ns/b", b"good")
+    cacher = Cacher(store, PODS, present=choosy)
+    await cacher.start()
+    assert not cacher.ready
+    with pytest.raises(StorageUnavailable, match=f"not ready: {PODS}ns/a cannot be read: cannot be decrypted"):
+        cacher.get(PODS + "ns/b")
+    assert f"{PODS}ns/a cannot be read" in caplog.text
+    await store.delete(PODS + "ns/a", expected_revision=2)
+    await asyncio.wait_for(cacher.wait_until_ready(), 5)
+    assert [entry.body for entry in cacher.list(PODS)[0]] == [b"good@3"]
+    await cacher.stop()
+
+
 # Bounds
 
 

@@ -109,12 +109,16 @@ def element(go_type: str) -> str:
 
 @dataclass
 class Facts:
-    """What the generator knows. `structs` holds only what is to be generated, special types left out."""
+    """What the generator knows. `structs` holds only what is to be generated, special types left out.
+
+    `retired` has the group versions by kind in which kube-apiserver reads a kind that it serves in others only.
+    """
 
     structs: dict[str, list[Field]]
     scalars: dict[str, str]
     kinds: dict[tuple[str, str], dict[str, str]]
     group_versions: list[tuple[str, str]]
+    retired: dict[str, list[str]] = field(default_factory=dict)
     list_types: dict[str, dict[str, object]] = field(default_factory=dict)
 
 
@@ -139,7 +143,8 @@ def read(folder: Path) -> Facts:
     kinds["meta.k8s.io", "v1"] = {name: _META + name for name in META_KINDS}
     wanted = _closure(roots, structs, scalars)
     definitions = json.loads((folder / "openapi-v2.json").read_text())["definitions"]
-    return Facts({name: structs[name] for name in sorted(wanted)}, scalars, kinds, served, _list_types(definitions))
+    structs = {name: structs[name] for name in sorted(wanted)}
+    return Facts(structs, scalars, kinds, served, _retired(types["kinds"], served), _list_types(definitions))
 
 
 def _served(discovery: dict[str, Any]) -> list[tuple[str, str]]:
@@ -149,6 +154,20 @@ def _served(discovery: dict[str, Any]) -> list[tuple[str, str]]:
             name = group["metadata"].get("name", "")
             found += [(name, version["version"]) for version in group["versions"]]
     return sorted(found)
+
+
+def _retired(kinds: list[dict[str, str]], served: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """The group versions that are not served but hold a kind of one that is, of its own group or of extensions."""
+    homes: dict[str, set[str]] = {}
+    for kind in kinds:
+        if (kind["group"], kind["version"]) in served and not kind["type"].startswith(_META):
+            homes.setdefault(kind["kind"], {"extensions"}).add(kind["group"])
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        group, version, name = kind["group"], kind["version"], kind["kind"]
+        if (group, version) not in served and group in homes.get(name, ()):
+            found.setdefault(name, []).append(f"{group}/{version}")
+    return {name: sorted(found[name]) for name in sorted(found) if not name.endswith("List")}
 
 
 def _package(kinds: list[dict[str, str]], group: str, version: str) -> str:

@@ -212,4 +212,8 @@ def index(facts: Facts) -> str:
         lines.append(f'    ("{group_version[0]}", "{group_version[1]}"): "{module}",')
     lines += ["}", "", "SERVED: tuple[tuple[str, str], ...] = ("]
     lines += [f'    ("{group}", "{version}"),' for group, version in facts.group_versions]
-    return "\n".join([*lines, ")", ""])
+    lines += [")", "", "RETIRED: dict[str, tuple[str, ...]] = {"]
+    for kind, versions in facts.retired.items():
+        quoted = ", ".join(f'"{version}"' for version in versions)
+        lines.append(f'    "{kind}": ({quoted}{"," * (len(versions) == 1)}),')
+    return "\n".join([*lines, "}", '"""The versions of kinds that are read, but served in others only."""', ""])

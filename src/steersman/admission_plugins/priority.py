@@ -15,16 +15,20 @@ _NOT_DEFAULT: Final = "PreemptLowerPriority"
 
 
 class Priority(Plugin):
-    """`find` gives a PriorityClass by name, `every` all of them."""
+    """`find` gives a PriorityClass by name, `every` all of them; `changed` is another number after each change."""
 
     name = "Priority"
     operations = frozenset({CREATE, UPDATE})
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], Any | None], every: Callable[[], Iterable[Any]]) -> None:
+    def __init__(
+        self, find: Callable[[str], Any | None], every: Callable[[], Iterable[Any]], changed: Callable[[], int]
+    ) -> None:
         self._find = find
         self._every = every
+        self._changed = changed
+        self._default: tuple[int, Any | None] = (-1, None)
 
     async def admit(self, attributes: Attributes) -> None:
         """Fills in the pod's priority; 403 for a class that is not there or a priority that contradicts it."""
@@ -67,8 +71,11 @@ class Priority(Plugin):
 
     def _default_class(self) -> Any | None:
         """The class that pods without one get: of several global defaults the lowest."""
-        defaults = [each for each in self._every() if each.global_default]
-        return min(defaults, key=lambda each: each.value, default=None)
+        now = self._changed()
+        if self._default[0] != now:
+            defaults = [each for each in self._every() if each.global_default]
+            self._default = now, min(defaults, key=lambda each: each.value, default=None)
+        return self._default[1]
 
     async def validate(self, attributes: Attributes) -> None:
         """Only one class may be the global default."""

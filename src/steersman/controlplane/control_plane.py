@@ -80,6 +80,15 @@ class Address:
     ca: Path
 
 
+_READ_BY_THE_SERVER: Final = (
+    ("", "namespaces"), ("", "nodes"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"), ("", "services"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"), ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "rolebindings"), ("rbac.authorization.k8s.io", "roles"),
+    ("scheduling.k8s.io", "priorityclasses"),
+)  # fmt: skip
+"""What judges requests: without their caches no answer is right."""
+
+
 class ControlPlane:
     """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`."""
 
@@ -302,7 +311,7 @@ class ControlPlane:
         options = self.options
         plugins: dict[str, Callable[[], Plugin]] = {
             "NamespaceLifecycle": lambda: NamespaceLifecycle(self._namespace_phase),
-            "Priority": lambda: Priority(lambda name: classes.find("", name), classes.list),
+            "Priority": lambda: Priority(lambda name: classes.find("", name), classes.list, classes.changed),
             "DefaultTolerationSeconds": lambda: DefaultTolerationSeconds(
                 options.default_not_ready_toleration_seconds, options.default_unreachable_toleration_seconds
             ),
@@ -330,7 +339,7 @@ class ControlPlane:
 
     def _add_checks(self, server: Server) -> None:
         server.add_checks(HealthCheck("etcd", lambda: None if self.storage is not None else "storage is closed"))
-        stores = tuple(self._stores.values())
+        stores = tuple(self._stores[key] for key in _READ_BY_THE_SERVER)
         server.add_checks(
             HealthCheck("etcd-readiness", lambda: None if self.storage is not None else "storage is closed"),
             HealthCheck(

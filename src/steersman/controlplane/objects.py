@@ -29,6 +29,10 @@ class StoreObjects:
         decode = self._store.encoding.decode
         return (decode(entry.body) for entry in found)
 
+    def changed(self) -> int:
+        """The revision of the last change of any of them."""
+        return self._store.cacher.changed
+
     async def create(self, ctx: Context, obj: Any) -> Any:
         return self._store.decode(await self._store.create(ctx, obj))
 

@@ -40,8 +40,11 @@ class _Follower:
         self._waiting: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Puts everything there is, takes away what has gone, and follows from there."""
+        """Puts everything there is, takes away what has gone, and follows from there; later if nothing can be read."""
         cacher, prefix = self._store.cacher, self._store.prefix
+        if not cacher.ready:
+            self._waiting = asyncio.get_running_loop().create_task(self._begin_again())
+            return
         found, _ = cacher.list(prefix)
         cacher.watch(prefix, after_revision=None, deliver=self._deliver, closed=self._closed)
         before, self._known = self._known, set()

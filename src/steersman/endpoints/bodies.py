@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.api.index import RETIRED
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
@@ -27,8 +28,6 @@ _SMALL: Final = 64 * 1024
 _SUMMARY: Final = 30
 _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
-_RETIRED_GROUPS: Final = frozenset({"extensions"})
-"""Groups that upstream still reads but does not serve."""
 
 
 async def read_body(request: Request, limit: int, metrics: RequestMetrics) -> bytes:
@@ -167,20 +166,29 @@ def summary(data: bytes) -> str:
 def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> StatusError:
     scheme = scope.shared.scheme
     version = actual.group_version
-    if actual.kind == wanted.kind and (scheme.recognizes(actual) or actual.group in _RETIRED_GROUPS):
+    if actual.kind == wanted.kind and (scheme.recognizes(actual) or is_retired(actual)):
         return bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted.group_version})"
         )
     if not scheme.recognizes(actual):
         return cannot_be_handled(actual, wanted, no_kind_registered(actual.kind, str(version)))
-    target = f"{go_package(wanted.group)}.{wanted.kind}"
-    text = f"converting ({actual.version}.{actual.kind}) to ({target}): unknown conversion"
-    return cannot_be_handled(actual, wanted, text)
+    return cannot_be_handled(actual, wanted, no_conversion(actual, wanted))
+
+
+def is_retired(kind: GroupVersionKind) -> bool:
+    """Whether upstream reads this version of a kind, though it serves others only."""
+    return str(kind.group_version) in RETIRED.get(kind.kind, ())
 
 
 def no_kind_registered(kind: str, api_version: str) -> str:
     """The text for a kind that nobody knows in that version."""
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+
+
+def no_conversion(actual: GroupVersionKind, wanted: GroupVersionKind) -> str:
+    """The text for a kind that is known, but is no other version of the one that is wanted."""
+    target = f"{go_package(wanted.group)}.{wanted.kind}"
+    return f"converting ({actual.version}.{actual.kind}) to ({target}): unknown conversion"
 
 
 def cannot_be_handled(actual: GroupVersionKind, wanted: GroupVersionKind, why: str) -> StatusError:

@@ -28,15 +28,11 @@ COMPRESS_OVER: Final = 128 * 1024
 
 
 def error_response(request: Request, error: StatusError) -> Response:
-    """The Status of `error` in the media type the client accepts, JSON if none."""
+    """The Status of `error` in the media type the client accepts; indented JSON if it accepts none, or only Tables."""
     try:
-        accept = request.headers.get("accept", "")
-        found = negotiate(accept, tables=True, partial=True, pretty=pretty_wanted(request))
-        wanted = Representation(found.media, found.pretty)
-    except StatusError as refused:
-        wanted = Representation(JSON, pretty=True)  # what nobody asked for is at least easy to read
-        if error.code != 406:
-            error = refused
+        wanted = negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request))
+    except StatusError:
+        wanted = Representation(JSON, pretty=True)
     response = plain_response(error.status(), wanted, error.code)
     if error.retry_after:
         response.headers.append(("retry-after", str(error.retry_after)))

@@ -282,17 +282,10 @@ def _metric_to_v1(metric: v2.MetricSpec) -> MetricSpec:
             selector=pods.metric.selector,
         )
     if (resource := metric.resource) is not None:
-        out.resource = ResourceMetricSource(
-            name=resource.name,
-            target_average_utilization=resource.target.average_utilization,
-            target_average_value=resource.target.average_value,
-        )
+        out.resource = ResourceMetricSource(**_resource_source(resource))
     if (container := metric.container_resource) is not None:
         out.container_resource = ContainerResourceMetricSource(
-            name=container.name,
-            container=container.container,
-            target_average_utilization=container.target.average_utilization,
-            target_average_value=container.target.average_value,
+            container=container.container, **_resource_source(container)
         )
     if (external := metric.external) is not None:
         out.external = ExternalMetricSource(
@@ -300,6 +293,15 @@ def _metric_to_v1(metric: v2.MetricSpec) -> MetricSpec:
             target_value=external.target.value, target_average_value=external.target.average_value,
         )  # fmt: skip
     return out
+
+
+def _resource_source(source: v2.ResourceMetricSource | v2.ContainerResourceMetricSource) -> dict[str, Any]:
+    target = source.target
+    return {
+        "name": source.name,
+        "target_average_utilization": target.average_utilization,
+        "target_average_value": target.average_value,
+    }
 
 
 def _metric_from_v1(metric: MetricSpec) -> v2.MetricSpec:
@@ -363,17 +365,10 @@ def _status_to_v1(status: v2.MetricStatus) -> MetricStatus:
             selector=pods.metric.selector,
         )
     if (resource := status.resource) is not None:
-        out.resource = ResourceMetricStatus(
-            name=resource.name,
-            current_average_utilization=resource.current.average_utilization,
-            current_average_value=resource.current.average_value or "0",
-        )
+        out.resource = ResourceMetricStatus(**_resource_status(resource))
     if (container := status.container_resource) is not None:
         out.container_resource = ContainerResourceMetricStatus(
-            name=container.name,
-            container=container.container,
-            current_average_utilization=container.current.average_utilization,
-            current_average_value=container.current.average_value or "0",
+            container=container.container, **_resource_status(container)
         )
     if (external := status.external) is not None:
         out.external = ExternalMetricStatus(
@@ -381,6 +376,15 @@ def _status_to_v1(status: v2.MetricStatus) -> MetricStatus:
             current_value=external.current.value or "0", current_average_value=external.current.average_value,
         )  # fmt: skip
     return out
+
+
+def _resource_status(status: v2.ResourceMetricStatus | v2.ContainerResourceMetricStatus) -> dict[str, Any]:
+    current = status.current
+    return {
+        "name": status.name,
+        "current_average_utilization": current.average_utilization,
+        "current_average_value": current.average_value or "0",
+    }
 
 
 def _status_from_v1(status: MetricStatus) -> v2.MetricStatus:

@@ -39,10 +39,15 @@ class GoType:
 
 @dataclass(slots=True, frozen=True)
 class GoMember:
-    """A struct's member: its type and the names of the embedded structs it is in."""
+    """A struct's member: its type and the names of the embedded structs it is in.
+
+    `strategy` and `key` are the tags patchStrategy and patchMergeKey.
+    """
 
     type: GoType
     embedded: tuple[str, ...]
+    strategy: str = ""
+    key: str = ""
 
 
 def shown(type_name: str) -> str:
@@ -77,6 +82,11 @@ def struct(type_name: str) -> GoType:
     return GoType("struct", shown(type_name), name=type_name)
 
 
+def struct_of(cls: type) -> GoType:
+    """The struct of a generated class."""
+    return struct(f"{tables.module_of(cls)}.{cls.__name__}")
+
+
 def members_of(type_: GoType) -> dict[str, GoMember]:
     """The members of a struct by their JSON names, those of embedded structs among them."""
     base = struct(type_.name)
@@ -96,5 +106,5 @@ def _members(type_name: str, embedded: tuple[str, ...]) -> list[tuple[str, GoMem
             base = go_type(module, each.type)
             pointer = each.pointer or base.kind in ("list", "map", "bytes", "any")
             type_ = GoType(base.kind, base.shown, base.name, base.element, pointer)
-            found.append((each.name, GoMember(type_, embedded)))
+            found.append((each.name, GoMember(type_, embedded, each.strategy, each.key)))
     return found

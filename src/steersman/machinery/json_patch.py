@@ -3,6 +3,7 @@
 That library (evanphx/json-patch v4) differs from the RFC: `replace` makes a missing member, `copy` of a missing member
 gives null, an operation without `value` means null, and negative indices count from a list's end.
 Numbers compare by value (1 equals 1.0), as the RFC says, where the library compares their text.
+What an operation passes through has its members sorted, which clients see where an error shows the result.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int
             application.perform(operation)
     except RecursionError:
         raise PatchError("the document or the patch is nested too deeply") from None
-    return application.root
+    return application.result()
 
 
 class _Application:
@@ -109,6 +110,15 @@ class _Application:
         self._owned: dict[int, Any] = {}  # by id; holding them keeps their ids from being used again
         self._copied = 0
         self._copy_limit = copy_limit
+
+    def result(self) -> Any:
+        """The document after the operations so far, which are the last."""
+        for container in self._owned.values():
+            if isinstance(container, dict):
+                members = sorted(container.items())
+                container.clear()
+                container.update(members)
+        return self.root
 
     def perform(self, operation: Operation) -> None:
         """Performs one operation. Raises PatchError."""
@@ -144,7 +154,7 @@ class _Application:
         if path == "":
             if not isinstance(value, dict | list):
                 raise PatchError("replace operation value must be object or array: %!w(<nil>)")  # as the library has it
-            self.root = value
+            self.root = self._owned_copy(value)
             return
         target, key = self._own(path) or _fail(f"replace operation does not apply: doc is missing path: {path}")
         if isinstance(target, dict):
@@ -166,7 +176,7 @@ class _Application:
 
     def _copy(self, operation: Operation) -> None:
         source = _pointer(operation, "from", "copy operation failed to decode from: operation, missing from field")
-        holder, key = self._find(source) or _fail(f"copy operation does not apply: doc is missing from path: {source}")
+        holder, key = self._own(source) or _fail(f"copy operation does not apply: doc is missing from path: {source}")
         value = _get(holder, key, f"error in copy for from: '{source}'")
         path = _pointer(operation, "path", "copy operation failed to decode path")
         target, key = self._own(path) or _fail(f"copy operation does not apply: {_NO_DESTINATION}: {path}")
@@ -188,25 +198,16 @@ class _Application:
         if path == "":
             value = self.root
         else:
-            holder, key = self._find(path) or _fail(f"test operation does not apply: is missing path: {path}")
+            holder, key = self._own(path) or _fail(f"test operation does not apply: is missing path: {path}")
             value = _get(holder, key, f"error in test for path: '{path}'")
         if not equal(value, operation.get("value")):
             raise PatchError(f"testing value {path} failed: test failed")
 
-    def _find(self, path: str) -> tuple[Any, str] | None:
-        """The container that `path` leads to and the key in it, None if there is none."""
-        _, *names = path.split("/")
-        if not names:
-            return None
-        container = self.root
-        for name in names[:-1]:
-            container = _child(container, _unescape(name))
-            if not isinstance(container, dict | list):
-                return None
-        return container, _unescape(names[-1])
-
     def _own(self, path: str) -> tuple[Any, str] | None:
-        """The same, with every container on the way made safe to change."""
+        """The container that `path` leads to and the key in it, with every container on the way made safe to change.
+
+        None if there is none.
+        """
         _, *names = path.split("/")
         if not names:
             return None

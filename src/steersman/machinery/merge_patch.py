@@ -1,7 +1,7 @@
 """JSON Merge Patch (RFC 7386) on plain values, as the library that kube-apiserver uses for it does it.
 
 That library (evanphx/json-patch v4) differs from the RFC in lists: nulls are dropped from objects inside a list that
-replaces a list or a scalar.
+replaces a list or a scalar. What it touches has its members sorted, which clients see where an error shows the result.
 """
 
 from __future__ import annotations
@@ -46,13 +46,17 @@ def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
             merged[key] = _merge(current, change)
         else:
             merged[key] = change
-    return merged
+    return _sorted(merged)
 
 
 def _pruned(value: Any) -> Any:
     """`value` without the members of objects that are null, at any depth."""
     if isinstance(value, dict):
-        return {key: _pruned(member) for key, member in value.items() if member is not None}
+        return _sorted({key: _pruned(member) for key, member in value.items() if member is not None})
     if isinstance(value, list):
         return [_pruned(item) for item in value]
     return value
+
+
+def _sorted(members: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(members.items()))

@@ -94,6 +94,11 @@ def frame(event_type: bytes, document: bytes) -> bytes:
     return len(event).to_bytes(4, "big") + event
 
 
+def unframe(event: bytes) -> bytes:
+    """The WatchEvent of a `frame`, for transports that keep messages apart by themselves."""
+    return event[4:]
+
+
 def decode(cls: type[T], raw: bytes) -> T:
     """An object of `cls` from its own message; kind and apiVersion are left empty.
 

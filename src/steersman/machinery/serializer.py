@@ -6,6 +6,7 @@ words. Objects of generated classes are Structs; custom resources and other obje
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -24,6 +25,7 @@ T = TypeVar("T")
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _IN_ORDER = msgspec.json.Encoder()
 _PLAIN_DECODER: msgspec.json.Decoder[Any]
+_AS_SENT_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 _BIG_NUMBER = re.compile(rb"[0-9]{19}")
 _EXPONENTS_FROM = 1e21
@@ -37,19 +39,11 @@ def whole_or_float(value: float) -> int | float:
     return value
 
 
-def shown_float(value: float) -> str:
-    """A float64 as Go's %g and %v print it: with an exponent below 1e-4 and from 1e6 on."""
-    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    power = len(text) - 1 + int(exponent)
-    if text != "0" and not -4 <= power < 6:
-        mantissa = f"{text[0]}.{text[1:]}" if len(text) > 1 else text
-        return f"{'-' * sign}{mantissa}e{power:+03d}"
-    return f"{value:.{max(-int(exponent), 0)}f}"
-
-
 def _float(text: str) -> int | float:
-    return whole_or_float(float(text))
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("the number is too large")
+    return whole_or_float(value)
 
 
 def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
@@ -110,13 +104,19 @@ def decode_plain(data: bytes) -> Any:
     return _without_big_integers(value) if _BIG_NUMBER.search(data) else value
 
 
-def _without_big_integers(value: Any) -> Any:
+def decode_as_sent(data: bytes) -> Any:
+    """The same with floats as they are: a number that was sent as 1.0 is not the integer 1, as Go tells them apart."""
+    value = _AS_SENT_DECODER.decode(data)
+    return _without_big_integers(value, float) if _BIG_NUMBER.search(data) else value
+
+
+def _without_big_integers(value: Any, to_number: Callable[[float], int | float] = whole_or_float) -> Any:
     if isinstance(value, dict):
-        return {key: _without_big_integers(item) for key, item in value.items()}
+        return {key: _without_big_integers(item, to_number) for key, item in value.items()}
     if isinstance(value, list):
-        return [_without_big_integers(item) for item in value]
+        return [_without_big_integers(item, to_number) for item in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return whole_or_float(float(value))
+        return to_number(float(value))
     return value
 
 

@@ -18,11 +18,11 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 import orjson
 
-from steersman.api import tables
 from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
-from steersman.machinery.go_types import GoType, members_of, struct
+from steersman.machinery.go_types import GoType, members_of, struct, struct_of
 from steersman.machinery.json_tree import (
+    MAX_DEPTH_TEXT,
     JSONSyntaxError,
     Members,
     Number,
@@ -32,7 +32,15 @@ from steersman.machinery.json_tree import (
     parse_tree,
     render,
 )
-from steersman.machinery.serializer import compact, decode_plain, decoder, encode, encode_in_order, whole_or_float
+from steersman.machinery.serializer import (
+    compact,
+    decode_as_sent,
+    decode_plain,
+    decoder,
+    encode,
+    encode_in_order,
+    whole_or_float,
+)
 
 T = TypeVar("T")
 
@@ -101,6 +109,35 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool)
     return Decoded(slow.obj, warnings + slow.warnings)
 
 
+def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
+    """JSON of no type, such as a patch, as dicts and lists. Raises DecodeError.
+
+    Floats without a fraction become integers unless `as_sent`. Of a member given twice the last one counts.
+    """
+    try:
+        return decode_as_sent(data) if as_sent else decode_plain(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _read_untyped(data, Reader())
+
+
+def duplicate_members(data: bytes) -> list[str]:
+    """Texts about the members that are given twice in an object of valid JSON, by their paths."""
+    if has_unique_members(data):
+        return []
+    reader = Reader()
+    _read_untyped(data, reader)
+    return reader.strict_errors
+
+
+def _read_untyped(data: bytes, reader: Reader) -> Any:
+    try:
+        return reader.read(_ANY, parse_tree(data))
+    except JSONSyntaxError as error:
+        raise DecodeError(str(error)) from None
+    except RecursionError:
+        raise DecodeError(MAX_DEPTH_TEXT) from None
+
+
 def _decode_plain_object(data: bytes) -> Any:
     obj = decode_plain(data)
     if not isinstance(obj, dict):
@@ -153,9 +190,9 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
         raise DecodeError(str(error)) from None
     reader = Reader()
     try:
-        plain = reader.read(struct(f"{tables.module_of(cls)}.{cls.__name__}") if cls is not dict else _MAP, tree)
+        plain = reader.read(struct_of(cls) if cls is not dict else _MAP, tree)
     except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+        raise DecodeError(MAX_DEPTH_TEXT) from None
     warnings = reader.strict_errors if want_strict else []
     if cls is dict:
         return Decoded(plain, warnings)

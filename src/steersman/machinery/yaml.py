@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 import yaml as pyyaml
 
-from steersman.machinery.field import quote
-from steersman.machinery.serializer import encode, shown_float, whole_or_float
+from steersman.machinery.field import format_float, quote
+from steersman.machinery.serializer import encode, whole_or_float
 
 MAX_NODES_FROM_ALIASES: Final = 100_000
 """How many nodes following aliases may visit altogether; documents made to grow are refused here."""
@@ -304,7 +304,7 @@ def _number(value: int | float) -> str:
     """A number as go-yaml writes what it has read from JSON: integers of 64 bits in full, all else as Go's %g."""
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return str(value)
-    return shown_float(value)
+    return format_float(value)
 
 
 def _ordered(members: dict[str, Any]) -> list[str]:

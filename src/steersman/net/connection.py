@@ -53,13 +53,22 @@ class Connection(Protocol):
 
 
 class Receiver(asyncio.BufferedProtocol):
-    """The asyncio side of a connection: all connections of a server read through one buffer.
+    """The asyncio side of a connection: one joined write for each turn of the loop, one buffer to read for all.
 
     With a plain Protocol, TLS would allocate and shrink 256 KB for every read: a mapping of its own each time. The loop
     fills the buffer and says so in one go, and what has come is copied out first, so that one buffer is enough.
     """
 
-    core: Core
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.out: list[bytes] = []
+        """Pieces for the next write."""
+        self.scheduled = False
+        """flush() will be called in this turn of the loop."""
+        self.blocked = False
+        """The transport has enough: what is to be sent waits."""
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._lost = False
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the loop reads to."""
@@ -71,6 +80,24 @@ class Receiver(asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Takes what has come."""
+        raise NotImplementedError
+
+    def schedule(self) -> None:
+        """Has flush() called once in this turn of the loop."""
+        if not self.scheduled:
+            self.scheduled = True
+            self.core.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Writes what is collected, and a batch of what waits."""
+        self.scheduled = False
+        if self._lost:
+            self.out.clear()
+        else:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        """Writes what is collected and what may follow it; the connection is there."""
         raise NotImplementedError
 
 

@@ -35,14 +35,10 @@ class _Fault(Exception):
 
 
 class Http1Connection(Receiver):
-    """One connection. `out` collects pieces for the next write."""
+    """One connection."""
 
     def __init__(self, core: Core) -> None:
-        self.core = core
-        self.out: list[bytes] = []
-        self.scheduled = False
-        self.blocked = False
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        super().__init__(core)
         self._peer = Peer()
         self._parser = httptools.HttpRequestParser(self)
         self._url = b""
@@ -62,7 +58,6 @@ class Http1Connection(Receiver):
         self._advancing = False
         self._paused = False
         self._discarded = 0
-        self._lost = False
         self._deaf = False
         self._closing_since: float | None = None
         now = core.loop.time()
@@ -225,7 +220,7 @@ class Http1Connection(Receiver):
         length = headers.get("content-length")
         has_body = "transfer-encoding" in headers or (length is not None and length != "0")
         body: IncomingBody | EmptyBody = EMPTY_BODY
-        headers.pairs = self._fields
+        headers.sent = self._fields
         request = Request(
             method, path, query, headers, body, self._peer, version, "https" if self._peer.tls else "http", host
         )
@@ -336,18 +331,7 @@ class Http1Connection(Receiver):
         if not self._advancing:
             self._advance()
 
-    def schedule(self) -> None:
-        """Has flush() called once in this turn of the loop."""
-        if not self.scheduled:
-            self.scheduled = True
-            self.core.loop.call_soon(self.flush)
-
-    def flush(self) -> None:
-        """Writes what is collected, and a batch of what waits."""
-        self.scheduled = False
-        if self._lost:
-            self.out.clear()
-            return
+    def _write_out(self) -> None:
         exchange = self._current
         out = self.out
         if exchange is not None and exchange.pending and not self.blocked:

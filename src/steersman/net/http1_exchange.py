@@ -156,9 +156,9 @@ class Http1Exchange:
 
     async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
         """Runs what takes over the connection, and closes it afterwards."""
-        if self.done:
-            return
         upgraded = self.connection.hand_over()
+        if not self.responded:
+            upgraded.lost()  # the client had gone before; who takes over is told in the same way as later
         try:
             await take_over(upgraded)
         finally:

@@ -392,7 +392,7 @@ class Http2Connection(Http2Output):
             stream.recv_window = limits.stream_window
             stream.wants_continue = head.headers.get("expect", "").lower() == "100-continue"
         headers = Headers(head.headers)
-        headers.pairs = head.headers.pairs
+        headers.sent = head.headers.sent
         stream.request = Request(
             head.method, head.path, head.query, headers, stream.body, self._peer, "2", head.scheme, head.host
         )

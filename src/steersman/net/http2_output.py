@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from typing import Final, cast
+from typing import Final
 
 from steersman.net import hpack
 from steersman.net import http2_frames as frames
@@ -18,20 +17,12 @@ class Http2Output(Receiver):
     """What streams send is collected in `out`; what cannot leave yet waits in the streams."""
 
     def __init__(self, core: Core) -> None:
-        self.core = core
-        self.out: list[bytes] = []
-        """Pieces for the next write."""
-        self.scheduled = False
-        """flush() will be called in this turn of the loop."""
-        self.blocked = False
-        """The transport has enough: bodies and heads wait in their streams."""
+        super().__init__(core)
         self.window = frames.DEFAULT_WINDOW
         self.max_frame = frames.DEFAULT_FRAME_SIZE
         self.ready: deque[Http2Stream] = deque()
         self._stalled: list[Http2Stream] = []
         """Streams that wait for the connection's window."""
-        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._lost = False
         self._blocked_bytes = 0
         self._table_update_due = False
 
@@ -50,18 +41,7 @@ class Http2Output(Receiver):
         if self.ready:
             self.schedule()
 
-    def schedule(self) -> None:
-        """Has flush() called once in this turn of the loop."""
-        if not self.scheduled:
-            self.scheduled = True
-            self.core.loop.call_soon(self.flush)
-
-    def flush(self) -> None:
-        """Writes what is collected, and a batch of what waits in streams."""
-        self.scheduled = False
-        if self._lost:
-            self.out.clear()
-            return
+    def _write_out(self) -> None:
         out = self.out
         if self.ready and not self.blocked:
             self._fill(out)

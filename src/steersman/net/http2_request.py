@@ -138,7 +138,7 @@ def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
         host = host or headers["host"]
         del headers["host"]
         pairs = [field for field in pairs if field[0] != "host"]
-    headers.pairs = pairs
+    headers.sent = pairs
     if headers.get("te", "trailers") != "trailers":
         raise ValueError("TE other than trailers")
     length = headers.get("content-length")

@@ -31,5 +31,5 @@ class Limits:
     """Bytes handed to the transport before writers must wait."""
     linger: float = 1.0
     """How long a closing connection still reads, so that the client sees the last answer before the close."""
-    tls_shutdown_timeout: float = 5.0
+    tls_shutdown_timeout: float = 1.0
     """How long a closing connection waits for the client's close_notify."""

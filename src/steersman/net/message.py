@@ -16,24 +16,35 @@ class BodyAborted(Exception):
 
 
 class Headers(dict[str, str]):
-    """Request headers by lower-case name; a repeated one is joined with ", ". `pairs` keeps each as it was sent."""
+    """Request headers by lower-case name; a repeated one is joined with ", "."""
 
-    __slots__ = ("pairs",)
+    __slots__ = ("sent",)
 
-    pairs: Sequence[tuple[str, str]]
+    sent: Sequence[tuple[str, str]]
+    """Each field as it came, also those that were taken off since: for `pairs` only."""
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Headers:
         """Headers from name and value pairs; the names are lower case already."""
         headers = cls()
-        headers.pairs = tuple(pairs)
-        for name, value in headers.pairs:
+        headers.sent = tuple(pairs)
+        for name, value in headers.sent:
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         return headers
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each field by itself, in order, but for those taken off since the request came: what may be passed on."""
+        return [field for field in self.sent if field[0] in self]
+
+    def replace(self, name: str, value: str) -> None:
+        """Puts one value in the place of all that were sent under `name`."""
+        self[name] = value
+        self.sent = (*(field for field in self.sent if field[0] != name), (name, value))
+
     def get_all(self, name: str) -> list[str]:
         """Every value sent under `name` (lower case), in order."""
-        return [value for key, value in self.pairs if key == name]
+        return [value for key, value in self.sent if key == name] if name in self else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The store calls the hooks in a fixed order (k8s.io/apiserver `registry/rest/{cre
 - create: `prepare_for_create`, `validate`, `warnings_on_create`, `canonicalize`
 - update: `prepare_for_update`, `validate_update` (which includes what create validates, where upstream's does),
   `warnings_on_update`, `canonicalize`
-- delete: `check_graceful_delete`, and where that says so the object stays until its grace has passed
+- delete: `warnings_on_delete`, `check_graceful_delete`; where the latter says so the object stays for its grace period
 
 Validation of `metadata` is the store's; a strategy validates the rest.
 """
@@ -37,6 +37,9 @@ class Strategy(Generic[T]):
 
     allow_create_on_update: bool = False
     allow_unconditional_update: bool = True
+    metadata_on_update: Literal["twice", "finalizers", "once"] = "finalizers"
+    """How often upstream looks at the metadata of an update, which clients see from repeated causes: once for all
+    kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
     garbage_collection: GarbageCollection = "background"
     """What becomes of dependents when a DELETE does not say."""
 
@@ -68,6 +71,10 @@ class Strategy(Generic[T]):
 
     def canonicalize(self, obj: T) -> None:
         """Brings a valid object into its one stored form."""
+
+    def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
+        """What the client should be told about the way it deletes an object, or a collection, of this kind."""
+        return iter(())
 
     def check_graceful_delete(self, ctx: Context, obj: T, options: DeleteOptions) -> bool:
         """Whether the object is to be kept for a grace period; may set `options.grace_period_seconds`."""

@@ -30,7 +30,7 @@ class Config:
     bind_address: str = "0.0.0.0"
     port: int = 6443
     tls: ServerTLS | None = None
-    limits: Limits = field(default_factory=lambda: Limits(tls_shutdown_timeout=1.0))
+    limits: Limits = field(default_factory=Limits)
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
     max_requests_in_flight: int = 400

@@ -9,9 +9,10 @@ from typing import Protocol
 
 from steersman.server.openapi_descriptions import Descriptions, source_version
 from steersman.server.openapi_documents import StoredDocument, Tree
+from steersman.server.openapi_operations import describe_operations
 from steersman.server.openapi_selection import Served, select
 
-_REVISION = "1"
+_REVISION = "2"
 """To be raised when the same inputs make another document."""
 
 
@@ -59,6 +60,7 @@ class BuiltIn:
         document = select(self._stored.load(), self._served)
         schemas = document["definitions"] if "definitions" in document else document["components"].get("schemas", {})
         Descriptions().describe(schemas)
+        describe_operations(document)
         return document
 
 

@@ -52,7 +52,12 @@ _REPLAY_BYTES: Final = 256 << 10
 _HISTORY_LIMIT: Final = 10_000
 """Events older than the window that a watch may be given; one that lacks more has to start over."""
 _RELOAD_DELAY: Final = 1.0
+_MAX_RELOAD_DELAY: Final = 60.0
 _REPRESENTATIONS_LIMIT: Final = 16 << 20
+
+
+class _Unreadable(Exception):
+    """A stored value that cannot be presented; its cause tells why."""
 
 
 class Cacher:
@@ -87,6 +92,8 @@ class Cacher:
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
         self._ready = asyncio.Event()
+        self._unreadable = ""
+        """Why it is not ready, if that is because of a stored value."""
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
@@ -95,14 +102,29 @@ class Cacher:
     # Life
 
     async def start(self) -> None:
-        """Loads everything and follows the storage from there. Raises what the storage or `present` raises."""
+        """Loads everything and follows the storage from there. Raises what the storage raises.
+
+        A value that `present` cannot read is logged; the cache then stays empty and not ready, and tries again.
+        """
+        try:
+            await self._start()
+        except _Unreadable as error:
+            self._start_over(error)
+
+    async def _start(self) -> None:
         while True:
             try:
                 await self._load()
             except Compacted:
                 # The storage was compacted between loading and following.
                 continue
+            self._unreadable = ""
             return
+
+    def _start_over(self, error: _Unreadable) -> None:
+        self._unreadable = str(error)
+        logger.error("the cache of %s cannot be loaded: %s", self.prefix, error, exc_info=error.__cause__)
+        self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
     async def stop(self) -> None:
         """Ends every watch and forgets everything."""
@@ -129,7 +151,10 @@ class Cacher:
             page = await self._storage.range(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
             revision, more = page.revision, page.more
             for item in page.items:
-                entries[item.key] = self._entry(item)
+                try:
+                    entries[item.key] = self._entry(item)
+                except Exception as error:
+                    raise _Unreadable(f"{item.key} cannot be read: {error}") from error
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
@@ -159,11 +184,14 @@ class Cacher:
 
     async def _load_again(self) -> None:
         """Starts over after a failure, until it works."""
+        delay = _RELOAD_DELAY
         while not self.ready:
-            await asyncio.sleep(_RELOAD_DELAY)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
-                await self.start()
-            except Exception:
+                await self._start()
+            except Exception as error:
+                self._unreadable = str(error) if isinstance(error, _Unreadable) else ""
                 logger.exception("the cache of %s cannot be loaded", self.prefix)
 
     # Following the storage
@@ -209,6 +237,11 @@ class Cacher:
     def revision(self) -> int:
         """The revision this cache shows: nothing that happened up to it is missing."""
         return max(self._applied, self._storage.revision)
+
+    @property
+    def changed(self) -> int:
+        """The revision of the last change of any of its objects, or that at which it was loaded."""
+        return self._applied
 
     @property
     def oldest_revision(self) -> int:
@@ -266,7 +299,8 @@ class Cacher:
         return past_range(self._keys, self._entries, undone, prefix, start, limit)
 
     def _not_ready(self) -> None:
-        raise StorageUnavailable(f"the cache of {self.prefix} is not ready")
+        why = f": {self._unreadable}" if self._unreadable else ""
+        raise StorageUnavailable(f"the cache of {self.prefix} is not ready{why}")
 
     def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
         """Keeps another encoding of an entry in its `representations`, dropping the oldest beyond the bound."""

@@ -32,6 +32,18 @@ async def delete(
 
     Raises StatusError NotFound, Conflict, Invalid, and what `check` raises.
     """
+    _warn(store, ctx, options)
+    return await _delete_named(store, ctx, name, options, check)
+
+
+def _warn(store: Store[Any], ctx: Context, options: DeleteOptions) -> None:
+    for text in store.strategy.warnings_on_delete(ctx, options):
+        ctx.warn(text)
+
+
+async def _delete_named(
+    store: Store[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
+) -> tuple[Item, bool]:
     key = store.key(ctx.namespace, name)
     asked = options.grace_period_seconds
     for _ in range(_ATTEMPTS):
@@ -126,6 +138,7 @@ async def delete_collection(
     store: Store[Any], ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None
 ) -> Listing:
     """Deletes what the options select, a few at a time; objects that are gone already do not matter."""
+    _warn(store, ctx, delete_options)
     found = await store.list(ctx, options)
     for at in range(0, len(found.items), _AT_ONCE):
         batch = found.items[at : at + _AT_ONCE]
@@ -143,7 +156,7 @@ async def _delete_listed(
     own = Context(**{name: getattr(ctx, name) for name in Context.__dataclass_fields__})
     own.namespace, own.name = meta.namespace, meta.name
     try:
-        await delete(store, own, meta.name, msgspec.structs.replace(options), check)
+        await _delete_named(store, own, meta.name, msgspec.structs.replace(options), check)
     except StatusError as error:
         if error.code != 404:
             raise

@@ -110,7 +110,7 @@ async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, lim
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
     revision = cacher.revision
-    if name is not None and prefix != store.prefix:
+    if name is not None and (prefix != store.prefix or not store.resource.namespaced):
         entry = cacher.get(prefix + name)
         items = [entry] if entry is not None and (accept is None or accept(entry)) else []
         return Listing(items, revision)

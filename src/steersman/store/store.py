@@ -69,7 +69,7 @@ class Store(Generic[T]):
         self.select = listing.Selection(self)
 
     async def start(self) -> None:
-        """Fills the cache."""
+        """Fills the cache. One that holds an unreadable object is not ready, and costs no other resource anything."""
         await self.cacher.start()
 
     async def stop(self) -> None:
@@ -320,7 +320,7 @@ class Store(Generic[T]):
         if uid and uid != old.metadata.uid:
             raise self._wrong_uid(key, name, uid, old.metadata.uid)
         new: Any = await make(self.decode(entry))
-        unconditional = self._check_version(new.metadata, entry.revision, name, strategy)
+        self._check_version(new.metadata, entry.revision, name, strategy)
         release = await strategy.before_update(ctx, new, old)
         stored = False
         try:
@@ -339,9 +339,7 @@ class Store(Generic[T]):
             try:
                 written = await self.storage.update(key, value, expected_revision=entry.revision, ttl=self.ttl)
             except Conflict:
-                if unconditional:
-                    return None
-                raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK) from None
+                return None
             except StorageUnavailable as error:
                 raise errors.internal(error) from error
             stored = True
@@ -359,9 +357,12 @@ class Store(Generic[T]):
         found = list(validate_object_meta(
             new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=_META
         ))  # fmt: skip
-        # upstream looks at the metadata twice, once for all kinds and once for each, and clients see both causes
-        found += 2 * list(validate_object_meta_update(new.metadata, old.metadata, _META))
-        found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
+        changed = list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        found += changed
+        if strategy.metadata_on_update != "once":
+            found += changed
+        if strategy.metadata_on_update == "finalizers":
+            found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_names(new.metadata)
         found += strategy.validate_update(ctx, new, old)
@@ -373,8 +374,8 @@ class Store(Generic[T]):
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.encoding, new, old)
 
-    def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> bool:
-        """Whether the update goes on whatever the object's version; raises StatusError where it may not go on."""
+    def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
+        """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
         version = parse_resource_version(meta.resource_version)
         if not version:
             if not strategy.allow_unconditional_update:
@@ -385,10 +386,9 @@ class Store(Generic[T]):
                     GroupKind(resource.group, resource.resource), name, [field.invalid(path, 0, detail)]
                 )
             meta.resource_version = str(revision)
-            return True
+            return
         if version != revision:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
-        return False
 
     def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
         reason = (

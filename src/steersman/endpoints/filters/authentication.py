@@ -86,5 +86,5 @@ def _take_token(request: Request, headers: Headers) -> str | None:
         return None
     token, rest = subprotocol_token(headers.get("sec-websocket-protocol", ""))
     if token is not None:
-        headers["sec-websocket-protocol"] = rest
+        headers.replace("sec-websocket-protocol", rest)
     return token

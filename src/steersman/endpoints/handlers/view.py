@@ -9,7 +9,7 @@ from steersman.api.meta.v1 import UpdateOptions
 from steersman.endpoints.admit import attributes, check_update
 from steersman.endpoints.bodies import decode_body, read_body, request_media
 from steersman.endpoints.handlers.apply import is_apply, read_configuration
-from steersman.endpoints.handlers.patch import apply_patch_body, decode_patched
+from steersman.endpoints.handlers.patch import read_patch
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
@@ -21,7 +21,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
 from steersman.machinery.errors import conflict
 from steersman.machinery.scheme import kind_of
-from steersman.machinery.serializer import encode, encode_in_order, to_plain
+from steersman.machinery.serializer import encode, encode_in_order
 from steersman.net.message import Response
 from steersman.rest.resource import Subresource
 
@@ -43,10 +43,10 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     view = await decode_body(scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
 
-    async def given(old: Any) -> Any:
+    async def replaced(_old: Any) -> Any:
         return view
 
-    item = await _write(scope, subresource, request, options, given, uid=view.metadata.uid)
+    item = await _write(scope, subresource, request, options, replaced, uid=view.metadata.uid)
     return _answer(scope, subresource, request, item, wanted)
 
 
@@ -55,16 +55,16 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     if is_apply(request):
         return await apply_view(scope, subresource, request)
     wanted = representation(scope, request)
-    apply, options = await apply_patch_body(scope, request)
-    kind = subresource.kind
-    assert kind is not None
-    gvk = kind_of(kind)
+    body = await read_patch(scope, request)
+    assert subresource.kind is not None
+    gvk = kind_of(subresource.kind)
 
     async def changed(old: Any) -> Any:
-        document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(_view(subresource, old))}
-        return decode_patched(scope, request, kind, apply(document), options.field_validation)
+        view = await body.applied_to(_view(subresource, old), gvk)
+        check_names(scope, request, view.metadata)
+        return view
 
-    item = await _write(scope, subresource, request, options, changed)
+    item = await _write(scope, subresource, request, body.options, changed)
     return _answer(scope, subresource, request, item, wanted)
 
 

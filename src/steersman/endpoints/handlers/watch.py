@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
@@ -24,7 +24,8 @@ from steersman.endpoints.table import include_object, table_of
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, expired, method_not_supported
 from steersman.machinery.serializer import encode, encode_in_order
-from steersman.net.message import BodyAborted, BodyWriter, Response
+from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
+from steersman.net.websocket import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
 from steersman.storage.interface import Compacted
 from steersman.storage.watcher import WatchTooSlow
@@ -38,6 +39,8 @@ _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 _SLICE: Final = 64
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
+_WORTH_A_BOOKMARK: Final = 10.0
+"""Seconds: a watch of no more has none at its end, as upstream's come too late for it."""
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
@@ -64,7 +67,26 @@ async def watch(scope: Scope, request: Request) -> Response:
         if error.code != 410:
             raise
         stream.refuse(error)
+    if is_websocket_request(request.headers) and request.http.version != "2":
+        return _over_websocket(request, stream, wanted)
     return Response(200, [_STREAM_TYPE if wanted.media == PROTOBUF else JSON_TYPE], stream)
+
+
+def _over_websocket(request: Request, stream: WatchStream, wanted: Representation) -> Response:
+    """The same events as messages: JSON as text, protobuf as binary without the length before each."""
+    response = handshake(request.headers)
+    if response.status != 101:
+        stream.closed()
+        return response
+    message: Callable[[bytes], str | bytes] = bytes.decode
+    if wanted.media == PROTOBUF:
+        message = protobuf.unframe
+
+    async def take_over(connection: Upgraded) -> None:
+        await serve_stream(connection, stream, message)
+
+    response.upgrade = take_over
+    return response
 
 
 class WatchStream:
@@ -184,7 +206,7 @@ class WatchStream:
             self.deliver(event)
         if self._over():
             return  # too much had waited
-        if self._bookmarks and self._seconds > _BOOKMARK_BEFORE_END:
+        if self._bookmarks and self._seconds > _WORTH_A_BOOKMARK:
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
             self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.field import quote
-from steersman.machinery.serializer import decode_plain, encode, shown_float
+from steersman.machinery.field import format_float, quote
+from steersman.machinery.serializer import decode_plain, encode
 
 from .typed_error import TypedError
 
@@ -129,7 +129,7 @@ def _shown(value: Any) -> str:
         return f"[{','.join(map(_shown, value))}]"
     if isinstance(value, dict):
         return "".join(f"{name}={_shown(item)}" for name, item in value.items())
-    return shown_float(value) if isinstance(value, float) else encode(value).decode()
+    return format_float(value) if isinstance(value, float) else encode(value).decode()
 
 
 def display(text: str) -> str:

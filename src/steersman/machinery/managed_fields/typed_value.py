@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from steersman.machinery.field import quote
-from steersman.machinery.serializer import shown_float
+from steersman.machinery.go_print import go_source, go_type, go_value
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
 from .path_elements import SELF, display
@@ -168,48 +167,6 @@ def _scalar_errors(scalar: str, value: Any) -> Found:
             yield "", f"expected boolean, got &{{{go_value(value)}}}"
         case "untyped" if isinstance(value, dict | list):
             yield "", f"expected any scalar, got &{{{go_value(value)}}}"
-
-
-def go_type(value: Any) -> str:
-    """The Go type that JSON of this value decodes to."""
-    if isinstance(value, dict):
-        return "map[string]interface {}"
-    if isinstance(value, list):
-        return "[]interface {}"
-    names = {bool: "bool", int: "int64", float: "float64", str: "string"}
-    return names.get(type(value), "<nil>")
-
-
-def _go_scalar(value: bool | int | float) -> str:
-    """A boolean, or a number as Go prints the int64 or, where that cannot hold it, the float64 it decodes to."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return str(value)
-    return shown_float(value)
-
-
-def go_value(value: Any) -> str:
-    """A value as Go's %v prints it."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{go_value(value[name])}" for name in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(go_value(item) for item in value) + "]"
-    if value is None:
-        return "<nil>"
-    return value if isinstance(value, str) else _go_scalar(value)
-
-
-def go_source(value: Any) -> str:
-    """A value as Go's %#v prints it."""
-    if isinstance(value, dict):
-        members = ", ".join(f"{quote(name)}:{go_source(value[name])}" for name in sorted(value))
-        return f"map[string]interface {{}}{{{members}}}"
-    if isinstance(value, list):
-        return "[]interface {}{" + ", ".join(go_source(item) for item in value) + "}"
-    if value is None:
-        return "interface {}(nil)"
-    return quote(value) if isinstance(value, str) else _go_scalar(value)
 
 
 def field_set(atom: Atom, value: Any) -> FieldSet:

@@ -129,7 +129,7 @@ class CronJobStrategy(WorkloadStrategy[CronJob]):
 
 
 class CronJobStatusStrategy(StatusStrategy[CronJob]):
-    pass
+    metadata_on_update = "once"
 
 
 def suspend(cron_job: CronJob) -> str:

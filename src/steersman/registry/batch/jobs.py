@@ -128,10 +128,9 @@ class JobStrategy(WorkloadStrategy[Job]):
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
 
-    def check_graceful_delete(self, ctx: Context, job: Job, options: DeleteOptions) -> bool:
+    def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
         if options.propagation_policy is None and options.orphan_dependents is None:
-            ctx.warn(PODS_ARE_KEPT)
-        return False
+            yield PODS_ARE_KEPT
 
     def validate_update(self, ctx: Context, new: Job, old: Job) -> Iterator[FieldError]:
         options = self.template_options(old.spec.template)

@@ -20,6 +20,7 @@ class LeaseStrategy(Strategy[Lease]):
 
     allow_create_on_update = True
     allow_unconditional_update = False
+    metadata_on_update = "twice"
 
     def prepare_for_create(self, ctx: Context, obj: Lease) -> None:
         obj.spec.strategy = None

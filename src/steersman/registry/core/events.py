@@ -131,6 +131,7 @@ def _go_value(value: Any) -> Any:
 
 class EventStrategy(Strategy[Event]):
     allow_create_on_update = True
+    metadata_on_update = "once"
     garbage_collection = "unsupported"
 
     def validate(self, ctx: Context, obj: Event) -> Iterator[FieldError]:

@@ -19,7 +19,7 @@ from steersman.machinery.field import (
 from steersman.machinery.quantity import parse
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, parse_ip_sloppy
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_standard_finalizers
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import (
@@ -38,7 +38,6 @@ _NOT_NEGATIVE: Final = "must be a non-negative integer"
 
 def validate_pod_status_update(new: core.Pod, old: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """An update through `/status`; metadata is the store's to validate."""
-    yield from validate_standard_finalizers(new.metadata.finalizers, Path("metadata", "finalizers"))
     yield from validate_annotation_update(new, old, options)
     status, before, spec = new.status, old.status, old.spec
     yield from _validate_conditions(status.conditions)

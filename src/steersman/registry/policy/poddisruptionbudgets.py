@@ -41,6 +41,7 @@ def _validate(spec: PodDisruptionBudgetSpec, options: LabelSelectorOptions) -> I
 
 class PodDisruptionBudgetStrategy(Strategy[PodDisruptionBudget]):
     allow_unconditional_update = False
+    metadata_on_update = "once"
 
     def prepare_for_create(self, ctx: Context, budget: PodDisruptionBudget) -> None:
         budget.status = PodDisruptionBudgetStatus()
@@ -61,6 +62,7 @@ class PodDisruptionBudgetStrategy(Strategy[PodDisruptionBudget]):
 
 class PodDisruptionBudgetStatusStrategy(StatusStrategy[PodDisruptionBudget]):
     allow_unconditional_update = False
+    metadata_on_update = "once"
 
     def validate_update(self, ctx: Context, new: PodDisruptionBudget, old: PodDisruptionBudget) -> Iterator[FieldError]:
         path = Path("status")

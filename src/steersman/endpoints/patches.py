@@ -1,0 +1,198 @@
+"""What a patch makes of an object, by its media type (k8s.io/apiserver `endpoints/handlers/patch.go`).
+
+What is in a patch is looked at only when there is an object to apply it to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from steersman.api.meta.v1 import PatchOptions
+from steersman.endpoints.bodies import is_retired, no_conversion, no_kind_registered
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery import json_patch, merge_patch, strategic_merge_patch
+from steersman.machinery.errors import Cause, StatusError, bad_request, generic_server_response
+from steersman.machinery.field import INVALID, quote
+from steersman.machinery.go_print import go_value
+from steersman.machinery.go_types import struct_of
+from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
+from steersman.machinery.serializer import encode_in_order, to_plain
+from steersman.machinery.strict import (
+    Decoded,
+    DecodeError,
+    decode_object,
+    decode_untyped,
+    duplicate_members,
+    peek_type_meta,
+    strict_error,
+)
+from steersman.machinery.unstructured import from_unstructured_with_validation
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+_SMALL: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A patch as it was sent; `media` is one of those above."""
+
+    scope: Scope
+    request: Request
+    media: str
+    data: bytes
+    options: PatchOptions
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether unknown and repeated fields are looked for."""
+        return self.options.field_validation != "Ignore"
+
+    async def applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
+        """The object that the patch makes of `current`, which is of `gvk`, not defaulted. Raises StatusError.
+
+        A large patch is applied in a thread.
+        """
+        work = partial(self._applied_to, current, gvk)
+        if len(self.data) <= _SMALL:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self.scope.shared.executor, work)
+
+    def _applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
+        document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(current)}
+        obj = _KINDS[self.media](self, document, type(current), gvk)
+        obj.kind = obj.api_version = obj.metadata.self_link = ""
+        return obj
+
+    def judge(self, shown: Callable[[], str], objections: list[str]) -> None:
+        """Warns of unknown and repeated fields, or refuses them with a StatusError 422 that shows what they are in."""
+        if objections:
+            if self.options.field_validation == "Strict":
+                raise _undecodable(shown(), strict_error(objections))
+            self.request.warnings.extend(objections)
+
+
+def _json_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
+    try:
+        value = decode_untyped(patch.data)
+    except DecodeError as error:
+        raise bad_request(f"error decoding patch: {error}" if patch.is_strict else str(error)) from None
+    operations, objections = json_patch.decode(value, strict=patch.is_strict)
+    if patch.is_strict:
+        objections += [f"json patch {text}" for text in duplicate_members(patch.data)]
+    try:
+        patched = json_patch.apply(document, operations)
+    except json_patch.PatchError as error:
+        # upstream keeps the reason to itself
+        raise generic_server_response(422, message=str(error)) from None
+    return _decoded(patch, patched, kind, gvk, objections)
+
+
+def _merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
+    try:
+        value = decode_untyped(patch.data)
+    except DecodeError as error:
+        text = f"error decoding patch: {error}" if patch.is_strict else merge_patch.INVALID_PATCH
+        raise bad_request(text) from None
+    patched = merge_patch.apply(document, value, strict=patch.is_strict)
+    return _decoded(patch, patched, kind, gvk, duplicate_members(patch.data) if patch.is_strict else [])
+
+
+def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind, objections: list[str]) -> Any:
+    """What a patch made of a document, as an object. Raises StatusError 422."""
+    data = encode_in_order(patched)
+    try:
+        decoded = _read(patch, patched, data, kind, gvk)
+    except DecodeError as error:
+        raise _undecodable(data.decode(), str(error)) from None
+    patch.judge(data.decode, objections + decoded.warnings)
+    return _forgetful(decoded.obj, patched)
+
+
+def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVersionKind) -> Decoded[Any]:
+    """The object in a document that may say that it is of another kind. Raises DecodeError."""
+    if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (
+        gvk.kind,
+        str(gvk.group_version),
+    ):
+        return decode_object(kind, data, "json", want_strict=patch.is_strict)
+    api_version, name = peek_type_meta(data)
+    if not api_version:
+        # upstream reads this into its internal type, which knows no field by its name in JSON
+        unknown = [f"unknown field {quote(each)}" for each in patched if each not in ("kind", "apiVersion")]
+        return Decoded(kind(), unknown if patch.is_strict else [])
+    try:
+        actual = parse_group_version(api_version).with_kind(name or gvk.kind)
+    except GroupVersionError as error:
+        raise DecodeError(str(error)) from None
+    if actual.kind == gvk.kind and is_retired(actual):
+        return decode_object(kind, data, "json", want_strict=patch.is_strict)
+    scheme = patch.scope.shared.scheme
+    if not scheme.recognizes(actual):
+        raise DecodeError(no_kind_registered(actual.kind, api_version))
+    decoded: Decoded[Any] = decode_object(scheme.lookup(actual), data, "json", want_strict=patch.is_strict)
+    obj = _other_version(patch.scope, decoded.obj, kind)
+    if obj is None:
+        raise DecodeError(no_conversion(actual, gvk))
+    return Decoded(obj, decoded.warnings)
+
+
+def _other_version(scope: Scope, obj: Any, kind: type[Any]) -> Any | None:
+    """An object of one version of the resource in that of `kind`; None if either is no version of it."""
+    resource = scope.resource
+    others = {each.kind: each for each in resource.other_versions}
+    source, target = others.get(type(obj)), others.get(kind)
+    if (source is None and type(obj) is not resource.kind) or (target is None and kind is not resource.kind):
+        return None
+    default = resource.default if source is None else source.default
+    if default is not None:
+        default(obj)
+    hub = obj if source is None else source.to_hub(obj)
+    return hub if target is None else target.from_hub(hub)
+
+
+def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
+    try:
+        value = decode_untyped(patch.data, as_sent=True)
+    except DecodeError as error:
+        raise bad_request(str(error)) from None
+    if not isinstance(value, dict | None):
+        found = json_patch.json_type(value)
+        raise bad_request(f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+    changes = value or {}
+    patched = strategic_merge_patch.apply(document, changes, struct_of(kind))
+    shown = partial(go_value, changes)
+    try:
+        decoded = from_unstructured_with_validation(kind, patched)
+    except DecodeError as error:
+        raise _undecodable(shown(), str(error)) from None
+    if patch.is_strict:
+        patch.judge(shown, duplicate_members(patch.data) + decoded.warnings)
+    return _forgetful(decoded.obj, patched)
+
+
+def _forgetful(obj: Any, document: dict[str, Any]) -> Any:
+    """The object; a list of managers that is empty, which it cannot tell from none, becomes one that says the same."""
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        obj.metadata.managed_fields = [*FORGET_ALL]
+    return obj
+
+
+def _undecodable(shown: str, why: str) -> StatusError:
+    text = f"Invalid value: {quote(shown)}: {why}"
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {text}', causes=(Cause(INVALID, text, "patch"),))
+
+
+_KINDS: Final = {
+    JSON_PATCH: _json_patched,
+    MERGE_PATCH: _merge_patched,
+    STRATEGIC_MERGE_PATCH: _strategic_merge_patched,
+}

@@ -1,0 +1,178 @@
+"""WebSockets (RFC 6455) on connections taken over from HTTP/1.1: the handshake, and streams sent as messages.
+
+Frames are the `websockets` package's; refusals are those of golang.org/x/net/websocket, which kube-apiserver uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
+
+if TYPE_CHECKING:
+    from websockets.protocol import Protocol
+
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_ASKS_FOR_UPGRADE: Final = re.compile(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECASE)
+_ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*")
+_TEXT: Final = ("content-type", "text/plain; charset=utf-8")
+_MAX_INCOMING: Final = 1 << 20
+"""Bytes of one message from the client; they are read and thrown away."""
+_HIGH_WATER: Final = 1 << 20
+_BATCH: Final = 128 << 10
+
+
+def is_websocket_request(headers: Headers) -> bool:
+    """Whether the client asks for a WebSocket instead of a plain answer."""
+    return (
+        headers.get("upgrade", "").lower() == "websocket"
+        and _ASKS_FOR_UPGRADE.match(headers.get("connection", "")) is not None
+    )
+
+
+def handshake(headers: Headers) -> Response:
+    """The answer to a client that asks for a WebSocket: 101 without its `upgrade` yet, or a refusal."""
+    key = headers.get("sec-websocket-key", "")
+    if not key:
+        return _refusal(400, b"mismatch challenge/response")
+    if headers.get("sec-websocket-version") != "13":
+        refusal = _refusal(400, b"missing or bad WebSocket Version")
+        refusal.headers.append(("sec-websocket-version", "13"))
+        return refusal
+    if not _ORIGIN.fullmatch(headers.get("origin", "")):
+        return _refusal(403, b"")
+    protocols = [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip()]
+    if len(protocols) > 1:
+        return _refusal(400, b"")
+    accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
+    answer = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-accept", accept)]
+    answer += [("sec-websocket-protocol", each) for each in protocols]
+    return Response(101, answer)
+
+
+def _refusal(status: int, text: bytes) -> Response:
+    return Response(status, [_TEXT], text, close=True)
+
+
+async def serve_stream(connection: Upgraded, stream: Stream, message: Callable[[bytes], str | bytes]) -> None:
+    """Sends what a stream writes, each write as the `message` made of it: text as text, bytes as binary.
+
+    Ends when the stream does (close code 1000), when the client closes, or breaks the protocol. What the client sends
+    is answered where the protocol wants that, and not used.
+    """
+    protocol = await asyncio.to_thread(_new_protocol)
+    writer = _MessageWriter(connection, protocol, message)
+    reader = asyncio.create_task(writer.receive())
+    try:
+        stream.start(writer)
+        await writer.send()
+    except ConnectionResetError:
+        pass  # the client has gone
+    finally:
+        writer.over = True
+        stream.closed()
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+
+def _new_protocol() -> Protocol:
+    module = import_module("websockets.protocol")  # in a thread: it takes some tens of milliseconds, once
+    protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=_MAX_INCOMING)
+    return protocol
+
+
+class _MessageWriter:
+    """The BodyWriter of a stream whose pieces are messages."""
+
+    def __init__(self, connection: Upgraded, protocol: Protocol, message: Callable[[bytes], str | bytes]) -> None:
+        self.over = False
+        """Nothing more is taken; what is queued still leaves."""
+        self._connection = connection
+        self._protocol = protocol
+        self._message = message
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._changed = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._drained.set()
+
+    @property
+    def buffered(self) -> int:
+        return self._size
+
+    def write(self, data: bytes) -> None:
+        if self.over:
+            return
+        made = self._message(data)
+        if isinstance(made, str):
+            self._protocol.send_text(made.encode())
+        else:
+            self._protocol.send_binary(made)
+        self._collect()
+
+    def end(self) -> None:
+        if not self.over:
+            self._protocol.send_close(1000)
+            self._collect()
+            self._finish()
+
+    def abort(self) -> None:
+        self._pieces.clear()
+        self._finish()
+        self._connection.close()
+
+    async def drain(self) -> None:
+        await self._drained.wait()
+        if self.over:
+            raise BodyAborted("the WebSocket is closed")
+
+    def _collect(self) -> None:
+        for piece in self._protocol.data_to_send():
+            self._pieces.append(piece)
+            self._size += len(piece)
+        if self._size > _HIGH_WATER:
+            self._drained.clear()
+        self._changed.set()
+
+    def _finish(self) -> None:
+        self.over = True
+        self._drained.set()
+        self._changed.set()
+
+    async def receive(self) -> None:
+        """Takes what the client sends until it closes."""
+        while data := await self._connection.read():
+            self._protocol.receive_data(data)
+            self._protocol.events_received()
+            self._collect()
+            if self._protocol.close_expected():
+                break
+        self._finish()
+
+    async def send(self) -> None:
+        """Sends what is queued, many messages in one write, until the end."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._pieces:
+                await self._connection.write(self._take())
+                if self._size <= _HIGH_WATER:
+                    self._drained.set()
+            if self.over:
+                return
+
+    def _take(self) -> bytes:
+        batch = []
+        size = 0
+        while self._pieces and size < _BATCH:
+            batch.append(self._pieces.popleft())
+            size += len(batch[-1])
+        self._size -= size
+        return b"".join(batch)

@@ -1,0 +1,85 @@
+"""Watches over WebSockets, as browsers open them, on a server of its own."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+
+import pytest
+from server_process import ServerProcess
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+FROM_HERE = f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Dw&timeoutSeconds=20"
+
+
+@pytest.fixture
+def server(make_server) -> Iterator[ServerProcess]:
+    made = make_server()
+    made.start()
+    return made
+
+
+def opened(server: ServerProcess, path: str, *, admin: bool = True, **options) -> ClientConnection:
+    host, port = server.address
+    context = server.context(admin=admin, alpn=("http/1.1",))
+    options.setdefault("origin", "https://example.com")
+    return connect(f"wss://{host}:{port}{path}", ssl=context, proxy=None, **options)
+
+
+def test_events_are_messages(server: ServerProcess) -> None:
+    with opened(server, FROM_HERE) as watch, server.client() as client:
+        assert client.json("POST", CONFIGMAPS, {"metadata": {"name": "w"}})[0] == 201
+        event = watch.recv(timeout=5)
+        assert isinstance(event, str)
+        assert event.endswith("}\n")
+        added = json.loads(event)
+        assert (added["type"], added["object"]["metadata"]["name"]) == ("ADDED", "w")
+        assert client.request("DELETE", f"{CONFIGMAPS}/w")[0] == 200
+        assert json.loads(watch.recv(timeout=5))["type"] == "DELETED"
+
+
+def test_protobuf_events_are_binary_messages_without_a_length(server: ServerProcess) -> None:
+    headers = {"Accept": "application/vnd.kubernetes.protobuf"}
+    with opened(server, FROM_HERE, additional_headers=headers) as watch, server.client() as client:
+        assert client.json("POST", CONFIGMAPS, {"metadata": {"name": "w"}})[0] == 201
+        event = watch.recv(timeout=5)
+        assert isinstance(event, bytes)
+        assert event.startswith(b"\n\x05ADDED\x12")
+        assert b"k8s\0" in event
+
+
+def test_the_end_of_a_watch_closes_properly(server: ServerProcess) -> None:
+    with opened(server, f"{CONFIGMAPS}?watch=1&resourceVersion=0&timeoutSeconds=1") as watch:
+        assert [json.loads(event)["object"]["metadata"]["name"] for event in watch] == []
+        assert watch.close_code == 1000
+
+
+def test_a_token_may_come_as_a_protocol(make_server, tmp_path) -> None:
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text('secret,admin,admin,"system:masters"\n')
+    server = make_server(f"--token-auth-file={tokens}")
+    server.start()
+    encoded = base64.urlsafe_b64encode(b"secret").decode().rstrip("=")
+    protocols = [f"base64url.bearer.authorization.k8s.io.{encoded}", "base64.binary.k8s.io"]
+    path = f"{CONFIGMAPS}?watch=1&timeoutSeconds=1"
+    with opened(server, path, admin=False, subprotocols=protocols) as watch:
+        assert watch.subprotocol == "base64.binary.k8s.io"
+
+
+def test_refusals_come_before_the_upgrade(server: ServerProcess) -> None:
+    for query, status in (("labelSelector=!!", 400), ("resourceVersion=x", 500)):
+        with pytest.raises(InvalidStatus) as caught:
+            opened(server, f"{CONFIGMAPS}?watch=1&{query}")
+        assert caught.value.response.status_code == status
+    with pytest.raises(InvalidStatus) as caught:
+        opened(server, FROM_HERE, origin=None)
+    assert caught.value.response.status_code == 403
+
+
+def test_a_stop_ends_the_watch(server: ServerProcess) -> None:
+    with opened(server, FROM_HERE) as watch:
+        assert server.stop() == 0
+        assert list(watch) == []

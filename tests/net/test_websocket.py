@@ -1,0 +1,186 @@
+"""WebSockets against an independent client: the handshake, messages, and every way to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
+
+from steersman.net.message import BodyAborted, BodyWriter, Headers, Request, Response, Upgraded
+from steersman.net.server import HttpServer
+from steersman.net.websocket import handshake, is_websocket_request, serve_stream
+
+HELLO = {
+    "upgrade": "websocket", "connection": "keep-alive, Upgrade", "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "origin": "https://example.com",
+}  # fmt: skip
+
+
+class Told:
+    """A stream that says what the test tells it to."""
+
+    def __init__(self) -> None:
+        self.writer: asyncio.Future[BodyWriter] = asyncio.get_running_loop().create_future()
+        self.ended = asyncio.Event()
+
+    def start(self, writer: BodyWriter) -> None:
+        self.writer.set_result(writer)
+
+    def closed(self) -> None:
+        self.ended.set()
+
+
+async def opened(
+    serve, told: Told, message: Callable[[bytes], str | bytes] = bytes.decode, **options
+) -> tuple[HttpServer, ClientConnection]:
+    """A server that hands `told` to its client, and the client."""
+
+    async def handler(request: Request) -> Response:
+        assert is_websocket_request(request.headers)
+        response = handshake(request.headers)
+
+        async def take_over(connection: Upgraded) -> None:
+            await serve_stream(connection, told, message)
+
+        if response.status == 101:
+            response.upgrade = take_over
+        return response
+
+    server = await serve(handler)
+    host, port = server.address
+    options.setdefault("origin", "https://example.com")
+    return server, await connect(f"ws://{host}:{port}/", **options)
+
+
+async def test_each_write_is_a_message_and_the_end_is_orderly(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told)
+    writer = await told.writer
+    writer.write(b"one\n")
+    writer.write("zwei ü".encode())
+    writer.end()
+    writer.write(b"too late")
+    assert [message async for message in client] == ["one\n", "zwei ü"]
+    assert client.close_code == 1000
+    await asyncio.wait_for(told.ended.wait(), 5)
+
+
+async def test_bytes_are_binary_messages(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told, lambda data: data[4:])
+    (await told.writer).write(b"\0\0\0\2\xff\xfe")
+    assert await client.recv() == b"\xff\xfe"
+    await client.close()
+
+
+async def test_the_client_may_close_and_ping_and_talk(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told)
+    await asyncio.wait_for(await client.ping(), 5)
+    await client.send("is anybody there?")
+    (await told.writer).write(b"yes")
+    assert await client.recv() == "yes"
+    await client.close()
+    assert client.close_code == 1000
+    await asyncio.wait_for(told.ended.wait(), 5)
+
+
+async def test_a_client_that_goes_away_ends_the_stream(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told)
+    await told.writer
+    client.transport.abort()
+    await asyncio.wait_for(told.ended.wait(), 5)
+    with pytest.raises(BodyAborted):
+        await (await told.writer).drain()
+
+
+async def test_a_message_that_is_too_long_ends_the_connection(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told)
+    with contextlib.suppress(ConnectionClosedError):
+        await client.send("x" * (2 << 20))
+    with pytest.raises(ConnectionClosedError):
+        await client.recv()
+    assert client.close_code == 1009
+    await asyncio.wait_for(told.ended.wait(), 5)
+
+
+async def test_an_aborted_stream_is_cut_off(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told)
+    (await told.writer).abort()
+    with pytest.raises(ConnectionClosedError):
+        await client.recv()
+    await asyncio.wait_for(told.ended.wait(), 5)
+
+
+async def test_a_slow_reader_is_waited_for(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told, max_queue=1)
+    writer = await told.writer
+    piece = b"x" * 65536
+    for _ in range(300):
+        writer.write(piece)
+    assert writer.buffered > 1 << 20
+    waiting = asyncio.create_task(writer.drain())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    for _ in range(300):
+        assert len(await client.recv()) == len(piece)
+    await asyncio.wait_for(waiting, 5)
+    assert writer.buffered == 0
+    await client.close()
+
+
+async def test_one_protocol_is_accepted_as_offered(serve) -> None:
+    told = Told()
+    _, client = await opened(serve, told, subprotocols=["v4.channel.k8s.io"])
+    assert client.subprotocol == "v4.channel.k8s.io"
+    (await told.writer).end()
+    with pytest.raises(ConnectionClosedOK):
+        await client.recv()
+
+
+async def test_a_client_without_an_origin_is_refused(serve) -> None:
+    with pytest.raises(InvalidStatus) as caught:
+        await opened(serve, Told(), origin=None)
+    assert caught.value.response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "body"),
+    [
+        ({}, 101, b""),
+        ({"sec-websocket-key": ""}, 400, b"mismatch challenge/response"),
+        ({"sec-websocket-version": "8"}, 400, b"missing or bad WebSocket Version"),
+        ({"origin": "null"}, 403, b""),
+        ({"origin": "https://a/%zz"}, 403, b""),
+        ({"origin": "/path"}, 101, b""),
+        ({"sec-websocket-protocol": "a, b"}, 400, b""),
+        ({"sec-websocket-protocol": "a"}, 101, b""),
+    ],
+)  # fmt: skip
+def test_handshakes(change: dict[str, str], status: int, body: bytes) -> None:
+    answer = handshake(Headers.of({**HELLO, **change}.items()))
+    assert (answer.status, answer.body) == (status, body)
+    accept = [value for name, value in answer.headers if name == "sec-websocket-accept"]
+    assert accept == (["s3pPLMBiTxaQ9kYGzzhZRbK+xOo="] if status == 101 else [])
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "connection", "expected"),
+    [
+        ("websocket", "Upgrade", True),
+        ("WebSocket", "keep-alive, upgrade", True),
+        ("websocket", "keep-alive", False),
+        ("SPDY/3.1", "Upgrade", False),
+        ("", "", False),
+    ],
+)
+def test_who_asks_for_a_websocket(upgrade: str, connection: str, expected: bool) -> None:
+    assert is_websocket_request(Headers.of([("upgrade", upgrade), ("connection", connection)])) is expected
