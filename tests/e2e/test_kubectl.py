@@ -256,11 +256,6 @@ def test_replace(kubectl):
     assert "the object has been modified; please apply your changes to the latest version" in told
 
 
-def test_server_side_apply_is_refused_until_it_is_served(kubectl):
-    told = kubectl.fails("apply", "--server-side", "-f", "-", stdin=json.dumps(CONFIGMAP))
-    assert "patches of type application/apply-patch+yaml are not supported yet" in told
-
-
 @pytest.mark.parametrize("kind", ["merge", "json", "strategic"])
 def test_patch(kubectl, kind: str):
     kubectl("create", "deployment", "web", "--image=nginx")

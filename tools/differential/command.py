@@ -11,13 +11,19 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from . import apply_sequences
+from . import apply_sequences, patches, selectors
 from .case import Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
 
 NAMESPACE: Final = "differential"
-KINDS: Final[dict[str, Generator]] = {"apply": apply_sequences.cases}
+KINDS: Final[dict[str, Generator]] = {
+    "apply": apply_sequences.cases,
+    "json": patches.json_cases,
+    "merge": patches.merge_cases,
+    "strategic": patches.strategic_cases,
+    "selectors": selectors.cases,
+}
 
 
 @dataclass

@@ -14,6 +14,7 @@ _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
 _PORT: Final = re.compile(r"3[0-2]\d{3}")
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
 _DIFF: Final = "\n@@ -"
+_EMPTY: Final = re.compile(r"Invalid value: (\[\]|\{\}):")
 _WORDS: Final = re.compile(r"[,\[\] ]+")
 
 
@@ -29,8 +30,11 @@ class Normaliser:
         out: dict[str, Any] = {"code": answer.code, "body": body}
         if answer.warnings:
             out["warnings"] = [self._text(text) for text in answer.warnings]
-        if isinstance(body, dict) and body.get("kind") == "Status":
-            _order_causes(body)
+        if isinstance(body, dict):
+            if body.get("kind") == "Status":
+                _order_causes(body)
+            elif "items" in body:
+                _without_versions(body)
         return out
 
     def _value(self, name: str, value: Any) -> Any:
@@ -71,10 +75,18 @@ def _explained(text: str) -> str:
     A Pod that may not be changed so is answered with a diff of upstream's internal type, in which an empty list is not
     the same as none at all; a few other messages show which of them it was, too.
     """
-    text = text.replace("Invalid value: []:", "Invalid value: null:")
+    text = _EMPTY.sub("Invalid value: null:", text)
     if "errors:\n" in text:  # they come in the order of a map
         text = "\n".join(sorted(text.split("\n")))
     return text.partition(_DIFF)[0] + " <diff>" if _DIFF in text else text
+
+
+def _without_versions(found: dict[str, Any]) -> None:
+    """Takes out of a list what depends on all else that has been written to a server."""
+    metadata = found.get("metadata") or {}
+    for name in ("resourceVersion", "continue"):
+        if metadata.get(name):
+            metadata[name] = f"<{name}>"
 
 
 def _order_causes(status: dict[str, Any]) -> None:
