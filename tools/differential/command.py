@@ -65,6 +65,8 @@ class Comparer:
         for number, step in enumerate(case.steps):
             self.steps += 1
             one, other = self._pool.map(lambda client, step=step: _ask(client, step, name), (self.a, self.b))
+            if not one.code:
+                return None  # the server that is right has failed, and so says nothing about the other
             lines = list(differences(views[0].answer(one), views[1].answer(other)))
             if lines:
                 return Difference(case, number, lines)

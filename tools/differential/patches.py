@@ -29,6 +29,7 @@ _KINDS: Final = (
     (CONFIG_MAPS, 3), (DEPLOYMENTS, 5), (PODS, 3), (SERVICES, 5), (SECRETS, 1), (DAEMON_SETS, 2), (CLUSTER_ROLES, 1),
     (INGRESSES, 1),
 )  # fmt: skip
+_WRONG: Final = (3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40, [None])
 _MERGE_KEYS: Final = ("name", "containerPort", "mountPath", "port", "ip", "key", "topologyKey", "uid", "type")
 _QUERIES: Final = ("", "", "", "?fieldManager=m", "?fieldValidation=Strict", "?fieldValidation=Ignore", "?dryRun=All")
 
@@ -86,17 +87,26 @@ def _fragment(random: Random, kind: Kind) -> Fields:
 def _merge(random: Random, kind: Kind) -> Any:
     if random.random() < 0.03:
         return random.choice([[], None, "text", 3, '{"a"', '{"data": {"a": "1", "a": "2"}}'])
-    return _spoiled(random, _fragment(random, kind), chance=0.05)
+    return _maybe_spoiled(random, _with_nulls(random, _fragment(random, kind)))
 
 
-def _spoiled(random: Random, value: Any, *, chance: float) -> Any:
-    """The same with some values null, and some of another type."""
-    if random.random() < chance:
-        return random.choice([None, None, None, 3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40])
+def _with_nulls(random: Random, value: Any) -> Any:
+    """The same with some members null, which takes them out."""
     if isinstance(value, dict):
-        return {name: _spoiled(random, item, chance=chance) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_spoiled(random, item, chance=chance / 2) for item in value]
+        return {name: None if random.random() < 0.06 else _with_nulls(random, item) for name, item in value.items()}
+    return [_with_nulls(random, item) for item in value] if isinstance(value, list) else value
+
+
+def _maybe_spoiled(random: Random, value: Fields) -> Fields:
+    """The same, sometimes with one thing wrong: of several, upstream tells of any."""
+    if random.random() < 0.75:
+        return value
+    maps = [value, *(item for _, item in _places(value) if isinstance(item, dict) and item)]
+    where = random.choice(maps)
+    if where:
+        where[random.choice(list(where))] = random.choice(
+            [3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40, [None]]
+        )
     return value
 
 
@@ -104,12 +114,22 @@ def _spoiled(random: Random, value: Any, *, chance: float) -> Any:
 
 
 def _strategic(random: Random, kind: Kind) -> Any:
-    patch = _spoiled(random, _fragment(random, kind), chance=0.03)
-    return _directed(random, patch, top=True) if isinstance(patch, dict) else patch
+    patch = _directed(random, _with_nulls(random, _fragment(random, kind)), top=True)
+    if random.random() < 0.75:
+        return patch
+    places = [item for path, item in _places(patch) if isinstance(item, dict) and "$" not in path]
+    if not places or random.random() < 0.5:
+        return _maybe_spoiled(random, patch)
+    where = random.choice(places)
+    where.update(random.choice([
+        {"$patch": "odd"}, {"$patch": "merge"}, {"$patch": 3}, {"$retainKeys": "text"}, {"$retainKeys": ["other"]},
+        {"$setElementOrder/other": [{"name": "a"}]}, {"$deleteFromPrimitiveList/other": ["a"]}, {"$odd": 1},
+    ]))  # fmt: skip
+    return patch
 
 
 def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
-    """The same with directives here and there."""
+    """The same with directives here and there, all of which can be followed."""
     if isinstance(value, dict):
         out: Any = {}
         for name, item in value.items():
@@ -117,17 +137,17 @@ def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
             if isinstance(item, list) and item and random.random() < 0.15:
                 out.update(_list_directive(random, name, item))
         if not top and random.random() < 0.04:
-            out["$patch"] = random.choice(["replace", "delete", "merge", "odd"])
-        if random.random() < 0.05:
-            out["$retainKeys"] = random.choice([list(value), [*value, "more"], list(value)[:1], "text"])
+            out["$patch"] = random.choice(["replace", "delete"])
+        elif random.random() < 0.05:
+            out["$retainKeys"] = random.choice([list(value), [*value, "more"]])
         return out
     if isinstance(value, list):
         items = [_directed(random, item) for item in value]
-        if items and random.random() < 0.15:
-            items.append(random.choice([{"$patch": "replace"}, {"$patch": "delete"}, {"$patch": "merge"}]))
-        for item in items:
-            if isinstance(item, dict) and random.random() < 0.15:
-                item["$patch"] = random.choice(["delete", "delete", "replace", "merge"])
+        if items and isinstance(items[0], dict):
+            if random.random() < 0.1:
+                items.append({"$patch": "replace"})
+            elif random.random() < 0.2:
+                random.choice(items)["$patch"] = random.choice(["delete", "replace"])
         return items
     return value
 
@@ -135,13 +155,15 @@ def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
 def _list_directive(random: Random, name: str, items: list[Any]) -> Fields:
     if not isinstance(items[0], dict):
         some = random.sample(items, random.randint(1, len(items)))
-        return {random.choice(["$deleteFromPrimitiveList", "$setElementOrder"]) + f"/{name}": some}
-    keys = [key for key in _MERGE_KEYS if key in items[0]]
+        return (
+            {f"$deleteFromPrimitiveList/{name}": some} if random.random() < 0.5 else {f"$setElementOrder/{name}": items}
+        )
+    keys = [key for key in _MERGE_KEYS if all(isinstance(item, dict) and key in item for item in items)]
     if not keys:
         return {}
-    key = random.choice(keys)
-    order = [{key: item[key]} for item in items if isinstance(item, dict) and key in item]
-    random.shuffle(order)
+    order = [{keys[0]: item[keys[0]]} for item in items]
+    if random.random() < 0.5:
+        order.insert(random.randint(0, len(order)), {keys[0]: random.choice(["c", "d", "v", 80, 53])})
     return {f"$setElementOrder/{name}": order}
 
 

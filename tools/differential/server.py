@@ -55,7 +55,7 @@ class Client:
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 self.close()
                 if attempt == 2:
-                    raise
+                    return Answer(0, "the connection was closed without an answer")
                 continue
             try:
                 found = json.loads(text)
