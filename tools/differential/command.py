@@ -57,6 +57,9 @@ class Comparer:
             if made.code not in (201, 409):
                 raise RuntimeError(f"no namespace could be made: {made}")
 
+    def close(self) -> None:
+        self._pool.shutdown()
+
     def play(self, case: Case) -> Difference | None:
         """Plays the steps until one is answered differently."""
         self._plays += 1
@@ -114,7 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Server(options.a) as a, Server(options.b) as b:
         comparer = Comparer(a, b)
         comparer.prepare()
-        return max([_run(comparer, kind, options) for kind in options.kinds.split(",")])
+        try:
+            return max([_run(comparer, kind, options) for kind in options.kinds.split(",")])
+        finally:
+            comparer.close()
 
 
 def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:

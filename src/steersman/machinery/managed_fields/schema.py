@@ -7,7 +7,6 @@ follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -287,10 +286,10 @@ class ListType:
 
     def _place(self, elements: tuple[str, ...]) -> Places:
         """Where in the list each element is, in the order of FieldsV1; -1 for what is there more than once."""
-        counts = Counter(elements)
-        places = tuple(
-            (element, elements.index(element) if counts[element] == 1 else -1) for element in sorted(counts, key=order)
-        )
+        index_of: dict[str, int] = {}
+        for index, element in enumerate(elements):
+            index_of[element] = -1 if element in index_of else index
+        places = tuple((element, index_of[element]) for element in sorted(index_of, key=order))
         if sum(map(len, elements)) <= _REMEMBERED:
             if len(self._places) >= _MAX_SHAPES:
                 self._places.clear()
