@@ -34,7 +34,8 @@ class Normaliser:
         body = self._value("", _without_versions(answer.body))
         out: dict[str, Any] = {"code": answer.code, "body": body}
         if answer.warnings:
-            out["warnings"] = [self._text(text) for text in answer.warnings]
+            # those about what a JSON patch has copied come in one order or another
+            out["warnings"] = sorted(self._text(text) for text in answer.warnings)
         if isinstance(body, dict) and body.get("kind") == "Status":
             _order_causes(body)
         return out

@@ -19,6 +19,7 @@ from .kinds import (
     SERVICES,
     Fields,
     Kind,
+    holds_bytes,
 )
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -200,6 +201,8 @@ def _operation(random: Random, made: Fields, kind: Kind) -> Fields:
 def _places(value: Any, path: str = "") -> Any:
     """JSON pointers to all there is, with what is there."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if holds_bytes(value, key):
+            continue
         below = f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
         yield below, item
         if isinstance(item, dict | list):
