@@ -116,6 +116,18 @@ async def test_a_request_is_counted_once_with_its_verb_resource_and_code(api, na
     assert durations.samples["_count", _series(durations, verb="POST", resource="configmaps")] >= 1
 
 
+async def test_applies_are_counted_apart_from_other_patches(api, namespace, scrape):
+    def applies(families) -> float:
+        return families["apiserver_request_total"].value(verb="APPLY", resource="configmaps", code="201")
+
+    before = applies(await scrape())
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    path = f"/api/v1/namespaces/{namespace}/configmaps/a?fieldManager=m"
+    answer = await api.request("PATCH", path, body, content_type="application/apply-patch+yaml")
+    assert answer.status == 201
+    assert applies(await scrape()) == before + 1
+
+
 def _series(family: Family, **labels: str) -> Labels:
     wanted = frozenset(labels.items())
     return next(found for suffix, found in family.samples if suffix == "_count" and wanted <= found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from time import monotonic
 
+from steersman.endpoints.handlers.apply import APPLY_YAML
 from steersman.endpoints.installer import Route
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
@@ -27,6 +28,8 @@ async def instrumented(metrics: RequestMetrics, route: Route, request: Request) 
         logger.warning("%s %s: %s", request.method, request.path, error)
         response = error_response(request, too_many_requests("storage is (re)initializing", retry_after=1))
     labels = metrics.labels(info, dry_run="dryRun" in request.query)
+    if labels[0] == "PATCH" and request.headers.get("content-type") == APPLY_YAML:
+        labels = ("APPLY", *labels[1:])
     metrics.total.inc((*labels, str(response.status)))
     if info.verb != "watch":
         metrics.duration.observe(monotonic() - request.received, labels)
