@@ -136,7 +136,10 @@ def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
         for name, item in value.items():
             out[name] = _directed(random, item)
             if isinstance(item, list) and item and random.random() < 0.15:
-                out.update(_list_directive(random, name, item))
+                directive = _list_directive(random, name, item)
+                if f"$deleteFromPrimitiveList/{name}" in directive:
+                    del out[name]  # whether what is given twice is put in or taken out first is upstream's to choose
+                out.update(directive)
         if not top and random.random() < 0.04:
             out["$patch"] = random.choice(["replace", "delete"])
         elif random.random() < 0.05:

@@ -53,6 +53,10 @@ def _body(random: Random, plural: str, number: int) -> dict[str, object]:
 
 
 def _list(random: Random, plural: str) -> Step:
+    if random.random() < 0.15:
+        text = "".join(random.choice(_TEXTS) for _ in range(random.randint(1, 8)))
+        selector = urllib.parse.urlencode({random.choice(["labelSelector", "fieldSelector"]): text})
+        return Step("GET", f"{_PATH}-empty/{plural}?{selector}")  # what may select all looks where there is nothing
     query: dict[str, str] = {}
     if random.random() < 0.8:
         query["labelSelector"] = _labels(random)
@@ -66,8 +70,6 @@ def _list(random: Random, plural: str) -> Step:
 
 
 def _labels(random: Random) -> str:
-    if random.random() < 0.15:
-        return "".join(random.choice(_TEXTS) for _ in range(random.randint(1, 8)))
     requirements = [f"case={NAME}", *(_requirement(random) for _ in range(random.randint(0, 3)))]
     random.shuffle(requirements)
     return random.choice([",", ",", ", ", " ,"]).join(requirements)

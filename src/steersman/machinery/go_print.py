@@ -39,12 +39,16 @@ def go_value(value: Any) -> str:
 def go_text(value: Any) -> str:
     """A value as Go's %s prints it: what is no text is marked as such."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"
+        return "map[" + " ".join(f"{name}:{_inner_text(value[name])}" for name in sorted(value)) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(go_text(item) for item in value) + "]"
+        return "[" + " ".join(_inner_text(item) for item in value) + "]"
     if value is None:
         return "%!s(<nil>)"
     return value if isinstance(value, str) else f"%!s({go_type(value)}={_scalar(value)})"
+
+
+def _inner_text(value: Any) -> str:
+    return "<nil>" if value is None else go_text(value)
 
 
 def go_source(value: Any) -> str:
