@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -114,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(options.kinds.split(",")) - KINDS.keys()
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # the servers are ended on the way out
     with Server(options.a) as a, Server(options.b) as b:
         comparer = Comparer(a, b)
         comparer.prepare()
