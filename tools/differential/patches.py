@@ -31,7 +31,7 @@ _KINDS: Final = (
     (INGRESSES, 1),
 )  # fmt: skip
 _WRONG: Final = (3, "text", True, [], {}, {"unknown": 1}, [1], 1.5, 2**40, [None])
-_MERGE_KEYS: Final = ("name", "containerPort", "mountPath", "port", "ip", "key", "topologyKey", "uid", "type")
+_MERGE_KEYS: Final = ("name", "containerPort", "mountPath", "port", "ip", "topologyKey", "uid", "type")
 _QUERIES: Final = ("", "", "", "?fieldManager=m", "?fieldValidation=Strict", "?fieldValidation=Ignore", "?dryRun=All")
 
 
@@ -135,7 +135,7 @@ def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
         out: Any = {}
         for name, item in value.items():
             out[name] = _directed(random, item)
-            if isinstance(item, list) and item and random.random() < 0.15:
+            if isinstance(item, list) and item and _is_plain(out[name]) and random.random() < 0.15:
                 directive = _list_directive(random, name, item)
                 if f"$deleteFromPrimitiveList/{name}" in directive:
                     del out[name]  # whether what is given twice is put in or taken out first is upstream's to choose
@@ -154,6 +154,10 @@ def _directed(random: Random, value: Any, *, top: bool = False) -> Any:
                 random.choice(items)["$patch"] = random.choice(["delete", "replace"])
         return items
     return value
+
+
+def _is_plain(items: list[Any]) -> bool:
+    return not any(isinstance(item, dict) and "$patch" in item for item in items)
 
 
 def _list_directive(random: Random, name: str, items: list[Any]) -> Fields:
