@@ -37,13 +37,17 @@ def go_value(value: Any) -> str:
 
 
 def go_text(value: Any) -> str:
-    """A value as Go's %s prints it: what is no text is marked as such."""
+    """A value as Go's %s prints it: what is no text is marked as such, but for nothing inside of something."""
+    return "%!s(<nil>)" if value is None else _text(value)
+
+
+def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"
+        return "map[" + " ".join(f"{name}:{_text(value[name])}" for name in sorted(value)) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(go_text(item) for item in value) + "]"
+        return "[" + " ".join(_text(item) for item in value) + "]"
     if value is None:
-        return "%!s(<nil>)"
+        return "<nil>"
     return value if isinstance(value, str) else f"%!s({go_type(value)}={_scalar(value)})"
 
 
