@@ -256,14 +256,6 @@ def test_replace(kubectl):
     assert "the object has been modified; please apply your changes to the latest version" in told
 
 
-def test_apply_on_the_server(kubectl):
-    text = json.dumps(CONFIGMAP)
-    assert kubectl("apply", "--server-side", "-f", "-", stdin=text) == "configmap/settings serverside-applied\n"
-    other = json.dumps(CONFIGMAP | {"data": {"color": "red"}})
-    told = kubectl.fails("apply", "--server-side", "--field-manager=other", "-f", "-", stdin=other)
-    assert 'conflict with "kubectl": .data.color' in told
-
-
 @pytest.mark.parametrize("kind", ["merge", "json", "strategic"])
 def test_patch(kubectl, kind: str):
     kubectl("create", "deployment", "web", "--image=nginx")

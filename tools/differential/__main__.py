@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from differential.command import main
+from differential.command import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())

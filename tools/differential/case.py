@@ -16,6 +16,8 @@ NAME: Final = "@NAME@"
 """Stands for the name of the case's objects, in paths and bodies."""
 NAMESPACE: Final = "@NS@"
 
+_SHOWN: Final = 2000
+
 Edit = Callable[[dict[str, Any]], Any]
 
 
@@ -38,7 +40,7 @@ class Step:
     def __str__(self) -> str:
         shown = self.about if self.edit is not None else "" if self.body is None else _text(self.body)
         media = "" if self.content_type == "application/json" else f" [{self.content_type.partition('/')[2]}]"
-        return f"{self.method} {self.path}{media} {shown}".rstrip()
+        return f"{self.method} {self.path}{media} {shown}".rstrip()[:_SHOWN]
 
 
 def _text(body: Any) -> str:

@@ -11,13 +11,19 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from . import apply_sequences
+from . import apply_sequences, patches, selectors
 from .case import Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
 
 NAMESPACE: Final = "differential"
-KINDS: Final[dict[str, Generator]] = {"apply": apply_sequences.cases}
+KINDS: Final[dict[str, Generator]] = {
+    "apply": apply_sequences.cases,
+    "json": patches.json_cases,
+    "merge": patches.merge_cases,
+    "strategic": patches.strategic_cases,
+    "selectors": selectors.cases,
+}
 
 
 @dataclass
@@ -51,6 +57,9 @@ class Comparer:
             if made.code not in (201, 409):
                 raise RuntimeError(f"no namespace could be made: {made}")
 
+    def close(self) -> None:
+        self._pool.shutdown()
+
     def play(self, case: Case) -> Difference | None:
         """Plays the steps until one is answered differently."""
         self._plays += 1
@@ -59,6 +68,8 @@ class Comparer:
         for number, step in enumerate(case.steps):
             self.steps += 1
             one, other = self._pool.map(lambda client, step=step: _ask(client, step, name), (self.a, self.b))
+            if not one.code:
+                return None  # the server that is right has failed, and so says nothing about the other
             lines = list(differences(views[0].answer(one), views[1].answer(other)))
             if lines:
                 return Difference(case, number, lines)
@@ -106,7 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Server(options.a) as a, Server(options.b) as b:
         comparer = Comparer(a, b)
         comparer.prepare()
-        return max([_run(comparer, kind, options) for kind in options.kinds.split(",")])
+        try:
+            return max([_run(comparer, kind, options) for kind in options.kinds.split(",")])
+        finally:
+            comparer.close()
 
 
 def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,9 +12,14 @@ from .server import Answer
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
-_PORT: Final = re.compile(r"3[0-2]\d{3}")
+_PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP )(3[0-2]\d{3})')
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
 _DIFF: Final = "\n@@ -"
+_EMPTY: Final = re.compile(r"Invalid value: (\[\]|\{\}):")
+_QUOTED: Final = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
+_COMPACT: Final = (",", ":")
+_UNORDERED: Final = "The order in patch list:"
+_AROUND: Final = 60
 _WORDS: Final = re.compile(r"[,\[\] ]+")
 
 
@@ -25,7 +31,7 @@ class Normaliser:
 
     def answer(self, answer: Answer) -> dict[str, Any]:
         """An answer as plain data, with what may differ taken out."""
-        body = self._value("", answer.body)
+        body = self._value("", _without_versions(answer.body))
         out: dict[str, Any] = {"code": answer.code, "body": body}
         if answer.warnings:
             out["warnings"] = [self._text(text) for text in answer.warnings]
@@ -52,6 +58,7 @@ class Normaliser:
         text = _explained(_TIME.sub("<time>", text))
         text = _UID.sub(lambda match: self._place("uid", match[0]), text)
         text = _ADDRESS.sub(lambda match: self._place("address", match[0]), text)
+        text = _PORT.sub(lambda match: match[1] + self._place("port", match[2]), text)
         return _QUOTED_VERSION.sub(lambda match: match[1] + self._place("version", match[2]), text)
 
     def _place(self, kind: str, value: str) -> str:
@@ -71,10 +78,32 @@ def _explained(text: str) -> str:
     A Pod that may not be changed so is answered with a diff of upstream's internal type, in which an empty list is not
     the same as none at all; a few other messages show which of them it was, too.
     """
-    text = text.replace("Invalid value: []:", "Invalid value: null:")
+    text = _EMPTY.sub("Invalid value: null:", text)
     if "errors:\n" in text:  # they come in the order of a map
         text = "\n".join(sorted(text.split("\n")))
+    text = _QUOTED.sub(_sorted, text)
+    if text.startswith(_UNORDERED):
+        return _UNORDERED  # of several lists in a wrong order, upstream tells of any
     return text.partition(_DIFF)[0] + " <diff>" if _DIFF in text else text
+
+
+def _sorted(quoted: re.Match[str]) -> str:
+    """An object quoted in a message, its members sorted: what a JSON patch copies comes in one order or another."""
+    try:
+        return json.dumps(json.dumps(json.loads(json.loads(quoted[0])), sort_keys=True, separators=_COMPACT))
+    except ValueError:
+        return quoted[0]
+
+
+def _without_versions(found: Any) -> Any:
+    """A list without what depends on all else that has been written to a server.
+
+    Upstream gives a token to go on where more is stored, be it of other cases; here it says that more matches.
+    """
+    if not isinstance(found, dict) or "items" not in found:
+        return found
+    metadata = {name: item for name, item in found["metadata"].items() if name not in ("resourceVersion", "continue")}
+    return {**found, "metadata": metadata}
 
 
 def _order_causes(status: dict[str, Any]) -> None:
@@ -104,8 +133,19 @@ def differences(a: Any, b: Any, path: str = "") -> Iterator[str]:
                 yield f"{path}[{index}]: only {side} has {_short(item)}"
         for index, (left, right) in enumerate(zip(a, b, strict=False)):
             yield from differences(left, right, f"{path}[{index}]")
+    elif isinstance(a, str) and isinstance(b, str):
+        if a != b:
+            yield f"{path}: {_parts(a, b)}"
     elif type(a) is not type(b) or a != b:
         yield f"{path}: a {_short(a)}, b {_short(b)}"
+
+
+def _parts(a: str, b: str) -> str:
+    """Where two texts begin to differ, with a little of what is around."""
+    same = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, same - _AROUND)
+    before = "..." if start else ""
+    return "a {!r}, b {!r}".format(*(before + text[start : same + 4 * _AROUND] for text in (a, b)))
 
 
 def _short(value: Any) -> str:

@@ -55,7 +55,7 @@ class Client:
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 self.close()
                 if attempt == 2:
-                    raise
+                    return Answer(0, "the connection was closed without an answer")
                 continue
             try:
                 found = json.loads(text)
@@ -81,6 +81,7 @@ class Server:
     def __init__(self, command: str) -> None:
         self._command = command
         self._process: subprocess.Popen[str] | None = None
+        self._client: Client | None = None
 
     def __enter__(self) -> Client:
         self._process = subprocess.Popen(shlex.split(self._command), stdout=subprocess.PIPE, text=True)
@@ -89,7 +90,8 @@ class Server:
         line = self._process.stdout.readline() if ready else ""
         try:
             found = json.loads(line)
-            return Client(found["url"], found["ca"], found["token"])
+            self._client = Client(found["url"], found["ca"], found["token"])
+            return self._client
         except (ValueError, KeyError) as error:
             self._stop()
             raise RuntimeError(f"{self._command!r} did not say where it listens, but {line!r}") from error
@@ -97,6 +99,8 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._client is not None:
+            self._client.close()
         self._stop()
 
     def _stop(self) -> None:

@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
+from steersman.machinery import fields
+
 _VERBS: Final = {
     "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
 }  # fmt: skip
@@ -186,9 +188,8 @@ def _take_selectors(info: RequestInfo, query: Query) -> None:
 
 
 def _exact_name(text: str) -> str:
-    for term in text.split(","):
-        for operator in ("==", "="):
-            key, found, value = term.partition(operator)
-            if found and key == "metadata.name":
-                return value
-    return ""
+    """The one name that a field selector asks for, empty if it is none or cannot be read."""
+    try:
+        return fields.parse(text).requires_exact_match("metadata.name") or ""
+    except fields.SelectorError:
+        return ""

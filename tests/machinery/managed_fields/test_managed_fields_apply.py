@@ -215,6 +215,23 @@ def test_a_patch_that_does_not_fit_is_refused(patch: dict[str, Any], code: int, 
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"), [({}, {}), (None, None), ({"a": None, "b": "1"}, {"a": "", "b": "1"}), ({ANNOTATION: "x"}, {})]
+)
+def test_the_annotation_says_what_was_applied_without_itself_and_without_nulls(sent: Any, kept: Any) -> None:
+    live = from_plain(CORE["ConfigMap"], {"metadata": {"name": "a", "annotations": {ANNOTATION: "{}"}}})
+    patch = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "annotations": sent},
+        "data": {"a": "1"},
+    }
+    applied = CONFIG_MAPS.apply(live, patch, "kubectl", T1, force=True)
+    assert applied.obj is not None
+    metadata = {"name": "a"} if kept is None else {"name": "a", "annotations": kept}
+    assert json.loads(applied.obj["metadata"]["annotations"][ANNOTATION]) == {**patch, "metadata": metadata}
+
+
 def test_two_items_with_one_key_are_refused() -> None:
     services = Applier(FieldManager(schema_for(CORE["Service"]), "v1"), GroupVersionKind("", "v1", "Service"))
     patch = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}] * 2}}

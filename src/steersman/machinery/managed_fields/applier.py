@@ -33,7 +33,7 @@ from .pruning import prune
 from .schema import Schema
 from .tracker import FieldManager, empty_object, managed_fields_of
 from .typed_error import TypedError
-from .typed_value import field_set, validate
+from .typed_value import field_set, validate, validate_lists
 
 Plain = dict[str, Any]
 
@@ -72,7 +72,7 @@ class Applier:
             raise plain_internal(f"failed to decode managed fields: {error}") from None
         if not managers:
             managers = self._owner_before(live, whole, time)
-        self._validate(patch, whole)
+        self._validate(patch, whole, is_plain=isinstance(live, dict))
         try:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
@@ -90,12 +90,19 @@ class Applier:
         if _has_managed_fields(patch):
             raise bad_request("metadata.managedFields must be nil")
 
-    def _validate(self, patch: Plain, live: Plain) -> None:
-        for what, obj, allow in (("patch", patch, False), ("live", live, True)):
-            try:
-                validate(self.fields.schema.root, obj, allow_duplicates=allow)
-            except (TypedError, RecursionError) as error:
-                raise self._untyped(what, obj, error) from None
+    def _validate(self, patch: Plain, live: Plain, *, is_plain: bool) -> None:
+        root = self.fields.schema.root
+        try:
+            validate(root, patch)
+        except (TypedError, RecursionError) as error:
+            raise self._untyped("patch", patch, error) from None
+        try:
+            if is_plain:
+                validate(root, live, allow_duplicates=True)
+            else:
+                validate_lists(root, live)
+        except (TypedError, RecursionError) as error:
+            raise self._untyped("live", live, error) from None
 
     def _untyped(self, what: str, obj: Plain, error: Exception) -> StatusError:
         return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {error}")
@@ -142,7 +149,7 @@ class Applier:
             fields = keep(fields)
         managers[key] = Managed(fields, api_version, None if last is None else last.time)
         if last is not None and last.fields:
-            merged = self._pruned(merged, managers, last)
+            merged = self._pruned(merged, managers, last, fields)
         managers = self._settled(managers, live, merged, key, force=force)
         is_changed = merged != live
         mine = managers.pop(key, None)
@@ -152,9 +159,9 @@ class Applier:
                 managers[key] = Managed(left, api_version, time if is_changed else mine.time)
         return managers, merged if is_changed else None
 
-    def _pruned(self, merged: Plain, managers: Managers, last: Managed) -> Plain:
+    def _pruned(self, merged: Plain, managers: Managers, last: Managed, fields: FieldSet) -> Plain:
         try:
-            return prune(merged, managers, last, self.fields.api_version, self._convert)
+            return prune(merged, managers, last, fields, self.fields.api_version, self._convert)
         except DecodeError as error:
             why = "failed to convert merged object to last applied version: unable to convert unstructured object to"
             raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None

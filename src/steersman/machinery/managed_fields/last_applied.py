@@ -48,7 +48,7 @@ def allowed_conflicts(schema: Schema, live: dict[str, Any], api_version: str) ->
 def with_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
     """`obj` with what was just applied in the annotation, or without it if the annotations would be too large."""
     metadata = dict(obj["metadata"])
-    annotations = dict(metadata["annotations"])
+    annotations = _without_nulls(metadata["annotations"])
     annotations[ANNOTATION] = (encode(_without_annotation(applied)) + b"\n").decode()
     size = sum(len(name.encode()) + len(value.encode()) for name, value in annotations.items())
     if size > MAX_ANNOTATIONS:
@@ -58,9 +58,16 @@ def with_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> dict[str,
 
 
 def _without_annotation(applied: dict[str, Any]) -> dict[str, Any]:
+    """A configuration as it is put into the annotation: without that, and with text for the nulls beside it."""
     metadata = applied.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    if not isinstance(metadata, dict) or not isinstance(annotations, dict) or ANNOTATION not in annotations:
+    if not isinstance(metadata, dict) or "annotations" not in metadata:
         return applied
-    rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
-    return {**applied, "metadata": {**metadata, "annotations": rest}}
+    rest = {name: value for name, value in metadata.items() if name != "annotations"}
+    if metadata["annotations"] is not None:
+        rest["annotations"] = _without_nulls(metadata["annotations"])
+        rest["annotations"].pop(ANNOTATION, None)
+    return {**applied, "metadata": rest}
+
+
+def _without_nulls(annotations: dict[str, Any]) -> dict[str, str]:
+    return {name: "" if value is None else value for name, value in annotations.items()}

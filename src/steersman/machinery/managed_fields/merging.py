@@ -34,11 +34,14 @@ def _merge_maps(kind: MapType, live: Any, applied: Any) -> Any:
     new = applied if isinstance(applied, dict) else {}
     if kind.atomic or not (old or new):
         return applied
-    out: dict[str, Any] = {}
-    for name in (*old, *(name for name in new if name not in old)):
-        child = kind.child(name)[1]
-        before, after = old.get(name, ABSENT), new.get(name, ABSENT)
-        out[name] = (before if after is ABSENT else after) if child is None else merge(child, before, after)
+    out = dict(old)
+    for name, after in new.items():
+        before = out.get(name, ABSENT)
+        if before is ABSENT or type(after) is str:
+            out[name] = after
+            continue
+        child = kind.named.get(name, kind.element)
+        out[name] = after if child is None else merge(child, before, after)
     return out
 
 
@@ -47,8 +50,8 @@ def _merge_lists(kind: ListType, live: Any, applied: Any) -> Any:
     new = applied if isinstance(applied, list) else []
     if kind.atomic or not (old or new):
         return applied
-    applied_items = {kind.element_of(item): item for item in new}
-    elements = [kind.element_of(item) for item in old]
+    applied_items = dict(zip(kind.elements_of(new), new, strict=True))
+    elements = kind.elements_of(old)
     live_items: dict[str, Any] = {}
     for element, item in zip(elements, old, strict=True):
         # Items that cannot be told apart are not merged into.
@@ -131,8 +134,8 @@ def _remove_items(kind: ListType, value: list[Any], fields: Node) -> Any:
     if kind.atomic:
         return None
     out: list[Any] = []
-    for item in value:
-        node = fields.get(kind.element_of(item))
+    for element, item in zip(kind.elements_of(value), value, strict=True):
+        node = fields.get(element)
         if node is not None and is_member(node):
             continue
         out.append(item if node is None else remove_fields(kind.element, item, node))

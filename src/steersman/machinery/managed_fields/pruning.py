@@ -18,34 +18,50 @@ Plain = dict[str, Any]
 ConvertPlain = Callable[[Plain, str], tuple[Schema, Plain] | None]
 
 
-def prune(merged: Plain, managers: Managers, last: Managed, api_version: str, convert: ConvertPlain) -> Plain:
+def prune(
+    merged: Plain, managers: Managers, last: Managed, fields: FieldSet, api_version: str, convert: ConvertPlain
+) -> Plain:
     """`merged` without the fields of `last`, the applier's set before, that are in no manager's set now.
 
-    Raises ValueError if an object cannot be converted.
+    `fields` is the applier's set now, which is among those of `managers`. Raises ValueError if an object cannot be
+    converted.
     """
+    if not difference(last.fields, fields) and all(
+        each.api_version == api_version for each in (last, *managers.values())
+    ):
+        return merged  # most applies say all that was said before
     found = convert(merged, last.api_version)
     if found is None:
         return merged
     schema, whole = found
-    pruned = remove_fields(schema.root, whole, with_named_fields(schema.root, last.fields)) or {}
-    pruned = _with_owned(whole, pruned, last.api_version, managers, convert)
+    mentioned = with_named_fields(schema.root, last.fields)
+    everything = _named(schema, whole)
+    pruned = remove_fields(schema.root, whole, mentioned) or {}
+    pruned = _with_owned(whole, everything, pruned, last.api_version, managers, convert)
     converted = convert(pruned, last.api_version)
     if converted is None:
         return merged
-    kept = _named(schema, converted[1])
-    gone = difference(_named(schema, whole), kept)
-    lost = intersection(gone, with_named_fields(schema.root, last.fields))
-    pruned = remove_fields(schema.root, whole, lost) or {}
+    gone = difference(everything, _named(schema, converted[1]))
+    pruned = remove_fields(schema.root, whole, intersection(gone, mentioned)) or {}
     back = convert(pruned, api_version)
     return pruned if back is None else back[1]
+
+
+def _are_all_in(api_version: str, *managers: Managed) -> bool:
+    return all(each.api_version == api_version for each in managers)
 
 
 def _named(schema: Schema, value: Plain) -> FieldSet:
     return with_named_fields(schema.root, field_set(schema.root, value))
 
 
-def _with_owned(whole: Plain, pruned: Plain, first: str, managers: Managers, convert: ConvertPlain) -> Plain:
-    """Puts back what is in any manager's set, version by version, the one that was pruned in first."""
+def _with_owned(
+    whole: Plain, everything: FieldSet, pruned: Plain, first: str, managers: Managers, convert: ConvertPlain
+) -> Plain:
+    """Puts back what is in any manager's set, version by version, the one that was pruned in first.
+
+    `everything` are the fields of `whole`, which is in that version.
+    """
     owned: dict[str, FieldSet] = {first: EMPTY}
     for managed in managers.values():
         owned[managed.api_version] = union(owned.get(managed.api_version, EMPTY), managed.fields)
@@ -54,6 +70,8 @@ def _with_owned(whole: Plain, pruned: Plain, first: str, managers: Managers, con
         if converted is None or rest is None:
             continue
         schema, whole = converted
+        if api_version != first:
+            everything = _named(schema, whole)
         kept = union(_named(schema, rest[1]), with_named_fields(schema.root, fields))
-        pruned = remove_fields(schema.root, whole, difference(_named(schema, whole), kept)) or {}
+        pruned = remove_fields(schema.root, whole, difference(everything, kept)) or {}
     return pruned

@@ -65,4 +65,4 @@ def _node(atom: Atom, node: Node) -> Node:
 
 
 def _is_open(kind: MapType) -> bool:
-    return not kind.fields and kind.element is DEDUCED_ATOM
+    return not kind.named and kind.element is DEDUCED_ATOM

@@ -7,7 +7,6 @@ follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,6 +28,9 @@ _SHORT: Final = 128
 Cover = Callable[[Any], Node]
 Shape = tuple[dict[str, Any], tuple[tuple[str, str, Cover], ...]]
 """The node of a map by the names of its members, but for what is below some of them."""
+SetShape = tuple[dict[str, Any], dict[str, Any], "tuple[tuple[str, str, Atom, bool], ...]"]
+"""The same of what a map sets, without and with itself; and of the members with more below: name, element, atom, and
+whether they are under keys of their own choice."""
 Places = tuple[tuple[str, int], ...]
 
 
@@ -68,6 +70,26 @@ class Atom:
             return self.list.cover(value)
         return LEAF
 
+    def fields(self, value: Any, *, member: bool = False) -> Node | None:
+        """The node of what a value sets; None if that is nothing. See `typed_value.field_set`.
+
+        `member`: whether the value itself is in the set, as items of lists and what is under a key of a map are.
+        """
+        if self.leaf:
+            return LEAF
+        kind: MapType | ListType | None = None
+        if type(value) is dict and self.map is not None:
+            kind = self.map
+        elif type(value) is list and self.list is not None:
+            kind = self.list
+        elif value is not None and self.scalar:
+            return LEAF
+        else:
+            kind = self.list if self.map is None and not self.scalar else self.map
+        if kind is None or kind.atomic:
+            return LEAF
+        return kind.fields(value, member=member)
+
     def become(self, other: Atom) -> None:
         """Takes over another's content: for types that refer to themselves."""
         self.scalar, self.list, self.map = other.scalar, other.list, other.map
@@ -77,17 +99,57 @@ class Atom:
 class MapType:
     """A struct or a map: atoms of its named fields, and of what has another name (None: nothing may)."""
 
-    __slots__ = ("_rest", "_shapes", "atomic", "element", "fields")
+    __slots__ = ("_set_shapes", "_shapes", "atomic", "element", "named")
 
-    def __init__(self, fields: Mapping[str, Atom], element: Atom | None, *, atomic: bool = False) -> None:
-        self.fields = fields
+    def __init__(self, named: Mapping[str, Atom], element: Atom | None, *, atomic: bool = False) -> None:
+        self.named = named
         self.element = element
         self.atomic = atomic
         self._shapes: dict[tuple[str, ...], Shape] = {}
+        self._set_shapes: dict[tuple[str, ...], SetShape] = {}
 
     def child(self, name: str) -> tuple[str, Atom | None]:
         """The path element of a member, and its atom; None if there can be no such member."""
-        return "f:" + name, self.fields.get(name, self.element)
+        return "f:" + name, self.named.get(name, self.element)
+
+    def fields(self, value: Any, *, member: bool) -> Node | None:
+        """The node of what a map sets, as `Atom.fields`. An empty one sets nothing but, maybe, itself."""
+        if not value or type(value) is not dict:
+            return LEAF if member else None
+        names = tuple(value)
+        shape = self._set_shapes.get(names)
+        if shape is None:
+            shape = self._set_shape(names)
+        below, with_self, inner = shape
+        node = with_self if member else below
+        if not inner:
+            return node
+        out = dict(node)
+        for name, element, child, is_open in inner:
+            item = value[name]
+            found = child.fields(item, member=is_open)
+            if found:
+                out[element] = found
+            elif found is None and not (is_open or item is None or item == {}):
+                del out[element]
+        if member:
+            return out if len(out) > 1 else LEAF
+        return out or None
+
+    def _set_shape(self, names: tuple[str, ...]) -> SetShape:
+        below: dict[str, Any] = {}
+        inner: list[tuple[str, str, Atom, bool]] = []
+        for name in sorted(names):
+            element, child = self.child(name)
+            below[element] = LEAF
+            if child is not None and not child.leaf:
+                inner.append((name, element, child, name not in self.named))
+        shape = (below, {SELF: LEAF, **below}, tuple(inner))
+        if sum(map(len, names)) <= _REMEMBERED:
+            if len(self._set_shapes) >= _MAX_SHAPES:
+                self._set_shapes.clear()
+            self._set_shapes[names] = shape
+        return shape
 
     def cover(self, value: Any) -> Node:
         """The node of a value that is there or gone as a whole: it and all below it are members.
@@ -208,12 +270,26 @@ class ListType:
             out[element] = LEAF if cover is None or index < 0 else cover(value[index])
         return out
 
+    def fields(self, value: Any, *, member: bool) -> Node | None:
+        """The node of what a list sets, as `Atom.fields`: all its items. Those that cannot be told apart are one."""
+        if not value or type(value) is not list:
+            return LEAF if member else None
+        elements = tuple(self.elements_of(value))
+        places = self._places.get(elements)
+        if places is None:
+            places = self._place(elements)
+        child = self.element
+        out: dict[str, Any] = {SELF: LEAF} if member else {}
+        for element, index in places:
+            out[element] = LEAF if child.leaf or index < 0 else child.fields(value[index], member=True) or LEAF
+        return out
+
     def _place(self, elements: tuple[str, ...]) -> Places:
         """Where in the list each element is, in the order of FieldsV1; -1 for what is there more than once."""
-        counts = Counter(elements)
-        places = tuple(
-            (element, elements.index(element) if counts[element] == 1 else -1) for element in sorted(counts, key=order)
-        )
+        index_of: dict[str, int] = {}
+        for index, element in enumerate(elements):
+            index_of[element] = -1 if element in index_of else index
+        places = tuple((element, index_of[element]) for element in sorted(index_of, key=order))
         if sum(map(len, elements)) <= _REMEMBERED:
             if len(self._places) >= _MAX_SHAPES:
                 self._places.clear()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from steersman.machinery.go_print import go_source, go_type, go_value
 
-from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
+from .field_set import EMPTY, LEAF, FieldSet, Node
 from .path_elements import SELF, display
 from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, ListType, MapType
 from .typed_error import TypedError
@@ -20,6 +20,29 @@ def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> None:
     errors = [f"{path}: {what}" if path else what for path, what in _errors(atom, value, allow_duplicates)]
     if errors:
         raise TypedError(*errors)
+
+
+def validate_lists(atom: Atom, value: Any) -> None:
+    """The same for what fits as far as its class goes: only items that cannot be told apart may be wrong."""
+    if not _lists_fit(atom, value):
+        validate(atom, value, allow_duplicates=True)
+
+
+def _lists_fit(atom: Atom, value: Any) -> bool:
+    if type(value) is dict and atom.map is not None:
+        named, rest = atom.map.named, atom.map.element
+        for name, item in value.items():
+            child = named.get(name, rest)
+            if child is not None and not child.leaf and not _lists_fit(child, item):
+                return False
+    elif type(value) is list and atom.list is not None and not atom.list.atomic:
+        try:
+            atom.list.elements_of(value)
+        except TypedError:
+            return False
+        child = atom.list.element
+        return child.leaf or all(_lists_fit(child, item) for item in value)
+    return True
 
 
 Found = Iterator[tuple[str, str]]
@@ -42,8 +65,9 @@ def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
     return atom.list
 
 
+_TEXTS: Final = frozenset((STRING, UNTYPED))
 _SCALARS: Final[Mapping[type, frozenset[str]]] = {
-    str: frozenset((STRING, UNTYPED)),
+    str: _TEXTS,
     int: frozenset((NUMERIC, UNTYPED)),
     float: frozenset((NUMERIC, UNTYPED)),
     bool: frozenset((BOOLEAN, UNTYPED)),
@@ -58,10 +82,15 @@ def _fits(atom: Atom, value: Any, allow_duplicates: bool) -> bool:
         kind = atom.map
         if kind is None:
             return False
-        fields, rest = kind.fields, kind.element
+        named, rest = kind.named, kind.element
         for name, item in value.items():
-            child = fields.get(name, rest)
-            if child is None or not _fits(child, item, allow_duplicates):
+            child = named.get(name, rest)
+            if child is None:
+                return False
+            if type(item) is str:
+                if child.scalar not in _TEXTS:
+                    return False
+            elif not _fits(child, item, allow_duplicates):
                 return False
         return True
     if type(value) is list:
@@ -143,40 +172,10 @@ def _scalar_errors(scalar: str, value: Any) -> Found:
 def field_set(atom: Atom, value: Any) -> FieldSet:
     """The fields that a value sets: leaves, and what is a member by itself (items, keys of maps, empty structs).
 
-    Raises TypedError where items cannot be told apart.
+    A leaf for the root says nothing, for nobody owns a whole object. Raises TypedError where items cannot be told
+    apart.
     """
-    return _fields(atom, value) or EMPTY
-
-
-def _fields(atom: Atom, value: Any) -> Node | None:
-    """A value's node; None if it sets nothing. A leaf for the root says nothing, for nobody owns a whole object."""
-    kind = kind_of(atom, value)
-    if isinstance(kind, str) or kind.atomic:
-        return LEAF
-    if isinstance(kind, MapType):
-        return _map_fields(kind, value) if isinstance(value, dict) else None
-    return _list_fields(kind, value) if isinstance(value, list) else None
-
-
-def _map_fields(kind: MapType, value: dict[str, Any]) -> Node | None:
-    out: dict[str, Any] = {}
-    for name, item in value.items():
-        element, child = kind.child(name)
-        node = None if child is None else _fields(child, item)
-        if item is None or item == {} or name not in kind.fields:
-            node = _as_member(node)
-        if node is not None:
-            out[element] = node
-    return in_order(out) if out else None
-
-
-def _list_fields(kind: ListType, value: list[Any]) -> Node | None:
-    out: dict[str, Any] = {}
-    for item in value:
-        element = kind.element_of(item)
-        # Items that cannot be told apart are one field together.
-        out[element] = LEAF if element in out else _as_member(_fields(kind.element, item))
-    return in_order(out) if out else None
+    return atom.fields(value) or EMPTY
 
 
 def _as_member(node: Node | None) -> Node:
@@ -204,7 +203,7 @@ def _below(atom: Atom | None, element: str) -> tuple[Atom | None, bool]:
         return None, False
     if element[0] == "f" and atom.map is not None:
         name = element[2:]
-        return atom.map.child(name)[1], name in atom.map.fields
+        return atom.map.child(name)[1], name in atom.map.named
     if element[0] == "k" and atom.list is not None:
         return atom.list.element, False
     return None, False
