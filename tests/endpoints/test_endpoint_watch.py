@@ -123,6 +123,38 @@ async def test_a_bookmark_tells_how_far_everything_is(small: SmallServer, monkey
         assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", "3")
 
 
+async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(small: SmallServer, monkeypatch) -> None:
+    monkeypatch.setattr(watch_module, "_BOOKMARK_EVERY", 0.001)
+    await small.note("a", text="x" * 40_000)
+    for number in range(40):
+        await patch(small, "a", more=str(number))
+    watch = await watching(small, "&resourceVersion=2&allowWatchBookmarks=true")
+    versions = []
+    while len(versions) < 40 or not versions[-1] == versions[-2] == 42:
+        await asyncio.sleep(0.002)
+        event = await watch.next()
+        versions.append(int(event["object"]["metadata"]["resourceVersion"]))
+    assert versions == sorted(versions)
+    assert versions[:40] == list(range(3, 43))
+
+
+@pytest.mark.parametrize("something_happens", [True, False])
+async def test_a_bookmark_comes_before_the_end_if_anything_happened(
+    small: SmallServer, monkeypatch, something_happens: bool
+) -> None:
+    monkeypatch.setattr(watch_module, "_BOOKMARK_BEFORE_END", 2.99)
+    await small.note("a")
+    watch = await watching(small, "&timeoutSeconds=3&resourceVersion=2&allowWatchBookmarks=true&labelSelector=none")
+    if something_happens:
+        await small.note("b")
+    await asyncio.sleep(0.05)
+    small.server.watches.copy().pop().finish()
+    if something_happens:
+        event = await watch.next()
+        assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", "3")
+    assert await watch.over()
+
+
 async def test_a_watch_ends_when_its_time_is_up(small: SmallServer) -> None:
     watch = await watching(small, "&timeoutSeconds=1")
     small.server.watches.copy().pop().finish()

@@ -287,3 +287,12 @@ def test_no_patch_changes_its_document_or_itself(document, operations):
         return
     assert (document, operations) == before
     assert json_patch.apply(document, operations) == first
+
+
+def test_what_operations_pass_through_has_its_members_sorted():
+    document = {"kind": "K", "b": {"z": 1, "y": {"c": 1, "a": 2}}, "a": {"z": 1, "y": 2}, "t": [{"c": 1, "b": 2}]}
+    found = patched(document, op("add", "/b/x", value={"q": 1, "p": 2}), op("test", "/t/0/b", value=2))
+    assert list(found) == ["a", "b", "kind", "t"]
+    assert (list(found["a"]), list(found["b"])) == (["z", "y"], ["x", "y", "z"])
+    assert (list(found["b"]["x"]), list(found["b"]["y"]), list(found["t"][0])) == (["q", "p"], ["c", "a"], ["b", "c"])
+    assert list(patched(document)) == list(document)

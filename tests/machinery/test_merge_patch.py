@@ -121,3 +121,11 @@ def test_applying_twice_is_applying_once_and_changes_nothing_in_place(document, 
 @given(OBJECTS)
 def test_empty_patch_changes_nothing(document):
     assert merge_patch.apply(document, {}) == document
+
+
+def test_what_a_patch_touches_has_its_members_sorted():
+    document = {"kind": "K", "b": {"z": 1, "y": 2}, "a": {"z": 1, "y": 2}}
+    found = merge_patch.apply(document, {"b": {"x": 3}, "c": {"e": 1, "d": None, "b": {"z": 1, "a": 2}}})
+    assert list(found) == ["a", "b", "c", "kind"]
+    assert (list(found["a"]), list(found["b"])) == (["z", "y"], ["x", "y", "z"])
+    assert (list(found["c"]), list(found["c"]["b"])) == (["b", "e"], ["a", "z"])

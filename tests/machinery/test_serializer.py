@@ -14,6 +14,7 @@ from steersman.api.apps.v1 import ControllerRevision
 from steersman.api.core.v1 import ConfigMap, Pod
 from steersman.machinery.serializer import (
     compact,
+    decode_as_sent,
     decode_json,
     decode_plain,
     deep_copy,
@@ -112,3 +113,15 @@ def test_decoding_refuses_what_is_not_json() -> None:
     for data in (b"", b"{", b'{"a":1}x', b"\xef\xbb\xbf{}"):
         with pytest.raises(msgspec.DecodeError):
             decode_plain(data)
+
+
+def test_numbers_beyond_a_float_are_refused() -> None:
+    for decode in (decode_plain, decode_as_sent):
+        with pytest.raises(msgspec.DecodeError):
+            decode(b'{"a":[1e400]}')
+
+
+def test_floats_can_be_told_from_integers_where_they_are_kept_as_sent() -> None:
+    text = b"[1,1.0,18446744073709551616,9223372036854775807]"
+    assert list(map(type, decode_as_sent(text))) == [int, float, float, int]
+    assert list(map(type, decode_plain(text))) == [int, int, int, int]

@@ -14,7 +14,14 @@ from steersman.api.apps.v1 import ControllerRevision, Deployment
 from steersman.api.core.v1 import ConfigMap, Event, Pod, Secret, Service
 from steersman.machinery.quantity import FORMAT_WRONG
 from steersman.machinery.serializer import encode
-from steersman.machinery.strict import DecodeError, decode_object, peek_type_meta, strict_error
+from steersman.machinery.strict import (
+    DecodeError,
+    decode_object,
+    decode_untyped,
+    duplicate_members,
+    peek_type_meta,
+    strict_error,
+)
 
 UNKNOWN_SHAPE = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -192,6 +199,33 @@ def test_a_document_without_a_readable_kind_is_refused(data: bytes, message: str
     with pytest.raises(DecodeError) as caught:
         peek_type_meta(data)
     assert str(caught.value) == f"couldn't get version/kind; json parse error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "unexpected end of JSON input"),
+        (b"{a", "invalid character 'a' looking for beginning of object key string"),
+        (b'{"a":1e400}', "json: cannot unmarshal number 1e400 into Go value of type float64"),
+        (b"[" * 100_000, "exceeded max depth"),
+    ],
+)
+def test_what_is_no_json_is_refused_in_the_words_of_go(data: bytes, message: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode_untyped(data)
+    assert str(caught.value) == message
+
+
+def test_json_of_no_type_is_read_as_go_reads_it() -> None:
+    assert decode_untyped(b'{"a":[1,1.0,null],"a":2}') == {"a": 2}
+    assert type(decode_untyped(b"1.0", as_sent=True)) is float
+    assert decode_untyped(b'"\xff"') == "\ufffd"
+    assert decode_untyped(b"null") is None
+
+
+def test_members_given_twice_are_told_by_their_paths() -> None:
+    assert duplicate_members(b'{"a":1}') == []
+    assert duplicate_members(b'[{"a":{"b":1,"b":2},"a":3}]') == ['duplicate field "[0].a.b"', 'duplicate field "[0].a"']
 
 
 MANGLED = st.recursive(

@@ -182,6 +182,48 @@ async def test_of_writes_at_the_same_version_one_goes_through(client: StoreClien
     assert [error.message for error in refusals] == [STALE] * 9
 
 
+async def test_changes_made_to_the_present_object_are_made_anew_when_another_came_first(client: StoreClient) -> None:
+    await client.create("a", data={"n": ""})
+
+    async def append(letter: str) -> None:
+        async def make(old: Any) -> Any:
+            old.data["n"] += letter
+            return old
+
+        await client.store.update(client.context(), "a", make)
+
+    await asyncio.gather(*map(append, "abcdefghijklmnop"))
+    assert sorted((await client.get("a"))["data"]["n"]) == list("abcdefghijklmnop")
+
+
+@pytest.mark.parametrize(("looks", "causes"), [("once", 0), ("twice", 0), ("finalizers", 1)])
+async def test_names_of_finalizers_are_looked_at_where_upstream_does(open_client, looks: Any, causes: int) -> None:
+    client = await open_client(
+        replace(CONFIG_MAPS, strategy=type("Looks", (Strategy,), {"metadata_on_update": looks})())
+    )
+    await client.create("a")
+    work = client.put({"metadata": {"name": "a", "finalizers": ["x"]}})
+    if causes:
+        detail = "name is neither a standard finalizer name nor is it fully qualified"
+        message = f'ConfigMap "a" is invalid: metadata.finalizers[0]: Invalid value: "x": {detail}'
+        assert len((await refused(work, 422, "Invalid", message)).causes) == causes
+    else:
+        assert (await work)[0]["metadata"]["finalizers"] == ["x"]
+
+
+@pytest.mark.parametrize(("looks", "causes"), [("once", 2), ("twice", 3), ("finalizers", 3)])
+async def test_what_is_wrong_with_labels_is_told_as_often_as_upstream_looks(
+    open_client, looks: Any, causes: int
+) -> None:
+    client = await open_client(
+        replace(CONFIG_MAPS, strategy=type("Looks", (Strategy,), {"metadata_on_update": looks})())
+    )
+    await client.create("a")
+    with pytest.raises(StatusError) as caught:
+        await client.put({"metadata": {"name": "a", "labels": {"a b": "c"}}})
+    assert len(caught.value.causes) == causes
+
+
 async def test_an_object_deleted_while_it_is_being_updated_is_not_found(client: StoreClient) -> None:
     await client.create("a")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -52,7 +52,7 @@ class Table:
 def table(module: str) -> Table:
     """The table of a module below `steersman.api`, e.g. "core.v1". Raises FileNotFoundError for any other."""
     package, version = module.split(".")
-    text = (files("steersman.api") / package / f"{version}.json").read_bytes()
+    text = (Path(__file__).parent / package / f"{version}.json").read_bytes()
     data: dict[str, Any] = msgspec.json.decode(text)
     structs = {
         name: tuple(Field(**{**row, "keys": tuple(row.get("keys", ()))}) for row in rows)

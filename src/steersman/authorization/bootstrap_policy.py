@@ -7,8 +7,8 @@ are among them; `admin`, `edit` and `view` have no rules here, a controller gath
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -32,7 +32,7 @@ class BootstrapPolicy(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
 
 def load_bootstrap_policy() -> BootstrapPolicy:
     """Reads the shipped objects anew, each with its kind and version; the caller may change them."""
-    data = files(__package__).joinpath("bootstrap_policy.json").read_bytes()
+    data = Path(__file__).with_name("bootstrap_policy.json").read_bytes()
     policy = msgspec.json.decode(data, type=BootstrapPolicy)
     shipped: Iterator[ClusterRole | ClusterRoleBinding | Role | RoleBinding] = chain(
         policy.cluster_roles, policy.cluster_role_bindings, policy.roles, policy.role_bindings

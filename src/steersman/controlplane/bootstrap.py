@@ -20,8 +20,8 @@ from steersman.api.core.v1 import (
     ServiceSpec,
 )
 from steersman.api.discovery import v1 as discovery
-from steersman.api.meta.v1 import Condition, ObjectMeta
-from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
@@ -30,7 +30,6 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError
 from steersman.rest.context import Context, loopback
-from steersman.rest.strategy import Strategy
 from steersman.server.server import Server
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
@@ -38,10 +37,6 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _AUTOMANAGED: Final = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
 
 ObjectsOf = Callable[[str, str], StoreObjects]
-
-
-class AsIs(Strategy[Any]):
-    """Writes what it is given: for objects whose status the server sets itself."""
 
 
 class Bootstrap:
@@ -137,25 +132,25 @@ class Bootstrap:
         name = "kubernetes"
         spec = ServiceCIDRSpec(cidrs=[self._service_range])
         if await _ensure(objects, ServiceCIDR(metadata=ObjectMeta(name=name), spec=spec)):
-            ready = Condition(
-                type="Ready", status="True", last_transition_time=times.now(), reason="",
-                message="Kubernetes default Service CIDR is ready",
-            )  # fmt: skip
-
-            def change(old: ServiceCIDR) -> ServiceCIDR:
-                old.status = ServiceCIDRStatus(conditions=[ready])
-                return old
-
-            await objects.update(loopback(name=name), name, change, subresource="status")
+            ready = {
+                "type": "Ready", "status": "True", "lastTransitionTime": times.now(),
+                "message": "Kubernetes default Service CIDR is ready",
+            }  # fmt: skip
+            applied = {
+                "kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1", "metadata": {"name": name},
+                "status": {"conditions": [ready]},
+            }  # fmt: skip
+            await objects.apply(
+                loopback(name=name), name, applied, "kubernetes-service-cidr-controller", subresource="status"
+            )
 
     async def kubernetes_service(self) -> None:
         """The service by which pods reach this server, and where it leads."""
         port = ServicePort(name="https", protocol="TCP", port=443, target_port=self.port)
         labels = {"component": "apiserver", "provider": "kubernetes"}
         spec = ServiceSpec(
-            cluster_ip=self._first_ip, cluster_ips=[self._first_ip], ports=[port], type="ClusterIP",
-            session_affinity="None", ip_families=["IPv6" if ":" in self._first_ip else "IPv4"],
-            ip_family_policy="SingleStack", internal_traffic_policy="Cluster",
+            cluster_ip=self._first_ip, ports=[port], type="ClusterIP", session_affinity="None",
+            ip_family_policy="SingleStack",
         )  # fmt: skip
         metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
         services = self._objects("", "services")

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.endpoints.ownership import stored_field_manager
+from steersman.machinery import times
+from steersman.machinery.managed_fields import Applier, FieldManager
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.unstructured import from_unstructured
 from steersman.rest.context import Context
 from steersman.store.store import Store
 
+MANAGER: Final = "kube-apiserver"
+"""Who owns the fields that the server itself writes."""
+
 
 class StoreObjects:
-    """The objects of one store."""
+    """The objects of one store. Writes are owned by the server, as upstream's through its loopback client are."""
 
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
+        self._field_managers: dict[str, FieldManager] = {}
+
+    def _fields(self, subresource: str) -> FieldManager:
+        found = self._field_managers.get(subresource)
+        if found is None:
+            found = self._field_managers[subresource] = stored_field_manager(self._store.resource, subresource)
+        return found
 
     async def get(self, ctx: Context, name: str) -> Any:
         return self._store.decode(await self._store.get(ctx, name))
@@ -34,15 +50,47 @@ class StoreObjects:
         return self._store.cacher.changed
 
     async def create(self, ctx: Context, obj: Any) -> Any:
+        if (default := self._store.resource.default) is not None:
+            default(obj)
+        obj.metadata.managed_fields = self._fields("").create(obj, MANAGER, times.now())
         return self._store.decode(await self._store.create(ctx, obj))
 
     async def update(
         self, ctx: Context, name: str, change: Callable[[Any], Any], *, subresource: str = "", strategy: Any = None
     ) -> Any:
         async def make(old: Any | None) -> Any:
-            return change(old)
+            if strategy is not None:
+                return change(old)  # written past what every client goes through
+            before = copy.deepcopy(old)
+            new = change(old)
+            new.metadata.managed_fields = self._fields(subresource).update(new, before, MANAGER, times.now())
+            return new
 
         item, _ = await self._store.update(ctx, name, make, subresource=subresource, strategy=strategy)
+        return self._store.decode(item)
+
+    async def apply(
+        self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = ""
+    ) -> Any:
+        """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there.
+
+        What others own is taken from them. Raises StatusError.
+        """
+        resource = self._store.resource
+        kind = GroupVersionKind(resource.group, resource.version, resource.kind.__name__)
+        applier = Applier(self._fields(subresource), kind)
+
+        async def make(old: Any | None) -> Any:
+            applied = applier.apply(old, configuration, manager, times.now(), force=True)
+            new = old
+            if applied.obj is not None:
+                new = from_unstructured(resource.kind, applied.obj)
+                new.kind = new.api_version = ""
+            assert new is not None
+            new.metadata.managed_fields = applied.entries
+            return new
+
+        item, _ = await self._store.update(ctx, name, make, subresource=subresource)
         return self._store.decode(item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:

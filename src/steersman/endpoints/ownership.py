@@ -25,6 +25,7 @@ from steersman.machinery.managed_fields import (
 )
 from steersman.machinery.managed_fields.scale import SCALE_VERSION
 from steersman.machinery.scheme import kind_of
+from steersman.rest.resource import Resource
 
 _DUPLICATES: Final = (
     ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
@@ -35,15 +36,25 @@ _DUPLICATES: Final = (
 @lru_cache(maxsize=1024)
 def field_manager(scope: Scope, subresource: str) -> FieldManager:
     """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
-    resource = scope.resource
-    versions = [resource.version, *(each.version for each in resource.other_versions if each.group == scope.group)]
+    return _field_manager(scope.resource, scope.group, scope.version, scope.kind, subresource)
+
+
+def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldManager:
+    """Tracks the writes that the server itself makes, which are in the stored version."""
+    return _field_manager(resource, resource.group, resource.version, resource.kind, subresource)
+
+
+def _field_manager(
+    resource: Resource[Any], group: str, version: str, kind: type[Any], subresource: str
+) -> FieldManager:
+    versions = [resource.version, *(each.version for each in resource.other_versions if each.group == group)]
     return FieldManager(
-        schema_for(scope.kind),  # type: ignore[arg-type]  # a class is hashable
-        scope.api_version,
+        schema_for(kind),  # type: ignore[arg-type]  # a class is hashable
+        _api_version(group, version),
         subresource,
-        resets_of(scope.group, resource.plural, subresource, versions),
-        _converter(scope),
-        VIEWS.get((scope.group, resource.plural)),
+        resets_of(group, resource.plural, subresource, versions),
+        _converter(resource, group),
+        VIEWS.get((group, resource.plural)),
     )
 
 
@@ -53,16 +64,15 @@ def applier_of(scope: Scope, subresource: str) -> Applier:
     return Applier(field_manager(scope, subresource), scope.gvk)
 
 
-def _converter(scope: Scope) -> Convert:
+def _converter(resource: Resource[Any], group: str) -> Convert:
     """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
-    resource = scope.resource
     if not resource.other_versions:
         return one_version_only
     versions: dict[str, Version] = {}
-    if resource.group == scope.group:
+    if resource.group == group:
         versions[_api_version(resource.group, resource.version)] = Version(resource.kind)
     for each in resource.other_versions:
-        if each.group == scope.group:
+        if each.group == group:
             versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
     return VersionConverter(versions)
 

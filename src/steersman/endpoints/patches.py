@@ -67,9 +67,19 @@ class Patch:
 
     def _applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
         document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(current)}
-        obj = _KINDS[self.media](self, document, type(current), gvk)
+        try:
+            obj = _KINDS[self.media](self, document, type(current), gvk)
+        except RecursionError:
+            raise bad_request("the patch is nested too deeply") from None
         obj.kind = obj.api_version = obj.metadata.self_link = ""
         return obj
+
+    def duplicates(self) -> list[str]:
+        """Texts about the members that the patch has twice, if these are looked for. Raises StatusError 400."""
+        try:
+            return duplicate_members(self.data) if self.is_strict else []
+        except DecodeError as error:
+            raise bad_request(str(error)) from None
 
     def judge(self, shown: Callable[[], str], objections: list[str]) -> None:
         """Warns of unknown and repeated fields, or refuses them with a StatusError 422 that shows what they are in."""
@@ -85,8 +95,7 @@ def _json_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: 
     except DecodeError as error:
         raise bad_request(f"error decoding patch: {error}" if patch.is_strict else str(error)) from None
     operations, objections = json_patch.decode(value, strict=patch.is_strict)
-    if patch.is_strict:
-        objections += [f"json patch {text}" for text in duplicate_members(patch.data)]
+    objections += [f"json patch {text}" for text in patch.duplicates()]
     try:
         patched = json_patch.apply(document, operations)
     except json_patch.PatchError as error:
@@ -102,7 +111,7 @@ def _merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk:
         text = f"error decoding patch: {error}" if patch.is_strict else merge_patch.INVALID_PATCH
         raise bad_request(text) from None
     patched = merge_patch.apply(document, value, strict=patch.is_strict)
-    return _decoded(patch, patched, kind, gvk, duplicate_members(patch.data) if patch.is_strict else [])
+    return _decoded(patch, patched, kind, gvk, patch.duplicates())
 
 
 def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind, objections: list[str]) -> Any:
@@ -174,7 +183,7 @@ def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: type[
     except DecodeError as error:
         raise _undecodable(shown(), str(error)) from None
     if patch.is_strict:
-        patch.judge(shown, duplicate_members(patch.data) + decoded.warnings)
+        patch.judge(shown, patch.duplicates() + decoded.warnings)
     return _forgetful(decoded.obj, patched)
 
 

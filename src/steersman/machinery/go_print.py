@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.machinery.field import format_float, quote
@@ -27,28 +28,45 @@ def _is_too_big(value: Any) -> bool:
 
 def go_value(value: Any) -> str:
     """A value as Go's %v prints it."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{go_value(value[name])}" for name in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(go_value(item) for item in value) + "]"
+    return "".join(_pieces(value, _value, []))
+
+
+def _value(value: Any) -> str:
     if value is None:
         return "<nil>"
     return value if isinstance(value, str) else _scalar(value)
 
 
-def go_text(value: Any) -> str:
-    """A value as Go's %s prints it: what is no text is marked as such."""
+def _pieces(value: Any, scalar: Callable[[Any], str], out: list[str]) -> list[str]:
+    """Adds the pieces of a value to `out`."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{_inner_text(value[name])}" for name in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(_inner_text(item) for item in value) + "]"
-    if value is None:
-        return "%!s(<nil>)"
-    return value if isinstance(value, str) else f"%!s({go_type(value)}={_scalar(value)})"
+        opening = "map["
+        for name in sorted(value):
+            out.append(f"{opening}{name}:")
+            _pieces(value[name], scalar, out)
+            opening = " "
+        out.append("]" if value else "map[]")
+    elif isinstance(value, list):
+        opening = "["
+        for item in value:
+            out.append(opening)
+            _pieces(item, scalar, out)
+            opening = " "
+        out.append("]" if value else "[]")
+    else:
+        out.append(scalar(value))
+    return out
 
 
-def _inner_text(value: Any) -> str:
-    return "<nil>" if value is None else go_text(value)
+def go_text(value: Any) -> str:
+    """A value as Go's %s prints it: what is no text is marked as such, but for nothing inside of something."""
+    return "%!s(<nil>)" if value is None else "".join(_pieces(value, _text, []))
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return _value(value)
+    return f"%!s({go_type(value)}={_scalar(value)})"
 
 
 def go_source(value: Any) -> str:

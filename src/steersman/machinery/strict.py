@@ -121,7 +121,10 @@ def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
 
 
 def duplicate_members(data: bytes) -> list[str]:
-    """Texts about the members that are given twice in an object of valid JSON, by their paths."""
+    """Texts about the members that are given twice in an object of valid JSON, by their paths.
+
+    Raises DecodeError for what is nested too deeply.
+    """
     if has_unique_members(data):
         return []
     reader = Reader()

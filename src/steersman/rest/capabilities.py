@@ -130,8 +130,9 @@ class WatchStart:
     initial: Sequence[Item] | None
     revision: int
     handle: WatchHandle
-    current_revision: Callable[[], int]
-    """The revision up to which everything has been delivered, for bookmarks."""
+    current_revision: Callable[[], int | None]
+    """The revision up to which everything has been delivered, for bookmarks; None while older events are still being
+    delivered."""
 
 
 class Creater(Protocol):

@@ -7,7 +7,6 @@ wrapped; line breaks that wrapping made are undone.
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,9 +31,11 @@ class TypeDescription:
 
 def source_version() -> str:
     """The installed version of the package the descriptions come from, "" if it is not installed."""
+    from importlib import metadata  # slow to import
+
     try:
-        return importlib.metadata.version(_PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(_PACKAGE)
+    except metadata.PackageNotFoundError:
         return ""
 
 
@@ -70,11 +71,13 @@ class Descriptions:
 
 def _read(module: str) -> dict[str, TypeDescription]:
     """The types that a module of the package describes; none if there is no such module."""
+    from importlib import metadata
+
     try:
-        path = importlib.metadata.distribution(_PACKAGE).locate_file(f"lightkube/models/{module}.py")
+        path = metadata.distribution(_PACKAGE).locate_file(f"lightkube/models/{module}.py")
         with open(str(path), encoding="utf-8") as file:
             text = file.read()
-    except (FileNotFoundError, importlib.metadata.PackageNotFoundError):
+    except (FileNotFoundError, metadata.PackageNotFoundError):
         return {}
     return {name: parse_docstring(docstring) for name, docstring in _CLASS.findall(text)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ import orjson
 Tree = dict[str, Any]
 """A decoded JSON object."""
 
-_FOLDER: Final = files("steersman.server") / "openapi_data"
+_FOLDER: Final = Path(__file__).parent / "openapi_data"
 
 
 @dataclass(frozen=True, slots=True)

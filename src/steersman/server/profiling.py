@@ -6,10 +6,8 @@ The formats are Python's, not Go's: a CPU profile in pstats' binary form, memory
 from __future__ import annotations
 
 import asyncio
-import cProfile
 import gc
 import marshal
-import pstats
 import sys
 import traceback
 from collections import Counter
@@ -65,6 +63,9 @@ class _Profile:
         if self._running:
             return text_response(500, "Could not enable CPU profiling: cpu profiling already in use\n")
         self._running = True
+        import cProfile  # slow to import, and most servers are never profiled
+        import pstats
+
         profile = cProfile.Profile()
         try:
             profile.enable()

@@ -47,4 +47,4 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
         )
     except Compacted as error:
         raise errors.expired(f"too old resource version: {after} ({error.revision})") from None
-    return WatchStart(None, after, handle, lambda: cacher.revision)
+    return WatchStart(None, after, handle, lambda: cacher.revision if handle.replay is None else None)

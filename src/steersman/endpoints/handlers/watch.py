@@ -39,8 +39,6 @@ _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 _SLICE: Final = 64
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
-_WORTH_A_BOOKMARK: Final = 10.0
-"""Seconds: a watch of no more has none at its end, as upstream's come too late for it."""
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
@@ -206,9 +204,10 @@ class WatchStream:
             self.deliver(event)
         if self._over():
             return  # too much had waited
-        if self._bookmarks and self._seconds > _WORTH_A_BOOKMARK:
+        if self._bookmarks:
             loop = asyncio.get_running_loop()
-            self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
+            if self._seconds > _BOOKMARK_BEFORE_END:
+                self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
             self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))
 
     # From the cache
@@ -296,8 +295,12 @@ class WatchStream:
         self._timers.append(loop.call_later(_BOOKMARK_EVERY, self._regular_bookmark))
 
     def _bookmark(self) -> None:
-        if self._writer is not None and self._start is not None:
-            self._send_bookmark(self._start.current_revision(), {})
+        """Tells how far the watch is, if it is further than where it began."""
+        if self._writer is None or self._start is None:
+            return
+        revision = self._start.current_revision()
+        if revision is not None and revision > self._start.revision:
+            self._send_bookmark(revision, {})
 
     def _send_bookmark(self, revision: int, annotations: dict[str, str]) -> None:
         writer, scope, wanted = self._writer, self._scope, self._wanted
