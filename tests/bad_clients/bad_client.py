@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,10 +14,9 @@ from server_process import ServerProcess
 PATIENCE = 10.0
 CUT_OFF = 12.0
 """Seconds after which a connection that was refused is closed: it lingers first, so that the client sees why."""
-TYPICAL_LIMIT = 0.2
-"""Seconds in which nine of ten probes must be answered, whatever else goes on."""
-WORST_LIMIT = 1.0
-"""Seconds in which every probe must be answered; more than the server takes, as the machine has other work too."""
+SERVED_WITHIN = 8.0
+"""Seconds in which every probe must be answered: many times what the server takes, as the machine may have other work,
+and a small part of what an attack that works would take."""
 
 
 class BadClient:
@@ -63,13 +61,14 @@ class BadClient:
 
 
 class Pulse:
-    """Asks for /livez again and again on a connection of its own; how long each answer took."""
+    """Asks for /livez again and again on a connection of its own."""
 
     def __init__(self, server: ServerProcess) -> None:
         self._client = server.client(admin=False)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.seconds: list[float] = []
+        self.slowest = 0.0
+        """Seconds that the slowest answer took; 0 before the first."""
         self.failure: Exception | None = None
 
     def __enter__(self) -> Pulse:
@@ -82,7 +81,7 @@ class Pulse:
                 began = time.perf_counter()
                 status, _ = self._client.request("GET", "/livez")
                 assert status == 200
-                self.seconds.append(time.perf_counter() - began)
+                self.slowest = max(self.slowest, time.perf_counter() - began)
                 if self._stop.wait(0.01):
                     return
         except Exception as error:
@@ -93,23 +92,18 @@ class Pulse:
         self._thread.join()
         self._client.close()
 
-    def check(self, typical_limit: float, worst_limit: float) -> None:
-        """Fails unless every probe was answered, and nine of ten, and all, within these seconds."""
+    def check(self) -> None:
+        """Fails unless every probe was answered in time."""
         assert self.failure is None, f"a proper client was not served: {self.failure!r}"
-        assert self.seconds
-        typical = statistics.quantiles(self.seconds, n=10)[-1] if len(self.seconds) > 1 else self.seconds[0]
-        assert typical < typical_limit, f"one of ten probes took more than {typical * 1000:.0f} ms"
-        assert max(self.seconds) < worst_limit, f"a probe took {max(self.seconds) * 1000:.0f} ms"
+        assert 0 < self.slowest < SERVED_WITHIN, f"a probe took {self.slowest * 1000:.0f} ms"
 
 
 @contextlib.contextmanager
-def others_are_served(
-    server: ServerProcess, *, typical: float = TYPICAL_LIMIT, worst: float = WORST_LIMIT
-) -> Iterator[Pulse]:
+def others_are_served(server: ServerProcess) -> Iterator[Pulse]:
     """While the block runs, another client's requests are answered in time."""
     with Pulse(server) as pulse:
         yield pulse
-    pulse.check(typical, worst)
+    pulse.check()
 
 
 @contextlib.contextmanager
