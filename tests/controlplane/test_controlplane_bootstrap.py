@@ -220,3 +220,17 @@ async def test_a_stopped_server_refuses_to_be_asked(run: Run) -> None:
     with pytest.raises(Exception, match=r"not ready|closed") as caught:
         objects.find("default", "a")
     assert not isinstance(caught.value, StatusError)
+
+
+async def test_what_a_server_makes_is_its_own(run: Run) -> None:
+    plane = await run()
+    owners = {
+        key: {(entry["manager"], entry["operation"]) for entry in obj["metadata"].get("managedFields", ())}
+        for key, obj in everything(plane).items()
+    }
+    applied = ("networking.k8s.io", "servicecidrs", "", "kubernetes")
+    assert owners.pop(applied) == {
+        ("kube-apiserver", "Update"), ("kubernetes-service-cidr-controller", "Apply"),
+    }  # fmt: skip
+    assert {each for found in owners.values() for each in found} == {("kube-apiserver", "Update")}
+    assert [key for key, found in owners.items() if not found] == []

@@ -56,11 +56,12 @@ class StoreObjects:
         return self._store.decode(await self._store.create(ctx, obj))
 
     async def update(
-        self, ctx: Context, name: str, change: Callable[[Any], Any], *, subresource: str = "", strategy: Any = None
-    ) -> Any:
+        self, ctx: Context, name: str, change: Callable[[Any], Any], *,
+        subresource: str = "", strategy: Any = None, owned: bool = True,
+    ) -> Any:  # fmt: skip
         async def make(old: Any | None) -> Any:
-            if strategy is not None:
-                return change(old)  # written past what every client goes through
+            if not owned:
+                return change(old)
             before = copy.deepcopy(old)
             new = change(old)
             new.metadata.managed_fields = self._fields(subresource).update(new, before, MANAGER, times.now())

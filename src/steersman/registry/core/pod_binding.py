@@ -39,7 +39,7 @@ async def bind_pod(services: Services, ctx: Context, name: str, binding: core.Bi
         set_condition(pod.status, core.PodCondition(type="PodScheduled", status="True"))
         return pod
 
-    await services.objects("", "pods").update(ctx, name, assign, strategy=_DIRECT)
+    await services.objects("", "pods").update(ctx, name, assign, strategy=_DIRECT, owned=False)
     return Status(status="Success", code=201)
 
 

@@ -157,7 +157,7 @@ class _Evictor:
         """Marks the pod as disrupted and deletes it. Raises StatusError."""
         if not self.ctx.dry_run:
             marked: core.Pod = await self.pods.update(
-                self.ctx, self.name, lambda pod: _mark(pod, options), subresource="status"
+                self.ctx, self.name, lambda pod: _mark(pod, options), subresource="status", owned=False
             )
             if options.preconditions is not None and options.preconditions.resource_version is not None:
                 options = _pinned(options, marked)
