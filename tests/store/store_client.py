@@ -164,7 +164,9 @@ class StoreClient:
         item, created = await self.store.update(ctx, body["metadata"]["name"], make, **more)
         return self.plain(item), created
 
-    async def change(self, name: str, change: Callable[[Any], object], **more: Any) -> dict[str, Any]:
+    async def change(
+        self, name: str, change: Callable[[Any], object], *, namespace: str = "ns", **more: Any
+    ) -> dict[str, Any]:
         """Changes whatever is there."""
 
         async def make(old: Any) -> Any:
@@ -172,15 +174,17 @@ class StoreClient:
             old.metadata.resource_version = ""
             return old
 
-        item, _ = await self.store.update(self.context(), name, make, **more)
+        item, _ = await self.store.update(self.context(namespace), name, make, **more)
         return self.plain(item)
 
     async def set(self, name: str, n: int | str) -> dict[str, Any]:
         """Sets `data.n`."""
         return await self.change(name, lambda old: old.data.update(n=str(n)))
 
-    async def delete(self, name: str, *, dry_run: bool = False, **options: Any) -> tuple[dict[str, Any], bool]:
-        ctx = self.context(dry_run=dry_run)
+    async def delete(
+        self, name: str, *, namespace: str = "ns", dry_run: bool = False, **options: Any
+    ) -> tuple[dict[str, Any], bool]:
+        ctx = self.context(namespace, dry_run=dry_run)
         item, gone = await self.store.delete(ctx, name, from_plain(DeleteOptions, options))
         return self.plain(item), gone
 
