@@ -143,6 +143,8 @@ _UNMARSHALING = "error decoding YAML: error unmarshaling JSON: while decoding JS
         (400, "a: *x", f"{_CONVERTING} yaml: unknown anchor 'x' referenced"),
         (400, "? [a]\n: b", f'{_CONVERTING} yaml: invalid map key: []interface {{}}{{"a"}}'),
         (400, '{"a": .nan}', f"{_CONVERTING} json: unsupported value: NaN"),
+        (400, r'{"a": "\/"}', f"{_CONVERTING} yaml: found unknown escape character"),
+        (400, r'{"a": "\ud83d\ude00"}', f"{_CONVERTING} yaml: found invalid Unicode character escape code"),
         (400, config_map(metadata={"managedFields": []}), "metadata.managedFields must be nil"),
         (400, config_map(metadata={"managedFields": [{}]}), "metadata.managedFields must be nil"),
         (400, config_map("b"), "the name of the object (b) does not match the name on the URL (a)"),

@@ -26,6 +26,10 @@ def test_scalars_stand_for_what_go_yaml_takes_them_for(text: str, expected: Any)
     assert json.loads(to_json(value)) == {"a": expected}
 
 
+def test_a_slash_after_a_backslash_is_no_escape_elsewhere() -> None:
+    assert load(rb"""{a: "\\/", b: '\/', c: \/}""")[0] == {"a": "\\/", "b": "\\/", "c": "\\/"}
+
+
 def test_keys_become_text() -> None:
     assert load(b"1: a\ntrue: b\n1.5: c\n")[0] == {"1": "a", "true": "b", "1.5": "c"}
 
@@ -56,6 +60,9 @@ def test_repeated_keys_are_told_with_their_lines() -> None:
         (b"a: 1\nb: c: d\n", "yaml: line 2: mapping values are not allowed in this context"),
         (b"\ta: 1\n", "yaml: found character that cannot start any token"),
         (b"a: *nope\n", "yaml: unknown anchor 'nope' referenced"),
+        (rb'a: "x\/"', "yaml: found unknown escape character"),
+        (b'a: 1\nb: "x\n  \\\\\\/"', "yaml: line 3: found unknown escape character"),
+        (b"? [a, {b: 1}]\n: c\n", 'yaml: invalid map key: []interface {}{"a", map[interface {}]interface {}{"b":1}}'),
         (b"a: &x [*x]\n", "yaml: anchor 'x' value contains itself"),
         (b"<<: x\n", "yaml: map merge requires map or sequence of maps as the value"),
         (b"a: \xff\n", "yaml: invalid leading UTF-8 octet"),

@@ -43,6 +43,8 @@ _DAY = r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])"
 _CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:[.,][0-9]+)?"
 _TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?", re.ASCII)
 """What go-yaml takes for a timestamp. It stays text, but is written with quotes."""
+_SLASH_ESCAPE = re.compile(r"(?:[^\\]|\\[^/])*\\/")
+"""A slash that need not be escaped: JSON and YAML 1.2 allow it, go-yaml does not."""
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _DIGITS_BEFORE = re.compile(r"[0-9]+\Z")
 _PREFIX = "tag:yaml.org,2002:"
@@ -65,7 +67,7 @@ def load(data: bytes) -> tuple[Any, str]:
     except UnicodeDecodeError:
         raise YAMLError("yaml: invalid leading UTF-8 octet") from None
     try:
-        reader = _Reader(_PARSER(text))
+        reader = _Reader(_PARSER(text), text if "\\/" in text else "")
         value = reader.document()
     except pyyaml.reader.ReaderError:
         raise YAMLError("yaml: control characters are not allowed") from None
@@ -93,8 +95,10 @@ class _Reader:
     The parser's own composer is not used: it recurses in C without a bound.
     """
 
-    def __init__(self, parser: Any) -> None:
+    def __init__(self, parser: Any, text: str) -> None:
+        """`text` is what is parsed if it may have escapes that go-yaml does not know, empty otherwise."""
         self.repeated: list[str] = []
+        self._text = text
         self._next: Callable[[], Any] = parser.get_event
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._open: set[str] = set()
@@ -118,6 +122,8 @@ class _Reader:
         if event.anchor:
             self._open.add(event.anchor)
         if isinstance(event, pyyaml.ScalarEvent):
+            if self._text and event.style == '"':
+                self._check_escapes(event)
             value = _scalar_value(event)
         elif isinstance(event, pyyaml.SequenceStartEvent):
             value = self._sequence()
@@ -127,6 +133,14 @@ class _Reader:
             self._open.discard(event.anchor)
             self._anchors[event.anchor] = (value, self._nodes - before)
         return value
+
+    def _check_escapes(self, event: Any) -> None:
+        """Raises YAMLError for an escaped slash."""
+        start = event.start_mark
+        found = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
+        if found:
+            line = start.line + self._text.count("\n", start.index, found.end())
+            raise YAMLError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
 
     def _alias(self, anchor: str) -> Any:
         if anchor in self._open:

@@ -119,7 +119,7 @@ def _apply(
     return obj
 
 
-_NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\\\/|\\\\u[dD][89a-fA-F]")
+_NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
 """What YAML reads otherwise than JSON does, or not at all: escapes, and everything but printable ASCII, to be sure."""
 
 
