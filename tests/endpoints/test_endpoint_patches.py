@@ -242,6 +242,15 @@ async def test_bad_directives_are_refused_as_upstream_does(deployment):
         ({"kind": "Foo"}, 'no kind "Foo" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"'),
         ({"kind": "Pod"}, "converting (v1.Pod) to (core.ConfigMap): unknown conversion"),
         ({"kind": "Secret"}, "illegal base64 data at input byte 0"),
+        (
+            {"kind": "Deployment", "apiVersion": None},
+            'no kind "Deployment" is registered for the internal version of group "" in scheme '
+            '"pkg/runtime/scheme.go:111"',
+        ),
+        (
+            {"kind": "Secret", "apiVersion": None},
+            "converting (core.Secret) to (core.ConfigMap): unknown conversion",
+        ),
         ({"apiVersion": "a/b/c"}, "unexpected GroupVersion string: a/b/c"),
         (
             {"apiVersion": 7},

@@ -185,6 +185,11 @@ def no_kind_registered(kind: str, api_version: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
 
 
+def no_internal_kind(kind: str, group: str) -> str:
+    """The text for a kind that no version of the group knows."""
+    return f'no kind "{kind}" is registered for the internal version of group "{group}" in scheme "{_SCHEME}"'
+
+
 def no_conversion(actual: GroupVersionKind, wanted: GroupVersionKind) -> str:
     """The text for a kind that is known, but is no other version of the one that is wanted."""
     target = f"{go_package(wanted.group)}.{wanted.kind}"

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.api.meta.v1 import PatchOptions
-from steersman.endpoints.bodies import is_retired, no_conversion, no_kind_registered
+from steersman.endpoints.bodies import is_retired, no_conversion, no_internal_kind, no_kind_registered
 from steersman.endpoints.request import Request
-from steersman.endpoints.scope import Scope
+from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery import json_patch, merge_patch, strategic_merge_patch
 from steersman.machinery.errors import Cause, StatusError, bad_request, generic_server_response
 from steersman.machinery.field import INVALID, quote
@@ -134,6 +134,7 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
         return decode_object(kind, data, "json", want_strict=patch.is_strict)
     api_version, name = peek_type_meta(data)
     if not api_version:
+        _check_internal(patch, name or gvk.kind, gvk)
         # upstream reads this into its internal type, which knows no field by its name in JSON
         unknown = [f"unknown field {quote(each)}" for each in patched if each not in ("kind", "apiVersion")]
         return Decoded(kind(), unknown if patch.is_strict else [])
@@ -151,6 +152,18 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
     if obj is None:
         raise DecodeError(no_conversion(actual, gvk))
     return Decoded(obj, decoded.warnings)
+
+
+def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
+    """Raises DecodeError if the kind that a document without an apiVersion names is not the one wanted.
+
+    Upstream looks it up among the internal types of the group.
+    """
+    if name == wanted.kind:
+        return
+    if not patch.scope.shared.scheme.recognizes_in_group(wanted.group, name):
+        raise DecodeError(no_internal_kind(name, wanted.group))
+    raise DecodeError(no_conversion(wanted._replace(version=go_package(wanted.group), kind=name), wanted))
 
 
 def _other_version(scope: Scope, obj: Any, kind: type[Any]) -> Any | None:

@@ -96,6 +96,10 @@ class Scheme:
         """Whether there is such a kind."""
         return (gvk.group, gvk.version) in api.MODULES and gvk.kind in kinds_of(gvk.group, gvk.version)
 
+    def recognizes_in_group(self, group: str, kind: str) -> bool:
+        """Whether any version of the group has such a kind."""
+        return any(kind in kinds_of(each, version) for each, version in api.MODULES if each == group)
+
     def list_class(self, gvk: GroupVersionKind) -> type[msgspec.Struct]:
         """The class of the lists of a kind. Raises NotRegisteredError."""
         return self.lookup(gvk._replace(kind=f"{gvk.kind}List"))
