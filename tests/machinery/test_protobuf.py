@@ -35,7 +35,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ListMeta, ManagedFieldsEntry, ObjectMeta, Status, Table
 from steersman.api.resource.v1 import DeviceAttribute
-from steersman.machinery import protobuf
+from steersman.machinery import protobuf, serializer
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kinds_of
 from steersman.machinery.serializer import decode_json, from_plain, to_plain
@@ -171,6 +171,21 @@ def test_every_kind_is_read_as_it_was_written(cls):
         again = protobuf.decode(cls, protobuf.encode_body(obj))
         assert to_plain(again) == to_plain(obj)
         assert again == obj or "Raw" in repr(obj)
+
+
+@pytest.mark.parametrize("cls", SERVED)
+def test_stored_json_becomes_the_message_its_object_would(cls):
+    texts = [serializer.encode(Generator(f"{seed}{cls.__qualname__}").object(cls)) for seed in range(8)]
+    for text in texts + texts[:2]:  # the second time parts of it are known
+        assert protobuf.transcode(cls, text) == protobuf.encode_body(decode_json(cls, text))
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"metadata":[]}', b'{"metadata":{"name":1}}', b'{"spec":{"containers":[{"name":true}]}}']
+)
+def test_stored_json_of_other_types_is_refused(text):
+    with pytest.raises(msgspec.ValidationError):
+        protobuf.transcode(Pod, text)
 
 
 @pytest.fixture(scope="module")

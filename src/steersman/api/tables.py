@@ -5,16 +5,13 @@ Read from the JSON file beside a type's module the first time that is asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, gc=False):
     """One field of a Go struct, in its order.
 
     `type` is Go's with packages shortened to two elements: `[]core.v1.Container`. `attribute` is the member of the
@@ -39,8 +36,7 @@ class Field:
     map: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A module's structs, the named types its fields use that are not structs, and the structs that are atomic."""
 
     structs: dict[str, tuple[Field, ...]]
@@ -52,13 +48,10 @@ class Table:
 def table(module: str) -> Table:
     """The table of a module below `steersman.api`, e.g. "core.v1". Raises FileNotFoundError for any other."""
     package, version = module.split(".")
-    text = (Path(__file__).parent / package / f"{version}.json").read_bytes()
-    data: dict[str, Any] = msgspec.json.decode(text)
-    structs = {
-        name: tuple(Field(**{**row, "keys": tuple(row.get("keys", ()))}) for row in rows)
-        for name, rows in data["structs"].items()
-    }
-    return Table(structs, data["scalars"], data["map_types"])
+    return _TABLES.decode((Path(__file__).parent / package / f"{version}.json").read_bytes())
+
+
+_TABLES = msgspec.json.Decoder(Table)
 
 
 def fields_of(cls: type[msgspec.Struct]) -> tuple[Field, ...]:

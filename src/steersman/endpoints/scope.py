@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from steersman.admission.interface import Chain
 from steersman.api.meta.v1 import ObjectMeta
@@ -14,7 +17,7 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import GroupKind, GroupResource
-from steersman.machinery.protobuf import encode_body
+from steersman.machinery.protobuf import encode_body, transcode
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.serializer import encode
@@ -104,9 +107,15 @@ class Scope:
         known = item.representations
         body: bytes | None = known.get(self._protobuf) if known is not None else None
         if body is None:
-            body = encode_body(self.decode(item))
+            body = self._encoded(item)
             self.storage.remember(item, self._protobuf, body)
         return body
+
+    def _encoded(self, item: Item) -> bytes:
+        if self.other is None:
+            with suppress(msgspec.ValidationError):  # another server stored it in its own way
+                return transcode(self.kind, b"{" + item.body)
+        return encode_body(self.decode(item))
 
     def decode(self, item: Item) -> Any:
         """An item as a Struct of this version."""

@@ -15,13 +15,14 @@ from steersman.api.meta.v1 import ListMeta
 from steersman.machinery.protobuf_decode import read_message, read_text, small_fields
 from steersman.machinery.protobuf_encode import delimited, write_message
 from steersman.machinery.protobuf_tables import NotMarshalableError, message_of, varint
+from steersman.machinery.protobuf_transcode import transcode
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.strict import DecodeError
 
 __all__ = [
     "MEDIA_TYPE", "PREFIX", "STREAM_MEDIA_TYPE", "DecodeError", "Envelope", "NotMarshalableError", "decode",
     "decode_envelope", "decode_object", "encode", "encode_body", "encode_list", "envelope", "envelope_ends", "frame",
-    "list_head", "list_item",
+    "list_head", "list_item", "transcode",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -32,6 +32,8 @@ from steersman.machinery.protobuf_tables import (
     MESSAGES,
     MICRO_TIME,
     NUMBERS,
+    PART,
+    PARTS,
     QUANTITY,
     RAW,
     SCHEMA_OR_ARRAY,
@@ -114,6 +116,13 @@ def _write(message: Message, members: tuple[Any, ...]) -> bytes:
             continue
         elif kind == TIME:
             body = _time(value)
+        elif kind == PART:
+            body = element.known(value)
+            if body is None:
+                continue
+        elif kind == PARTS:
+            out[place] = element.known(value)
+            continue
         else:
             out[place] = _rare(writer, value)
             continue

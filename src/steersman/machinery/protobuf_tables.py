@@ -45,6 +45,9 @@ INT32: Final = 21
 INT64: Final = 22
 NUMBERS: Final = 23
 FLOAT64: Final = 24
+# What is still JSON when it is written (see protobuf_transcode).
+PART: Final = 25
+PARTS: Final = 26
 
 _OWN: Final = {
     "meta.v1.Time": TIME,
