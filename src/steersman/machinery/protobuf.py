@@ -7,6 +7,7 @@ Lists and watch streams are joined out of messages that were encoded before. Cus
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -65,8 +66,14 @@ def envelope(body: bytes, gvk: GroupVersionKind) -> bytes:
 
 def envelope_ends(gvk: GroupVersionKind, size: int) -> tuple[bytes, bytes]:
     """What comes before and after an object's own message of `size` bytes in a document."""
+    return _opening(gvk) + varint(size), _NO_CONTENT_TYPE
+
+
+@lru_cache(maxsize=1024)
+def _opening(gvk: GroupVersionKind) -> bytes:
+    """A document of a kind up to the length of the object's own message."""
     type_meta = b"\n" + delimited(str(gvk.group_version).encode()) + b"\x12" + delimited(gvk.kind.encode())
-    return PREFIX + b"\n" + delimited(type_meta) + b"\x12" + varint(size), _NO_CONTENT_TYPE
+    return PREFIX + b"\n" + delimited(type_meta) + b"\x12"
 
 
 def list_head(metadata: ListMeta) -> bytes:
