@@ -49,6 +49,29 @@ async def test_drain_lets_requests_finish_on_both_protocols(serve, http1, http2)
     assert server.statistics().open_http2 == 0
 
 
+async def test_drain_closes_a_connection_whose_response_began_before_it(serve, http1):
+    more = asyncio.Event()
+
+    async def body():
+        yield b"first"
+        await more.wait()
+        yield b"last"
+
+    async def handler(request: Request) -> Response:
+        return Response(200, [], body())
+
+    server = await serve(handler)
+    client = await http1(server)
+    client.send(GET)
+    status, headers = await client.head()
+    assert (status, headers.get("connection")) == (200, None)
+    draining = asyncio.ensure_future(server.drain(30))
+    await asyncio.sleep(0)
+    more.set()
+    assert (await client.rest()).endswith(b"4\r\nlast\r\n0\r\n\r\n")
+    await asyncio.wait_for(draining, 5)
+
+
 async def test_drain_cancels_what_does_not_finish_in_time(serve, http1):
     gate = Gate()
     server = await serve(gate)

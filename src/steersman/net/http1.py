@@ -330,6 +330,8 @@ class Http1Connection(Receiver):
         self._throttle()
         if not self._advancing:
             self._advance()
+        if self.core.draining:
+            self.shut_down()
 
     def _write_out(self) -> None:
         exchange = self._current
