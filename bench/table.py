@@ -27,14 +27,26 @@ HERE = Path(__file__).resolve().parent
 REFERENCE = shlex.join([sys.executable, str(HERE / "reference" / "reference"), "up"])
 STEERSMAN = shlex.join([sys.executable, str(HERE / "serve")])
 
+GETS = (
+    "get/pod/json/c16",
+    "get/pod/json/c64",
+    "get/pod/protobuf/c16",
+    "get/pod-cached/json/c16",
+    "get/pod-cached/protobuf/c16",
+)
+UPDATES = (
+    *(f"update/{kind}/{verb}/c16" for kind in ("configmap", "pod") for verb in ("put", "merge", "apply")),
+    "update/pod/status/c16",
+)
+
 RUNS = (
     Run("ready"),
-    Run("get", ("--formats=json", "--only=get/pod/json/c16,get/pod/json/c64,get/pod-cached/json/c16")),
-    Run("list", ("--sizes=1000", "--formats=json,json+gzip", "--only=/cached/")),
+    Run("get", (f"--only={','.join(GETS)}",)),
+    Run("list", ("--sizes=1000", "--formats=json,json+gzip,protobuf", "--only=/cached/")),
     Run("list", ("--sizes=10000", "--formats=json", "--only=list/pod/10000/cached/")),
     Run("create", ("--concurrency=16", "--only=create/configmap/")),
     Run("create", ("--concurrency=16", "--only=create/pod/")),
-    Run("update", ("--concurrency=16", "--only=update/configmap/put/")),
+    Run("update", ("--concurrency=16", f"--only={','.join(UPDATES)}")),
     Run("watch", ("--formats=json", "--watchers=100,500,1000")),
     Run("memory", ("--only=memory/configmap/",)),
     Run("memory", ("--only=memory/pod/",)),
@@ -76,15 +88,15 @@ FIGURES = (
     Figure("ready: wall time to `/readyz`", "ready", "ms", median_ms),
     Figure("ready: CPU of a start", "ready", "ms", cpu_ms),
     Figure("resident memory when idle", "ready", "MiB", resident_mib),
-    *(Figure(row, row, "us", cpu_us) for row in ("get/pod/json/c16", "get/pod/json/c64", "get/pod-cached/json/c16")),
+    *(Figure(row, row, "us", cpu_us) for row in GETS),
     *(
-        Figure(row, row, "ms", cpu_ms)
+        Figure(row := f"list/{kind}/1000/cached/{form}", row, "ms", cpu_ms)
         for kind in ("configmap", "pod")
-        for row in (f"list/{kind}/1000/cached/json", f"list/{kind}/1000/cached/json+gzip")
+        for form in ("json", "json+gzip", "protobuf")
     ),
     Figure("list/pod/10000/cached/json: CPU", "list/pod/10000/cached/json", "ms", cpu_ms),
     Figure("list/pod/10000/cached/json: wall time, median", "list/pod/10000/cached/json", "ms", median_ms),
-    *(Figure(row, row, "us", cpu_us) for row in ("create/configmap/c16", "create/pod/c16", "update/configmap/put/c16")),
+    *(Figure(row, row, "us", cpu_us) for row in ("create/configmap/c16", "create/pod/c16", *UPDATES)),
     Figure("watch/json/w100, an event delivered", "watch/json/w100", "us", cpu_us),
     *(Figure(row, row, "us", cpu_us) for row in ("watch/json/w500", "watch/json/w1000")),
     *(
