@@ -1,0 +1,167 @@
+"""Go's own clients, client-go and controller-runtime, against a server process: the program in client_go/."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server_process import ServerProcess
+
+pytestmark = pytest.mark.slow
+
+SOURCE = Path(__file__).with_name("client_go")
+DOWNLOAD_TIMEOUT = 300.0
+BUILD_TIMEOUT = 900.0
+RUN_TIMEOUT = 150.0
+FEATURES = {
+    "KUBE_FEATURE_WatchListClient": "true",
+    "KUBE_FEATURE_ClientsAllowCBOR": "false",
+    "KUBE_FEATURE_ClientsPreferCBOR": "false",
+}
+OUTLASTING = {
+    "random writes are answered as they should be", "a leader stays the leader",
+    "a watch is resumed and misses nothing", "a controller with a work queue gets there",
+    "a manager of controller-runtime gets there",
+    "informer: typed pods", "informer: dynamic configmaps", "informer: metadata deployments",
+}  # fmt: skip
+ALL = OUTLASTING | {
+    "conflicts are retried", "a leader is elected, and followed by another", "a condition is waited for",
+    "a list comes in pages", "discovery and the RESTMapper agree", "OpenAPI describes every group version",
+    "events are counted", "subresources work",
+}  # fmt: skip
+
+
+def find_go() -> str | None:
+    """$GO, or the one in PATH, or the one where Go's installation guide puts it."""
+    for candidate in (os.environ.get("GO"), "go", "/usr/local/go/bin/go"):
+        found = shutil.which(candidate) if candidate else None
+        if found:
+            return found
+    return None
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, built. Go keeps what it has compiled, so that the first time only takes minutes."""
+    go = find_go()
+    if go is None:
+        pytest.skip("no Go on this machine: put it in PATH, or name it in $GO")
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+
+    def run(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [go, *arguments], cwd=SOURCE, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    try:
+        downloaded = run("mod", "download", timeout=DOWNLOAD_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"the modules of client_go/go.mod were not downloaded within {DOWNLOAD_TIMEOUT:.0f} s")
+    if downloaded.returncode != 0:
+        *_, why = downloaded.stderr.strip().splitlines() or ["it does not say why"]
+        pytest.skip(f"the modules of client_go/go.mod cannot be had: {why}")
+    made = tmp_path_factory.mktemp("client_go") / "client_go"
+    built = run("build", "-buildvcs=false", "-ldflags=-s -w", "-o", str(made), ".", timeout=BUILD_TIMEOUT)
+    assert built.returncode == 0, built.stderr
+    return made
+
+
+class Run:
+    """The program as it runs against a server."""
+
+    def __init__(
+        self, program: Path, server: ServerProcess, folder: Path, *arguments: str, features: Mapping[str, str]
+    ) -> None:
+        self._said = folder / "client_go.stderr"
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [str(program), f"--kubeconfig={server.kubeconfig}", *arguments],
+                env={**os.environ, **FEATURES, **features}, stdout=subprocess.PIPE, stderr=said, text=True,
+            )  # fmt: skip
+
+    def wait_running(self, timeout: float = 60.0) -> None:
+        """Waits until its informers have synced."""
+        until = time.monotonic() + timeout
+        while "running\n" not in self._said.read_text():
+            assert self._process.poll() is None, self._said.read_text()[-3000:]
+            assert time.monotonic() < until, "its informers did not sync"
+            time.sleep(0.05)
+
+    def report(self) -> dict[str, Any]:
+        """Waits for its end; what it reports. Fails if a check did, with what the check says."""
+        printed, _ = self._process.communicate(timeout=RUN_TIMEOUT)
+        assert self._process.returncode in (0, 1), self._said.read_text()[-5000:]
+        report = json.loads(printed)
+        failed = {name: each["detail"] for name, each in report["checks"].items() if not each["passed"]}
+        assert not failed, json.dumps(failed, indent=2)[:5000]
+        assert self._process.returncode == 0
+        return report
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextmanager
+def running(*arguments: Any, features: Mapping[str, str] | None = None) -> Iterator[Run]:
+    run = Run(*arguments, features=features or {})
+    try:
+        yield run
+    finally:
+        run.end()
+
+
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        # client-go ends the program if what a watch began with is not what a list of that version shows.
+        ("watch-list", {"KUBE_WATCHLIST_INCONSISTENCY_DETECTOR": "true"}),
+        ("list-and-watch", {"KUBE_FEATURE_WatchListClient": "false"}),
+        ("cbor", {"KUBE_FEATURE_ClientsAllowCBOR": "true", "KUBE_FEATURE_ClientsPreferCBOR": "true"}),
+    ],
+)
+def test_clients_of_go_work_and_their_informers_know_what_is_there(
+    program: Path, server: ServerProcess, tmp_path: Path, name: str, features: dict[str, str]
+):
+    with running(program, server, tmp_path, f"--prefix={name}", "--seconds=6", features=features) as run:
+        report = run.report()
+    assert not ALL - report["checks"].keys()
+    counts = report["counts"]
+    assert counts["informers"] == sum(each.startswith("informer: ") for each in report["checks"])
+    assert not {"create", "update", "patch", "delete", "deletecollection"} - counts.keys()
+    # Applies go on in CBOR, though the server has said that it reads none (as kube-apiserver says, by default).
+    assert counts.keys() & {"apply", "refused as CBOR"} == ({"refused as CBOR"} if name == "cbor" else {"apply"})
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def test_clients_of_go_go_on_when_the_server_is_killed(program: Path, make_server, tmp_path: Path):
+    server = make_server(f"--secure-port={free_port()}")
+    server.start()
+    url = server.url
+    chance = random.Random(4)
+    with running(program, server, tmp_path, "--seconds=9", "--outages") as run:
+        run.wait_running()
+        for end in (server.kill, server.stop, server.kill):
+            time.sleep(chance.uniform(0.5, 2.5))
+            end()
+            server.start()
+            assert server.url == url
+        report = run.report()
+    assert not OUTLASTING - report["checks"].keys()
+    assert report["counts"]["requests lost"] > 0
+    assert server.stop() == 0
