@@ -87,8 +87,8 @@ def test_a_list_is_joined_out_of_its_items():
     vector = next(each for each in VECTORS["objects"] if each["kind"] == "ConfigMapList")
     found = object_of(vector["json"])
     items = [protobuf.list_item(protobuf.encode_body(item)) for item in found.items]
-    pieces = protobuf.encode_list(found.metadata, items, gvk_of(vector["json"]))
-    assert b"".join(pieces) == base64.b64decode(vector["protobuf_base64"])
+    message = b"".join([protobuf.list_head(found.metadata), *items])
+    assert protobuf.envelope(message, gvk_of(vector["json"])) == base64.b64decode(vector["protobuf_base64"])
 
 
 def test_a_watch_stream_is_framed_as_the_reference_server_does():
@@ -403,10 +403,14 @@ def test_an_object_is_not_changed_by_writing_and_shares_nothing_with_what_was_re
     assert two.metadata.labels == {}
 
 
+@pytest.mark.parametrize("length", [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152])
+def test_the_length_of_an_item_is_known_before_it_is_made(length):
+    assert protobuf.list_item_size(bytes(length)) == len(protobuf.list_item(bytes(length)))
+
+
 def test_an_empty_list_has_no_items():
-    document = b"".join(
-        protobuf.encode_list(ListMeta(resource_version="7"), (), CONFIG_MAP._replace(kind="ConfigMapList"))
-    )
+    message = protobuf.list_head(ListMeta(resource_version="7"))
+    document = protobuf.envelope(message, CONFIG_MAP._replace(kind="ConfigMapList"))
     found = protobuf.decode_object(kinds_of("", "v1")["ConfigMapList"], document)
     assert (found.kind, found.api_version, found.metadata.resource_version) == ("ConfigMapList", "v1", "7")
     assert not found.items

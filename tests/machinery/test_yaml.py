@@ -92,6 +92,13 @@ def test_nesting_without_end_is_an_error_and_no_crash() -> None:
         load(b"[" * 50_000)
 
 
+@pytest.mark.parametrize("text", ["waiting...", "...", "a\n...\n", "a\n\n", "\n...\n", "x " * 50 + "..."])
+def test_dots_at_the_end_of_a_text_are_not_the_end_of_the_document(text: str) -> None:
+    written = from_json(json.dumps({"message": text}).encode())
+    assert not written.endswith(b"\n...\n")
+    assert load(written) == ({"message": text}, "")
+
+
 def test_objects_are_written_with_sorted_keys_and_quotes_where_needed() -> None:
     data = {
         "kind": "ConfigMap",

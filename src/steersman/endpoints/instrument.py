@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import monotonic
 
 from steersman.endpoints.handlers.apply import APPLY_YAML
@@ -10,8 +11,10 @@ from steersman.endpoints.installer import Route
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import error_response
+from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors import StatusError, too_many_requests
-from steersman.net.message import Response
+from steersman.machinery.metrics import Labels
+from steersman.net.message import Body, Response
 from steersman.storage.interface import StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -31,11 +34,23 @@ async def instrumented(metrics: RequestMetrics, route: Route, request: Request) 
     if labels[0] == "PATCH" and request.headers.get("content-type") == APPLY_YAML:
         labels = ("APPLY", *labels[1:])
     metrics.total.inc((*labels, str(response.status)))
-    if info.verb != "watch":
-        metrics.duration.observe(monotonic() - request.received, labels)
-        body = response.body
-        if isinstance(body, bytes):
-            metrics.sizes.observe(len(body), labels[:1] + labels[2:])
-        elif isinstance(body, list):
-            metrics.sizes.observe(sum(map(len, body)), labels[:1] + labels[2:])
+    body = response.body
+    if isinstance(body, StreamedBody):
+        body.when_over(partial(_observe, metrics, request, labels, body))
+    elif info.verb != "watch":
+        _observe(metrics, request, labels, body)
     return response
+
+
+def _observe(metrics: RequestMetrics, request: Request, labels: Labels, body: Body) -> None:
+    """Records how long the answer took and how long it is, if that is known."""
+    metrics.duration.observe(monotonic() - request.received, labels)
+    if isinstance(body, bytes):
+        size = len(body)
+    elif isinstance(body, list):
+        size = sum(map(len, body))
+    elif isinstance(body, StreamedBody):
+        size = body.size
+    else:
+        return
+    metrics.sizes.observe(size, labels[:1] + labels[2:])

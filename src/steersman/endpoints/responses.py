@@ -20,6 +20,7 @@ from steersman.net.message import Response
 
 JSON_TYPE: Final = ("content-type", JSON)
 PROTOBUF_TYPE: Final = ("content-type", PROTOBUF)
+YAML_TYPE: Final = ("content-type", YAML)
 NOSNIFF: Final = ("x-content-type-options", "nosniff")
 TEXT_TYPE: Final = ("content-type", "text/plain; charset=utf-8")
 
@@ -52,7 +53,7 @@ def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Re
     if wanted.media == YAML:
         from steersman.machinery.yaml import from_json  # most servers are never asked for any
 
-        return Response(code, [("content-type", YAML)], from_json(data))
+        return Response(code, [YAML_TYPE], from_json(data))
     return Response(code, [JSON_TYPE], (pretty(data) if wanted.pretty else data) + b"\n")
 
 

@@ -102,13 +102,17 @@ class Scope:
             self.storage.remember(item, self._representation, body)
         return body
 
-    def protobuf(self, item: Item) -> bytes:
-        """An item's own protobuf message in this version, made once and kept with it within the cache's bound."""
+    def protobuf(self, item: Item, *, remember: bool = True) -> bytes:
+        """An item's own protobuf message in this version, made once and kept with it within the cache's bound.
+
+        One of many that are asked for once need not be remembered.
+        """
         known = item.representations
         body: bytes | None = known.get(self._protobuf) if known is not None else None
         if body is None:
             body = self._encoded(item)
-            self.storage.remember(item, self._protobuf, body)
+            if remember:
+                self.storage.remember(item, self._protobuf, body)
         return body
 
     def _encoded(self, item: Item) -> bytes:

@@ -49,16 +49,20 @@ def table_of(
     scope: Scope, items: Sequence[Item], wanted: Representation, including: str, revision: str = ""
 ) -> dict[str, Any]:
     """A Table of these objects, as a JSON value in upstream's order."""
-    columns = scope.columns
-    now = time.time()
-    rows = [_row(scope, item, columns, wanted, including, now) for item in items]
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{wanted.as_version}",
         "metadata": {"resourceVersion": revision} if revision else {},
-        "columnDefinitions": column_definitions(columns),
-        "rows": rows,
+        "columnDefinitions": column_definitions(scope.columns),
+        "rows": rows_of(scope, items, wanted, including),
     }
+
+
+def rows_of(scope: Scope, items: Sequence[Item], wanted: Representation, including: str) -> list[dict[str, Any]]:
+    """The rows of a Table of these objects."""
+    columns = scope.columns
+    now = time.time()
+    return [_row(scope, item, columns, wanted, including, now) for item in items]
 
 
 def column_definitions(columns: Sequence[Column]) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ Lists and watch streams are joined out of messages that were encoded before. Cus
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -22,8 +21,8 @@ from steersman.machinery.strict import DecodeError
 
 __all__ = [
     "MEDIA_TYPE", "PREFIX", "STREAM_MEDIA_TYPE", "DecodeError", "Envelope", "NotMarshalableError", "decode",
-    "decode_envelope", "decode_object", "encode", "encode_body", "encode_list", "envelope", "envelope_ends", "frame",
-    "list_head", "list_item", "transcode",
+    "decode_envelope", "decode_object", "encode", "encode_body", "envelope", "envelope_ends", "frame",
+    "list_head", "list_item", "list_item_size", "transcode",
 ]  # fmt: skip
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -86,11 +85,10 @@ def list_item(body: bytes) -> bytes:
     return b"\x12" + delimited(body)
 
 
-def encode_list(metadata: ListMeta, items: Iterable[bytes], gvk: GroupVersionKind) -> list[bytes]:
-    """The document of a list in pieces, from its items as `list_item` made them; `gvk` is the list's own kind."""
-    pieces = [list_head(metadata), *items]
-    head, tail = envelope_ends(gvk, sum(map(len, pieces)))
-    return [head, *pieces, tail]
+def list_item_size(body: bytes) -> int:
+    """The length of the `list_item` of an item's own message."""
+    length = len(body)
+    return length + (2 if length < 128 else 1 + (length.bit_length() + 6) // 7)
 
 
 def frame(event_type: bytes, document: bytes) -> bytes:

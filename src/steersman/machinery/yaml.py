@@ -280,7 +280,9 @@ def from_json(data: bytes) -> bytes:
     _emit(msgspec.json.decode(data), events)
     events += (pyyaml.DocumentEndEvent(explicit=False), pyyaml.StreamEndEvent())
     text: str = pyyaml.emit(events, Dumper=_DUMPER, width=80, allow_unicode=True)
-    return text.removesuffix("...\n").encode()
+    if text.endswith("\n...\n"):  # an end of the document, not the end of a text
+        text = text[:-4]
+    return text.encode()
 
 
 def _emit(value: Any, events: list[Any]) -> None:

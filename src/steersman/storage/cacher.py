@@ -53,7 +53,8 @@ _HISTORY_LIMIT: Final = 10_000
 """Events older than the window that a watch may be given; one that lacks more has to start over."""
 _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
-_REPRESENTATIONS_LIMIT: Final = 16 << 20
+REPRESENTATIONS_LIMIT: Final = 16 << 20
+"""Bytes of objects, all their encodings together, up to which other encodings are remembered."""
 
 
 class _Unreadable(Exception):
@@ -73,7 +74,7 @@ class Cacher:
         *,
         present: Present,
         new_window: Callable[[int], EventWindow] = EventWindow,
-        representations_limit: int = _REPRESENTATIONS_LIMIT,
+        representations_limit: int = REPRESENTATIONS_LIMIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not prefix.endswith("/"):

@@ -6,6 +6,7 @@ from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.endpoints.streamed import StreamedBody
 from steersman.net.message import Response
 
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -21,6 +22,9 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
     running = {False: 0, True: 0}
     metrics.count_inflight(lambda: (running[False], running[True]))
 
+    def leave(kind: bool) -> None:
+        running[kind] -= 1
+
     async def max_in_flight(request: Request, next_: Handler) -> Response:
         info = request.info
         if info.long_running:
@@ -31,8 +35,14 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
             return Response(429, [TEXT_TYPE, NOSNIFF, ("retry-after", "1")], _TOO_MANY)
         running[kind] += 1
         try:
-            return await next_(request)
-        finally:
+            response = await next_(request)
+        except BaseException:
             running[kind] -= 1
+            raise
+        if type(response.body) is StreamedBody:
+            response.body.when_over(lambda: leave(kind))
+        else:
+            running[kind] -= 1
+        return response
 
     return max_in_flight

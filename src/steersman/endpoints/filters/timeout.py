@@ -9,6 +9,7 @@ from typing import Any
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
+from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors import timeout
 from steersman.net.message import Response
 
@@ -16,10 +17,25 @@ _MESSAGE = "request did not complete within the allotted timeout"
 
 
 def with_timeout(metrics: RequestMetrics) -> Filter:
-    """504 when `request.deadline` passes; what the request was doing is cancelled.
+    """504 when `request.deadline` passes, or the end of an answer that has begun; what was being done is cancelled.
 
     A write that storage has taken on is committed all the same, as it would be had the client gone away.
     """
+
+    def count(request: Request) -> None:
+        verb, _, *rest = metrics.labels(request.info, dry_run=False)
+        metrics.terminations.inc((verb, *rest, "504"))
+
+    def limit_body(request: Request, body: StreamedBody) -> None:
+        limit = _Limit(asyncio.current_task())
+        timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
+
+        def over() -> None:
+            timer.cancel()
+            if limit.passed:
+                count(request)
+
+        body.when_over(over)
 
     async def time_limit(request: Request, next_: Handler) -> Response:
         if not request.deadline:
@@ -29,18 +45,21 @@ def with_timeout(metrics: RequestMetrics) -> Filter:
             awaited = next(step)  # most requests never wait, and then need no timer
         except StopIteration as done:
             result: Response = done.value
+            if type(result.body) is StreamedBody:
+                limit_body(request, result.body)
             return result
         limit = _Limit(asyncio.current_task())
         timer = asyncio.get_running_loop().call_later(request.deadline - monotonic(), limit.reached)
         try:
             response: Response = await _Resumed(step, awaited)
+            if type(response.body) is StreamedBody:
+                limit_body(request, response.body)
             return response
         except asyncio.CancelledError:
             if not limit.passed:
                 raise
             limit.task.uncancel()
-            verb, _, *rest = metrics.labels(request.info, dry_run=False)
-            metrics.terminations.inc((verb, *rest, "504"))
+            count(request)
             return error_response(request, timeout(f"Timeout: {_MESSAGE}"))
         finally:
             timer.cancel()

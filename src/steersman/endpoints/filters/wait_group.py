@@ -6,6 +6,7 @@ import asyncio
 
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
+from steersman.endpoints.streamed import when_over
 from steersman.machinery.errors import StatusError
 from steersman.net.message import Response
 
@@ -32,7 +33,7 @@ class WaitGroup:
 
 
 def with_wait_group(group: WaitGroup) -> Filter:
-    """Counts a short request while it runs; 503 when the server no longer takes any."""
+    """Counts a short request until its answer is over; 503 when the server no longer takes any."""
 
     async def wait_group(request: Request, next_: Handler) -> Response:
         if request.info.long_running:
@@ -42,8 +43,11 @@ def with_wait_group(group: WaitGroup) -> Filter:
             return error_response(request, error)
         group.running += 1
         try:
-            return await next_(request)
-        finally:
+            response = await next_(request)
+        except BaseException:
             group.leave()
+            raise
+        when_over(response, group.leave)
+        return response
 
     return wait_group

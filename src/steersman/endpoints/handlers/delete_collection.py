@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from steersman.endpoints.admit import check_delete
 from steersman.endpoints.handlers.delete import read_delete_options
-from steersman.endpoints.objects import list_response, representation
+from steersman.endpoints.lists import list_response
+from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope

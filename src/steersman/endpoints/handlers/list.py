@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from steersman.endpoints.handlers.watch import watch
-from steersman.endpoints.objects import list_response, representation
+from steersman.endpoints.lists import list_response
+from steersman.endpoints.objects import representation
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope

@@ -1,0 +1,307 @@
+"""Answers made of lists: short ones whole, long ones in slices that are made as the connection takes them.
+
+The bytes are the same either way. What a long list holds beside the objects of the cache is bounded: `_WHOLE` bytes
+before the first is sent, a slice after that; of protobuf, whose length comes first, the messages up to `_KEPT` bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from isal import isal_zlib
+
+from steersman.api.meta.v1 import ListMeta, PartialObjectMetadata
+from steersman.endpoints.compression import compress
+from steersman.endpoints.negotiation import JSON, META_GROUP, PROTOBUF, YAML, Representation
+from steersman.endpoints.objects import PARTIAL, partial_body
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, encoded_response
+from steersman.endpoints.scope import Scope
+from steersman.endpoints.streamed import StreamedBody
+from steersman.endpoints.table import include_object, rows_of, table_of
+from steersman.machinery import protobuf
+from steersman.machinery.errors import not_acceptable
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.serializer import encode_in_order, pretty
+from steersman.net.message import Response
+from steersman.rest.capabilities import Item, Listing
+from steersman.storage.cacher import REPRESENTATIONS_LIMIT
+
+_WHOLE: Final = 2 << 20
+"""Bytes up to which an answer is made before it is sent, and has a Content-Length."""
+_KEPT: Final = 16 << 20
+"""Bytes of compressed messages that are kept between the two passes over a long list as protobuf."""
+_MANY: Final = 2_000
+"""Objects over which a list of bodies that are there already is sent in slices too: a connection that is given more
+pieces than this at once would hold the loop."""
+_SLICE: Final = 100
+"""Objects at most that are encoded between two turns of the loop."""
+_SLICE_BYTES: Final = 64 << 10
+"""The same in bytes of their JSON, a millisecond's work."""
+_YAML_SLICE_BYTES: Final = 16 << 10
+
+
+async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
+    """A list as the answer, compressed where it is large and the client accepts that. Raises StatusError 406."""
+    if wanted.as_kind == "PartialObjectMetadata":
+        raise not_acceptable(
+            "you requested PartialObjectMetadata, but the requested object is a list "
+            f"(*{scope.go_package}.{scope.kind_name}List)"
+        )
+    if wanted.media == PROTOBUF:
+        response = await _protobuf_response(scope, listing, wanted)
+    elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
+            and len(listing.items) <= _MANY:  # fmt: skip
+        response = Response(200, [JSON_TYPE], _bodies(scope, listing))
+    else:
+        response = await _document_response(scope, request, listing, wanted)
+    return await _maybe_compressed(scope, request, response)
+
+
+async def _maybe_compressed(scope: Scope, request: Request, response: Response) -> Response:
+    """The answer with a gzip body if it is over 128 KiB and the client accepts gzip."""
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return response
+    body = response.body
+    if isinstance(body, bytes):
+        size = len(body)
+    elif isinstance(body, list):
+        size = sum(map(len, body))
+    else:
+        size = _WHOLE
+    return await compress(response, scope.shared.executor) if size > COMPRESS_OVER else response
+
+
+def _metadata(listing: Listing) -> dict[str, Any]:
+    """The ListMeta of a list."""
+    metadata: dict[str, Any] = {"resourceVersion": str(listing.revision)}
+    if listing.continue_token:
+        metadata["continue"] = listing.continue_token
+        if listing.remaining is not None and listing.remaining > 0:
+            metadata["remainingItemCount"] = listing.remaining
+    return metadata
+
+
+def _slices(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
+    """The items in order from `start` on, in slices of about `size` bytes of JSON."""
+    taken = 0
+    for at in range(start + 1, len(items) + 1):
+        taken += len(items[at - 1].body)
+        if taken >= size or at - start == _SLICE:
+            yield items[start:at]
+            start, taken = at, 0
+    if start < len(items):
+        yield items[start:]
+
+
+# JSON and YAML
+
+
+def _bodies(scope: Scope, listing: Listing) -> list[bytes]:
+    """A list of bodies as the cache has them, as pieces of JSON."""
+    start = scope.list_prefix + b'"metadata":' + encode_in_order(_metadata(listing)) + b',"items":['
+    items = listing.items
+    if not items:
+        return [start + b"]}\n"]
+    pieces = [b",{"] * (2 * len(items) + 1)
+    pieces[0] = start + b"{"
+    pieces[1::2] = [item.body for item in items]
+    pieces[-1] = b"]}\n"
+    return pieces
+
+
+class _Document(NamedTuple):
+    """A list as JSON: `shell` is all of it with an empty list under `key`, `values` the JSON of what goes there for a
+    slice, with commas between."""
+
+    shell: bytes
+    key: bytes
+    values: Callable[[Sequence[Item]], bytes]
+
+
+class _Text(NamedTuple):
+    """A document in the form that is sent: what comes before, between and after the slices, and how a slice looks."""
+
+    head: bytes
+    between: bytes
+    tail: bytes
+    render: Callable[[Sequence[Item]], bytes]
+
+
+async def _document_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
+    """The list as JSON or YAML: whole if it is short, in slices as they are sent if not."""
+    if wanted.as_kind == "Table":
+        document = _table(scope, request, listing, wanted)
+    else:
+        document = _list(scope, listing, wanted)
+    media, items = wanted.media, listing.items
+    slices = _slices(items, _YAML_SLICE_BYTES if media == YAML else _SLICE_BYTES)
+    first: Sequence[Item] = next(slices, ())
+    if not items:
+        return encoded_response(document.shell, wanted)
+    if len(first) == len(items):
+        return encoded_response(document.shell[:-2] + document.values(items) + b"]}", wanted)
+    text = _as_yaml(document) if media == YAML else (_as_pretty if wanted.pretty else _as_compact)(document)
+    made = [text.head, text.render(first)]
+    size = len(made[1])
+    response = Response(200, [YAML_TYPE if media == YAML else JSON_TYPE], made)
+    for some in slices:
+        if size > _WHOLE:
+            response.body = StreamedBody(_stream(made, some, slices, text))
+            return response
+        await asyncio.sleep(0)
+        made += text.between, text.render(some)
+        size += len(made[-1])
+    made.append(text.tail)
+    return response
+
+
+async def _stream(
+    made: list[bytes], some: Sequence[Item], slices: Iterator[Sequence[Item]], text: _Text
+) -> AsyncGenerator[bytes, None]:
+    """What was made, and the rest as it is taken: the objects `some` and what `slices` has left."""
+    yield b"".join(made)
+    made.clear()
+    yield text.between + text.render(some)
+    for some in slices:
+        await asyncio.sleep(0)
+        yield text.between + text.render(some)
+    yield text.tail
+
+
+def _list(scope: Scope, listing: Listing, wanted: Representation) -> _Document:
+    head = scope.list_prefix
+    opening = b"{"
+    body: Callable[[Item], bytes] = scope.body
+    as_stored = scope.other is None and not wanted.as_kind
+    empty = b"[]"
+    if wanted.as_kind:
+        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
+        opening = PARTIAL % wanted.as_version.encode()
+        body = partial(partial_body, scope)
+        empty = b"[]" if listing.items else b"null"
+
+    between = b"," + opening
+
+    def values(items: Sequence[Item]) -> bytes:
+        return opening + between.join([item.body for item in items] if as_stored else map(body, items))
+
+    metadata = encode_in_order(_metadata(listing))
+    return _Document(b'%b"metadata":%b,"items":%b}' % (head, metadata, empty), b"items", values)
+
+
+def _table(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
+    including = include_object(request, wanted)
+    table = table_of(scope, (), wanted, including)
+    table["metadata"] = _metadata(listing)
+
+    def values(items: Sequence[Item]) -> bytes:
+        return encode_in_order(rows_of(scope, items, wanted, including))[1:-1]
+
+    return _Document(encode_in_order(table), b"rows", values)
+
+
+def _as_compact(document: _Document) -> _Text:
+    return _Text(document.shell[:-2], b",", b"]}\n", document.values)
+
+
+def _as_pretty(document: _Document) -> _Text:
+    """Indented as `pretty` would the whole: a slice looks the same in a document of its own."""
+    before, after = b'\n  "%b": [' % document.key, b"\n  ]"
+    head, _, tail = pretty(document.shell).rpartition(before + b"]")
+    start, end = len(b"{" + before), -len(after + b"\n}")
+
+    def render(items: Sequence[Item]) -> bytes:
+        return pretty(b'{"%b":[%b]}' % (document.key, document.values(items)))[start:end]
+
+    return _Text(head + before, b",", after + tail + b"\n", render)
+
+
+def _as_yaml(document: _Document) -> _Text:
+    from steersman.machinery.yaml import from_json  # most servers are never asked for any
+
+    before = document.key + b":\n"
+    head, _, tail = from_json(document.shell).partition(b"\n%b: []\n" % document.key)
+
+    def render(items: Sequence[Item]) -> bytes:
+        return from_json(b'{"%b":[%b]}' % (document.key, document.values(items)))[len(before) :]
+
+    return _Text(head + b"\n" + before, b"", tail, render)
+
+
+# Protobuf
+
+
+async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representation) -> Response:
+    """The list as protobuf, joined out of the messages of its items.
+
+    The document tells its length first, so every message has to be made before the first byte is sent. Those of a long
+    list are remembered by the cache or kept compressed; what would be more than `_KEPT` is made again when it is sent.
+    """
+    gvk = scope.gvk._replace(kind=f"{scope.kind_name}List")
+    message: _Message = scope.protobuf
+    if wanted.as_kind:
+        gvk = GroupVersionKind(META_GROUP, wanted.as_version, "PartialObjectMetadataList")
+        message = partial(_partial_message, scope)
+    metadata = ListMeta(resource_version=str(listing.revision), continue_=listing.continue_token)
+    if listing.continue_token and listing.remaining:
+        metadata.remaining_item_count = listing.remaining
+    start = protobuf.list_head(metadata)
+    size = len(start)
+    remembered_size = REPRESENTATIONS_LIMIT if wanted.as_kind else 0
+    messages: list[list[bytes]] = []
+    packed: list[bytes] = []
+    packed_size = 0
+    done = kept = 0
+    for some in _slices(listing.items, _SLICE_BYTES):
+        if done:
+            await asyncio.sleep(0)
+        done += len(some)
+        # more than the cache remembers would only push out the beginning, and be pushed out by the beginning next time
+        remember = remembered_size < REPRESENTATIONS_LIMIT
+        found = [message(item, remember=remember) for item in some]
+        size += sum(map(protobuf.list_item_size, found))
+        if remember:
+            remembered_size += sum(map(len, found)) + sum([len(item.body) for item in some])
+        if remember or size <= _WHOLE:
+            messages.append(found)
+        elif packed_size < _KEPT:
+            packed.append(isal_zlib.compress(_joined(found), 1))
+            packed_size += len(packed[-1])
+        else:
+            continue
+        kept = done
+    head, tail = protobuf.envelope_ends(gvk, size)
+    if size <= _WHOLE:
+        return Response(200, [PROTOBUF_TYPE], [head, start, *map(_joined, messages), tail])
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield head + start
+        for found in messages:
+            yield _joined(found)
+        packed.reverse()
+        while packed:
+            yield isal_zlib.decompress(packed.pop())
+        for some in _slices(listing.items, _SLICE_BYTES, kept):
+            yield _joined([message(item, remember=False) for item in some])
+            await asyncio.sleep(0)
+        yield tail
+
+    return Response(200, [PROTOBUF_TYPE], StreamedBody(stream()))
+
+
+class _Message(Protocol):
+    def __call__(self, item: Item, *, remember: bool) -> bytes: ...
+
+
+def _joined(messages: Sequence[bytes]) -> bytes:
+    """A slice of a list's message, from those of its items."""
+    return b"".join(map(protobuf.list_item, messages))
+
+
+def _partial_message(scope: Scope, item: Item, *, remember: bool) -> bytes:
+    """The message of an object's metadata, which is never remembered."""
+    return protobuf.encode_body(PartialObjectMetadata(metadata=scope.storage.decode(item).metadata))
