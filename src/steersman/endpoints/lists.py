@@ -42,6 +42,8 @@ _SLICE: Final = 100
 _SLICE_BYTES: Final = 64 << 10
 """The same in bytes of their JSON, a millisecond's work."""
 _YAML_SLICE_BYTES: Final = 16 << 10
+_READY_SLICE_BYTES: Final = 512 << 10
+"""The same of bodies that only have to be joined."""
 
 
 async def list_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
@@ -86,11 +88,12 @@ def _metadata(listing: Listing) -> dict[str, Any]:
 
 
 def _slices(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
-    """The items in order from `start` on, in slices of about `size` bytes of JSON."""
+    """The items in order from `start` on, in slices of about `size` bytes of JSON, and not too many each."""
+    most = _SLICE if size < _READY_SLICE_BYTES else _MANY
     taken = 0
     for at in range(start + 1, len(items) + 1):
         taken += len(items[at - 1].body)
-        if taken >= size or at - start == _SLICE:
+        if taken >= size or at - start == most:
             yield items[start:at]
             start, taken = at, 0
     if start < len(items):
@@ -138,7 +141,13 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
     else:
         document = _list(scope, listing, wanted)
     media, items = wanted.media, listing.items
-    slices = _slices(items, _YAML_SLICE_BYTES if media == YAML else _SLICE_BYTES)
+    if media == YAML:
+        size = _YAML_SLICE_BYTES
+    elif wanted.as_kind or wanted.pretty or scope.other is not None:
+        size = _SLICE_BYTES
+    else:
+        size = _READY_SLICE_BYTES
+    slices = _slices(items, size)
     first: Sequence[Item] = next(slices, ())
     if not items:
         return encoded_response(document.shell, wanted)
