@@ -81,7 +81,7 @@ def whole(accept: str, query: str, compact: bytes) -> bytes:
     return (pretty(compact) if "pretty" in query else compact) + b"\n"
 
 
-@given(notes=notes, limits=st.tuples(sizes, sizes, sizes, st.integers(1, 5), sizes, sizes, st.integers(0, 12)))
+@given(notes=notes, limits=st.tuples(sizes, sizes, sizes, st.integers(1, 5), sizes, sizes, sizes, st.integers(1, 12)))
 @settings(max_examples=40, deadline=None)
 def test_a_list_is_the_same_in_slices_of_any_size(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
     asyncio.run(compare(notes, limits))
@@ -98,7 +98,10 @@ async def compare(notes: list[dict[str, str]], limits: tuple[int, ...]) -> None:
             (kind, query): (await small.get(NOTES + query, accept=JSON + kind)).body[:-1]
             for kind, query in (("", ""), (PARTIAL, ""), (TABLE, ""), (TABLE, "?includeObject=Object"))
         }
-        names = ("REPRESENTATIONS_LIMIT", "_WHOLE", "_KEPT", "_SLICE", "_SLICE_BYTES", "_YAML_SLICE_BYTES", "_MANY")
+        names = (
+            "REPRESENTATIONS_LIMIT", "_WHOLE", "_KEPT", "_SLICE", "_SLICE_BYTES", "_YAML_SLICE_BYTES",
+            "_READY_SLICE_BYTES", "_MANY",
+        )  # fmt: skip
         for name, value in zip(names, limits, strict=True):
             patch.setattr(lists, name, value)
         for accept, query in FORMS:
@@ -116,6 +119,7 @@ async def test_a_long_list_comes_in_small_pieces(
 ) -> None:
     monkeypatch.setattr(table, "time", SimpleNamespace(time=lambda: 2e9))
     monkeypatch.setattr(lists, "_WHOLE", 64 << 10)
+    monkeypatch.setattr(lists, "_READY_SLICE_BYTES", 128 << 10)
     monkeypatch.setattr(lists, "_KEPT", 4 << 10)
     monkeypatch.setattr(lists, "REPRESENTATIONS_LIMIT", 512 << 10)
     await fill(small, 2100, 500)
