@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import json
 import shlex
 import sys
@@ -11,6 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from differential import command
 from differential.case import NAME, Case, Step, named
 from differential.command import KINDS, Comparer, main
 from differential.comparison import Normaliser, differences
@@ -123,8 +126,19 @@ def test_where_the_right_one_fails_nothing_is_said_of_the_other(compare) -> None
     assert comparer.play(Case("a get", [Step("GET", "/")])) is None
 
 
+@pytest.mark.parametrize(("wrong", "code", "told"), [(1, 0, "0 differ, 1 differed only once"), (99, 1, "1 differ, 0")])
+def test_what_differs_only_once_is_told_but_does_not_count(
+    compare, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: int, code: int, told: str
+) -> None:
+    answers = itertools.chain([Answer(500, {})] * wrong, itertools.repeat(Answer(200, {})))
+    comparer = compare(lambda *asked: Answer(200, {}), lambda *asked: next(answers))
+    monkeypatch.setitem(KINDS, "apply", lambda random: Case("a get", [Step("GET", "/")]))
+    assert command._run(comparer, "apply", argparse.Namespace(cases=1, case=None, seed=1, show=1)) == code
+    assert told in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_server_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
     serve = shlex.join([sys.executable, str(ROOT / "bench" / "serve"), "--allow-privileged"])
     assert main(["--a", serve, "--b", serve, "--cases", "5"]) == 0
-    assert capsys.readouterr().out.count(" 0 differ") == len(KINDS)
+    assert capsys.readouterr().out.count(" requests, 0 differ,") == len(KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -249,3 +250,9 @@ def test_whatever_is_sent_is_read_or_refused_and_reads_the_same_again(body: dict
     except DecodeError:
         return
     assert read(Pod, obj) == (obj, [])
+
+
+@pytest.mark.parametrize(("text", "shown"), [(".inf", "+Inf"), ("-.inf", "-Inf"), (".nan", "NaN")])
+def test_numbers_of_yaml_that_json_does_not_have_are_refused(text, shown):
+    with pytest.raises(DecodeError, match=re.escape(f"json: unsupported value: {shown}")):
+        peek_type_meta(f"data: {{a: {text}}}".encode(), "yaml")

@@ -19,6 +19,9 @@ _EMPTY: Final = re.compile(r"Invalid value: (\[\]|\{\}):")
 _QUOTED: Final = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
 _COMPACT: Final = (",", ":")
 _UNORDERED: Final = "The order in patch list:"
+_UNKNOWN: Final = re.compile(r'unknown field "[^"]*"')
+_UNTYPED: Final = "failed to create typed patch object"
+_UNDECLARED: Final = "field not declared in schema"
 _AROUND: Final = 60
 _WORDS: Final = re.compile(r"[,\[\] ]+")
 
@@ -80,9 +83,13 @@ def _explained(text: str) -> str:
     the same as none at all; a few other messages show which of them it was, too.
     """
     text = _EMPTY.sub("Invalid value: null:", text)
+    if text.startswith(_UNTYPED) and _UNDECLARED in text:
+        return f"{_UNTYPED}: {_UNDECLARED}"  # Go's random order says what else was seen before it
     if "errors:\n" in text:  # they come in the order of a map
         text = "\n".join(sorted(text.split("\n")))
     text = _QUOTED.sub(_sorted, text)
+    unknown = iter(sorted(_UNKNOWN.findall(text)))  # of what a JSON patch has copied they come in any order
+    text = _UNKNOWN.sub(lambda _: next(unknown), text)
     if text.startswith(_UNORDERED):
         return _UNORDERED  # of several lists in a wrong order, upstream tells of any
     return text.partition(_DIFF)[0] + " <diff>" if _DIFF in text else text

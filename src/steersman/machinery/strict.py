@@ -153,9 +153,9 @@ def _from_yaml(data: bytes, *, want_strict: bool) -> tuple[bytes, list[str]]:
 
     try:
         value, duplicates = yaml.load(data)
+        return yaml.to_json(value), [duplicates] if duplicates and want_strict else []
     except yaml.YAMLError as error:
         raise DecodeError(str(error)) from None
-    return yaml.to_json(value), [duplicates] if duplicates and want_strict else []
 
 
 def yaml_as_json(data: bytes) -> bytes:
