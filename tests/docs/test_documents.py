@@ -13,7 +13,7 @@ from markdown_documents import FILES, ROOT, Document, plain
 from steersman.cli.flags import FLAGS
 from steersman.cli.known_flags import ADMISSION_PLUGINS, KNOWN
 from steersman.cli.main import main
-from steersman.controlplane.control_plane import DEFAULT_PLUGINS
+from steersman.controlplane.admission import PLUGINS
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.rest.resource import OtherVersion, Resource
 
@@ -105,7 +105,8 @@ def test_kinds_that_cannot_be_created_are_marked_as_refused(compatibility: Docum
 
 
 def test_admission_plugins_are_those_of_the_table_in_order(compatibility: Document) -> None:
-    assert tuple(row[0] for row in compatibility.table("Admission plugins")) == DEFAULT_PLUGINS
+    rows = [(row[0], row[1]) for row in compatibility.table("Admission plugins")]
+    assert rows == [(each.name, "on" if each.on_by_default else "off") for each in PLUGINS]
 
 
 def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -> None:
@@ -113,8 +114,8 @@ def test_admission_plugins_that_are_missing_are_named(compatibility: Document) -
     assert found is not None
     missing = found[2].replace("\n", " ").split(", ")
     assert int(found[1]) == len(missing)
-    assert set(missing) <= set(ADMISSION_PLUGINS) - set(DEFAULT_PLUGINS)
-    assert len(missing) + len(DEFAULT_PLUGINS) == 27
+    assert {*missing} <= {*ADMISSION_PLUGINS} - {each.name for each in PLUGINS}
+    assert len(missing) + sum(each.on_by_default for each in PLUGINS) == 27
 
 
 def test_every_filter_is_in_the_table_of_filters(compatibility: Document) -> None:

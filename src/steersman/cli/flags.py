@@ -251,14 +251,18 @@ def check(options: Options) -> None:
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
     from steersman.cli.known_flags import ADMISSION_PLUGINS
-    from steersman.controlplane.control_plane import DEFAULT_PLUGINS
+    from steersman.controlplane.admission import PLUGINS
     from steersman.controlplane.group_versions import GROUP_VERSIONS
 
     for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
         if name not in ADMISSION_PLUGINS:
             raise OptionsError(f"unknown admission plugin {name!r}")
+    both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
+    if both:
+        raise OptionsError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
+    there = {each.name for each in PLUGINS}
     for name in options.enable_admission_plugins:
-        if name not in DEFAULT_PLUGINS:
+        if name not in there:
             raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
     served = {f"{each.group}/{each.version}" if each.group else each.version for each in GROUP_VERSIONS}
     for key, value in options.runtime_config.items():

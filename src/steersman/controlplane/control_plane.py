@@ -14,10 +14,6 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
-from steersman.admission.interface import Chain, Plugin
-from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
-from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
-from steersman.admission_plugins.priority import Priority
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
@@ -39,6 +35,7 @@ from steersman.authorization.interface import Authorizer
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
+from steersman.controlplane.admission import Surroundings, admission_chain
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.computed import ComputedStorage
 from steersman.controlplane.group_versions import GROUP_VERSIONS
@@ -67,8 +64,6 @@ from steersman.store.store import Store
 
 REPAIR_INTERVAL: Final = 180.0
 """Seconds."""
-DEFAULT_PLUGINS: Final = ("NamespaceLifecycle", "Priority", "DefaultTolerationSeconds")
-"""The admission plugins there are, in their order; all are on by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +284,11 @@ class ControlPlane:
         return Config(
             authenticator=UnionAuthenticator(authenticators, anonymous),
             authorizer=authorizer,
-            admission=self._admission(),
+            admission=admission_chain(
+                Surroundings(
+                    options=options, authorizer=authorizer, objects=self.objects, namespace_phase=self._namespace_phase
+                )
+            ),
             bind_address=options.bind_address,
             port=options.secure_port,
             tls=_tls(options, files, client_ca),
@@ -305,19 +304,6 @@ class ControlPlane:
             log_requests=options.verbosity >= 3,
             profiling=options.profiling,
         )
-
-    def _admission(self) -> Chain:
-        classes = self.objects("scheduling.k8s.io", "priorityclasses")
-        options = self.options
-        plugins: dict[str, Callable[[], Plugin]] = {
-            "NamespaceLifecycle": lambda: NamespaceLifecycle(self._namespace_phase),
-            "Priority": lambda: Priority(lambda name: classes.find("", name), classes.list, classes.changed),
-            "DefaultTolerationSeconds": lambda: DefaultTolerationSeconds(
-                options.default_not_ready_toleration_seconds, options.default_unreachable_toleration_seconds
-            ),
-        }
-        off = set(options.disable_admission_plugins)
-        return Chain(tuple(plugins[name]() for name in DEFAULT_PLUGINS if name not in off))
 
     def _namespace_phase(self, name: str) -> str | None:
         """The phase of a namespace, None if there is none; kept with its entry, as every write asks for it."""

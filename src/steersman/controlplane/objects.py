@@ -1,4 +1,4 @@
-"""Typed access to stores from inside the server (registry.services.Objects)."""
+"""Typed access to stores from inside the server (rest.objects.Objects)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class StoreObjects:
         return (decode(entry.body) for entry in found)
 
     def changed(self) -> int:
-        """The revision of the last change of any of them."""
         return self._store.cacher.changed
 
     async def create(self, ctx: Context, obj: Any) -> Any:

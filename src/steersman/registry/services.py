@@ -2,53 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from steersman.api.meta.v1 import DeleteOptions
 from steersman.authorization.interface import Authorizer, RuleResolver
-from steersman.rest.context import Context
+from steersman.rest.objects import Objects
 
 T = TypeVar("T")
-
-
-class Objects(Protocol):
-    """Typed access to the objects of one resource, from inside the server. The context gives the namespace.
-
-    Objects are decoded anew for each caller, who may change what it gets.
-    """
-
-    async def get(self, ctx: Context, name: str) -> Any:
-        """Raises StatusError NotFound."""
-        ...
-
-    def find(self, namespace: str, name: str) -> Any | None:
-        """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
-        ...
-
-    def list(self, namespace: str = "") -> Iterable[Any]:
-        """Every object of a namespace, or of all."""
-        ...
-
-    async def create(self, ctx: Context, obj: Any) -> Any:
-        """Creates with the resource's strategy; `ctx.dry_run` is honoured. Raises StatusError."""
-        ...
-
-    async def update(
-        self, ctx: Context, name: str, change: Callable[[Any], Any], *,
-        subresource: str = "", strategy: Any = None, owned: bool = True,
-    ) -> Any:  # fmt: skip
-        """Replaces the object by `change(current)` under the (sub)resource's strategy, or the given one, trying again
-        when another write came first. `change` may change in place and return the object. With `owned` the server
-        becomes the owner of what it changes; without, who owns what stays. Raises StatusError, also whatever `change`
-        raises."""
-        ...
-
-    async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
-        """Deletes as the DELETE verb does. Raises StatusError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
