@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
+from steersman.admission_plugins.limit_ranger import LimitRanger
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.admission_plugins.priority import Priority
 from steersman.authorization.interface import Authorizer
@@ -49,6 +50,7 @@ def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSecond
 
 PLUGINS: Final = (
     BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
+    BuiltIn("LimitRanger", True, lambda server: LimitRanger(server.objects("", "limitranges"))),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
 )
