@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
-from steersman.machinery.errors import GroupKind
 from steersman.machinery.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.quantity import Quantity, parse
 from steersman.rest.objects import ByNamespace, Objects
@@ -15,8 +14,6 @@ from steersman.rest.objects import ByNamespace, Objects
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 """Says on a pod which defaults it was given."""
 
-_POD: Final = GroupKind("", "Pod")
-_CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 _MAX_MILLI: Final = (2**63 - 1) // 1000
 """Above this, whole units are compared (resource.MaxMilliValue)."""
 _NONE: Final = Quantity(0)
@@ -35,18 +32,17 @@ class LimitRanger(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives the containers of a pod the defaults for what they do not ask for themselves."""
-        if attributes.kind == _POD and (every := self._limits.of(attributes.namespace)) and _looks_at(attributes):
+        if attributes.kind.kind != "Pod" or not (every := self._limits.of(attributes.namespace)):
+            return
+        if _looks_at(attributes):
             for limits in every:
                 _fill_defaults(attributes.obj, limits)
 
     async def validate(self, attributes: Attributes) -> None:
         """403 with everything that one LimitRange finds wrong."""
-        kind = attributes.kind
-        if (kind != _POD and kind != _CLAIM) or not (every := self._limits.of(attributes.namespace)):
+        find = _FINDERS.get(attributes.kind.kind)
+        if find is None or not (every := self._limits.of(attributes.namespace)) or not _looks_at(attributes):
             return
-        if not _looks_at(attributes):
-            return
-        find = _find_in_pod if kind == _POD else _find_in_claim
         for limits in every:
             found = list(dict.fromkeys(find(attributes.obj, limits)))
             if found:
@@ -59,13 +55,15 @@ def _limits(limit_ranges: Iterable[LimitRange]) -> list[list[LimitRangeItem]]:
 
 def _looks_at(attributes: Attributes) -> bool:
     """Whether this write can change what is limited. What is being deleted is let through."""
+    if attributes.kind.group:
+        return False
     if attributes.old is not None and attributes.old.metadata.deletion_timestamp is not None:
         return False
     if attributes.subresource == "resize":
         return attributes.operation == UPDATE
     if attributes.subresource:
         return False
-    return attributes.kind == _CLAIM or attributes.operation == CREATE
+    return attributes.operation == CREATE or attributes.kind.kind != "Pod"
 
 
 # Defaults
@@ -198,3 +196,10 @@ def _comparable(request: str | None, limit: str | None, bound: str) -> tuple[int
     else:
         first, second, third = (amount.as_int() for amount in amounts)
     return first, second, third
+
+
+_FINDERS: Final[dict[str, Callable[[Any, list[LimitRangeItem]], Iterator[str]]]] = {
+    "Pod": _find_in_pod,
+    "PersistentVolumeClaim": _find_in_claim,
+}
+"""By kind, what is wrong with an object of it."""

@@ -61,13 +61,14 @@ class ByNamespace(Generic[T]):
 
     def __init__(self, objects: Objects, make: Callable[[Iterable[Any]], T]) -> None:
         self._objects = objects
+        self._objects_changed = objects.changed
         self._make = make
         self._changed = -1
         self._made: dict[str, T] = {}
 
     def of(self, namespace: str) -> T:
         """What was made of those of `namespace`."""
-        changed = self._objects.changed()
+        changed = self._objects_changed()
         if changed != self._changed:
             self._changed = changed
             self._made.clear()
