@@ -8,10 +8,16 @@ from typing import Final, NamedTuple
 
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
+from steersman.admission_plugins.limit_ranger import LimitRanger
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
 from steersman.admission_plugins.priority import Priority
+from steersman.admission_plugins.quota_evaluators import ServiceEvaluator, VolumeClaimEvaluator
+from steersman.admission_plugins.quota_pods import PodEvaluator
+from steersman.admission_plugins.quota_resource_claims import ResourceClaimEvaluator
+from steersman.admission_plugins.resource_quota import ResourceQuota
 from steersman.authorization.interface import Authorizer
 from steersman.controlplane.options import Options
+from steersman.machinery.errors import GroupResource
 from steersman.rest.objects import Objects
 
 
@@ -47,10 +53,28 @@ def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSecond
     )
 
 
+def _resource_quota(server: Surroundings) -> ResourceQuota:
+    claims = server.objects("resource.k8s.io", "resourceclaims")
+    classes = server.objects("resource.k8s.io", "deviceclasses")
+    return ResourceQuota(
+        server.objects("", "resourcequotas"),
+        {
+            GroupResource("", "pods"): PodEvaluator(),
+            GroupResource("", "services"): ServiceEvaluator(),
+            GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
+            GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
+                classes, server.objects("", "pods"), claims
+            ),
+        },
+    )
+
+
 PLUGINS: Final = (
     BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
+    BuiltIn("LimitRanger", True, lambda server: LimitRanger(server.objects("", "limitranges"))),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
+    BuiltIn("ResourceQuota", True, _resource_quota),
 )
 """In the order in which they are called, which no flag changes."""
 

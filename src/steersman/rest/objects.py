@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.rest.context import Context
+
+T = TypeVar("T")
+
+_MAX_REMEMBERED: Final = 10_000
+"""Namespaces that are remembered at a time."""
 
 
 class Objects(Protocol):
@@ -48,3 +53,28 @@ class Objects(Protocol):
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
         """Deletes as the DELETE verb does. Raises StatusError."""
         ...
+
+
+class ByNamespace(Generic[T]):
+    """What `make` makes of the objects of a namespace, sorted by name. It is remembered until any of them changes, as
+    is that a namespace has none (then it is made of nothing)."""
+
+    def __init__(self, objects: Objects, make: Callable[[Iterable[Any]], T]) -> None:
+        self._objects = objects
+        self._objects_changed = objects.changed
+        self._make = make
+        self._changed = -1
+        self._made: dict[str, T] = {}
+
+    def of(self, namespace: str) -> T:
+        """What was made of those of `namespace`."""
+        changed = self._objects_changed()
+        if changed != self._changed:
+            self._changed = changed
+            self._made.clear()
+        made = self._made.get(namespace)
+        if made is None:
+            if len(self._made) >= _MAX_REMEMBERED:
+                self._made.clear()
+            made = self._made[namespace] = self._make(self._objects.list(namespace))
+        return made
