@@ -53,6 +53,8 @@ class Case:
 
     title: str
     steps: list[Step] = field(default_factory=list)
+    cleanup: list[Step] = field(default_factory=list)
+    """What is asked in the end in any case; the answers do not matter."""
 
 
 Generator = Callable[[Random], Case]

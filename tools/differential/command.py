@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from . import apply_sequences, patches, selectors
+from . import apply_sequences, objects, patches, selectors
 from .case import Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
@@ -24,6 +25,7 @@ KINDS: Final[dict[str, Generator]] = {
     "merge": patches.merge_cases,
     "strategic": patches.strategic_cases,
     "selectors": selectors.cases,
+    "objects": objects.cases,
 }
 
 
@@ -34,10 +36,14 @@ class Difference:
     case: Case
     step: int
     lines: list[str]
+    sent: Any = None
+    """The body of the last step, if that was made of what the server had."""
 
     def report(self, title: str) -> str:
         shown = [f"== {title}: {self.case.title}"]
         shown += [f"   {number}. {step}" for number, step in enumerate(self.case.steps[: self.step + 1], 1)]
+        if self.sent is not None:
+            shown.append(f"      sent: {json.dumps(self.sent)}"[:4000])
         return "\n".join([*shown, *(f"      {line}" for line in self.lines[:20])])
 
 
@@ -65,15 +71,25 @@ class Comparer:
         """Plays the steps until one is answered differently."""
         self._plays += 1
         name = f"case-{self._plays}"
+        try:
+            return self._play(case, name)
+        finally:
+            for step in case.cleanup:
+                for client in (self.a, self.b):
+                    _ask(client, step, name)
+
+    def _play(self, case: Case, name: str) -> Difference | None:
         views = (Normaliser(), Normaliser())
         for number, step in enumerate(case.steps):
             self.steps += 1
-            one, other = self._pool.map(lambda client, step=step: _ask(client, step, name), (self.a, self.b))
+            (one, sent), (other, _) = self._pool.map(
+                lambda client, step=step: _ask(client, step, name), (self.a, self.b)
+            )
             if not one.code:
                 return None  # the server that is right has failed, and so says nothing about the other
             lines = list(differences(views[0].answer(one), views[1].answer(other)))
             if lines:
-                return Difference(case, number, lines)
+                return Difference(case, number, lines, sent if step.edit is not None else None)
         return None
 
     def shrink(self, found: Difference) -> Difference:
@@ -89,14 +105,15 @@ class Comparer:
         return found
 
 
-def _ask(client: Client, step: Step, name: str) -> Answer:
+def _ask(client: Client, step: Step, name: str) -> tuple[Answer, Any]:
+    """The answer to a step, and the body that was sent."""
     path = named(step.path, name, NAMESPACE)
     body: Any = step.body
     if step.edit is not None:
         body = step.edit(client.ask("GET", path.partition("?")[0]).body)
     if body is not None:
         body = named(body, name, NAMESPACE)
-    return client.ask(step.method, path, body, step.headers)
+    return client.ask(step.method, path, body, step.headers), body
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,7 @@ _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
 _PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP )(3[0-2]\d{3})')
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
 _DIFF: Final = "\n@@ -"
-_EMPTY: Final = re.compile(r"Invalid value: (\[\]|\{\}):")
+_EMPTY: Final = re.compile(r"(: ?)(\[\]|\{\})(?=[:,}])")
 _QUOTED: Final = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
 _COMPACT: Final = (",", ":")
 _UNORDERED: Final = "The order in patch list:"
@@ -82,7 +82,7 @@ def _explained(text: str) -> str:
     A Pod that may not be changed so is answered with a diff of upstream's internal type, in which an empty list is not
     the same as none at all; a few other messages show which of them it was, too.
     """
-    text = _EMPTY.sub("Invalid value: null:", text)
+    text = _EMPTY.sub(r"\1null", text)
     if text.startswith(_UNTYPED) and _UNDECLARED in text:
         return f"{_UNTYPED}: {_UNDECLARED}"  # Go's random order says what else was seen before it
     if "errors:\n" in text:  # they come in the order of a map

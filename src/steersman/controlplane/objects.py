@@ -12,6 +12,7 @@ from steersman.machinery import times
 from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.unstructured import from_unstructured
+from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.context import Context
 from steersman.store.store import Store
 
@@ -36,6 +37,8 @@ class StoreObjects:
         return self._store.decode(await self._store.get(ctx, name))
 
     def find(self, namespace: str, name: str) -> Any | None:
+        if is_path_segment_name(name):
+            return None  # nothing can be called that
         entry = self._store.entry(namespace, name)
         return None if entry is None else self._store.encoding.decode(entry.body)
 

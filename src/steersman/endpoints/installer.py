@@ -61,6 +61,21 @@ class Route:
             raise method_not_allowed()
         return found
 
+    def warn(self, text: str) -> None:
+        """Has every answer come with a warning, whatever it is."""
+
+        def warned(handle: Handle) -> Handle:
+            async def warn_and_handle(request: Request) -> Response:
+                request.warnings.append(text)
+                return await handle(request)
+
+            return warn_and_handle
+
+        for methods in (self.item, self.collection, self.everywhere):
+            methods.update({method: warned(handle) for method, handle in methods.items()})
+        if self.watch is not None:
+            self.watch = warned(self.watch)
+
     def _methods(self, info: RequestInfo) -> Methods:
         if info.extra_parts and not self.more_path:
             raise unknown_resource()
@@ -94,10 +109,13 @@ def _install_version(
     routes: dict[RouteKey, Route], resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared
 ) -> None:
     scope = Scope(resource, other, storage, shared, tables=resource.creater is None)
-    routes[scope.group, scope.version, resource.plural, ""] = _resource_route(scope)
+    made = {"": _resource_route(scope)}
     for subresource in resource.subresources:
-        route = _subresource_route(scope, subresource)
-        routes[scope.group, scope.version, resource.plural, subresource.name] = route
+        made[subresource.name] = _subresource_route(scope, subresource)
+    for name, route in made.items():
+        if resource.deprecation_warning:
+            route.warn(resource.deprecation_warning)
+        routes[scope.group, scope.version, resource.plural, name] = route
 
 
 def _resource_route(scope: Scope) -> Route:

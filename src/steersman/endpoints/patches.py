@@ -150,7 +150,7 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
     decoded: Decoded[Any] = decode_object(scheme.lookup(actual), data, "json", want_strict=patch.is_strict)
     obj = _other_version(patch.scope, decoded.obj, kind)
     if obj is None:
-        raise DecodeError(no_conversion(actual, gvk))
+        raise DecodeError(no_conversion(actual, gvk, patch.scope.hub_package))
     return Decoded(obj, decoded.warnings)
 
 
@@ -163,7 +163,8 @@ def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
         return
     if not patch.scope.shared.scheme.recognizes_in_group(wanted.group, name):
         raise DecodeError(no_internal_kind(name, wanted.group))
-    raise DecodeError(no_conversion(wanted._replace(version=go_package(wanted.group), kind=name), wanted))
+    internal = wanted._replace(version=go_package(wanted.group), kind=name)
+    raise DecodeError(no_conversion(internal, wanted, patch.scope.hub_package))
 
 
 def _other_version(scope: Scope, obj: Any, kind: type[Any]) -> Any | None:

@@ -70,6 +70,7 @@ class Scope:
         self.group_resource = GroupResource(self.group, resource.plural)
         self.group_kind = GroupKind(self.group, self.kind_name)
         self.go_package = go_package(self.group)
+        self.hub_package = go_package(resource.group)
         self.prefix = self.type_meta(self.kind_name)
         self.list_prefix = self.type_meta(f"{self.kind_name}List")
         self.default = other.default if other else resource.default
@@ -145,8 +146,6 @@ class Scope:
         """The request as the floors below see it."""
         info = request.info
         namespace = info.namespace if self.resource.namespaced else ""
-        if self.resource.deprecation_warning and self.resource.deprecation_warning not in request.warnings:
-            request.warnings.append(self.resource.deprecation_warning)
         return Context(
             request.user, namespace, info.name, info.group, info.version, info.resource, info.subresource,
             info.verb, dry_run, warnings=request.warnings,

@@ -332,7 +332,7 @@ class Store(Generic[T]):
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
             value = self.encoding.value(new)
-            if self.encoding.present(value, entry.revision) == entry.body and not self.ttl:
+            if self.encoding.present(value, entry.revision) == entry.body:
                 return entry
             if ctx.dry_run:
                 return Encoded(self.encoding.present(value, entry.revision), entry.revision)

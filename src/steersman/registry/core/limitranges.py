@@ -9,6 +9,7 @@ from typing import Final
 from steersman.api.core.v1 import LimitRange, LimitRangeItem
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, required
 from steersman.machinery.names import new_uid
+from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import Quantity, parse
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -137,10 +138,11 @@ def _validate_ratio(ratio: str, low: str | None, high: str | None, path: Path) -
 def default_limit_range(limit_range: LimitRange) -> None:
     """SetDefaults_LimitRangeItem: container limits follow from max, requests from limits and min."""
     for item in limit_range.spec.limits or ():
-        if item.type != CONTAINER:
-            continue
-        item.default = {**item.max, **item.default}
-        item.default_request = {**item.min, **item.default, **item.default_request}
+        if item.type == CONTAINER:
+            item.default = {**item.max, **item.default}
+            item.default_request = {**item.min, **item.default, **item.default_request}
+        for resources in (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio):
+            round_up_to_milli(resources)
 
 
 LIMIT_RANGES: Final = Resource(
