@@ -105,3 +105,16 @@ async def test_a_revision_needs_an_object_and_never_changes(cluster: Cluster) ->
     assert await c.faults(c.update("controllerrevisions", {**made, "data": Raw(b'{"a": "c"}')}, group="apps")) == [
         'data: Invalid value: {"a":"c"}: field is immutable'
     ]
+
+
+async def test_an_update_strategy_nobody_knows_is_shown_whole(cluster: Cluster) -> None:
+    c = await cluster(DAEMON_SETS, STATEFUL_SETS)
+    strategy = {"updateStrategy": {"type": "New", "rollingUpdate": {"maxUnavailable": 2}}}
+    assert await c.faults(c.create("statefulsets", workload(**strategy), group="apps")) == [
+        'spec.updateStrategy: Invalid value: {"Type":"New","RollingUpdate":{"Partition":0,"MaxUnavailable":null}}: '
+        "must be 'RollingUpdate' or 'OnDelete'"
+    ]
+    assert await c.faults(c.create("daemonsets", workload(**strategy), group="apps")) == [
+        'spec.updateStrategy: Unsupported value: {"Type":"New","RollingUpdate":{"MaxUnavailable":2,"MaxSurge":0}}: '
+        'supported values: "RollingUpdate", "OnDelete"'
+    ]

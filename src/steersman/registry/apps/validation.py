@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from steersman.api.apps.v1 import RollingUpdateStatefulSetStrategy
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
@@ -23,10 +24,14 @@ def shown_strategy(strategy: Any) -> Verbatim:
     """An update strategy as the reference prints it."""
     rolling = strategy.rolling_update
     shown = None
-    if rolling is not None:
-        shown = {"MaxUnavailable": rolling.max_unavailable or 0, "MaxSurge": rolling.max_surge or 0}
-        if hasattr(rolling, "partition"):
-            shown = {"Partition": rolling.partition or 0, "MaxUnavailable": rolling.max_unavailable}
+    if isinstance(rolling, RollingUpdateStatefulSetStrategy):
+        shown = {"Partition": rolling.partition or 0, "MaxUnavailable": rolling.max_unavailable}
+    elif rolling is not None:
+        unavailable, surge = rolling.max_unavailable, rolling.max_surge
+        shown = {
+            "MaxUnavailable": 0 if unavailable is None else unavailable,
+            "MaxSurge": 0 if surge is None else surge,
+        }
     return Verbatim(encode_in_order({"Type": strategy.type, "RollingUpdate": shown}).decode())
 
 

@@ -13,6 +13,7 @@ from steersman.machinery.field import (
     Path,
     duplicate,
     forbidden,
+    internal,
     invalid,
     not_supported,
     quote,
@@ -97,6 +98,10 @@ def _validate_pod_cidrs(cidrs: Sequence[str]) -> Iterator[FieldError]:
         yield from is_valid_cidr_for_legacy_field(cidr, path[index])
     if len(cidrs) > 1:
         parsed = [parse_cidr_sloppy(cidr) for cidr in cidrs]
+        if None in parsed:
+            index = parsed.index(None)
+            why = f"error:invalid CIDR[{index}]: <nil> (invalid CIDR address: {cidrs[index]})"
+            yield internal(path, f"invalid PodCIDRs. failed to check with dual stack with {why}")
         families = {each[1].version for each in parsed if each is not None}
         if len(families) < 2 or len(cidrs) > 2:
             yield invalid(path, list(cidrs), "may specify no more than one CIDR for each IP family")
