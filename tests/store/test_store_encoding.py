@@ -12,6 +12,7 @@ from store_client import CONFIG_MAPS, StoreClient
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.api.rbac.v1 import ClusterRole, PolicyRule
 from steersman.store.encoding import Encoding, labels_of
 from steersman.store.store import Store
 
@@ -138,3 +139,13 @@ async def test_encodings_kept_with_objects_stay_within_their_bound(client: Store
     assert cacher._encoded_size == size()
     client.store.remember(entries[0], "table", b"x" * 10_000)
     assert cacher._encoded_size == size() == 0
+
+
+def test_an_empty_list_that_is_null_when_it_is_not_set_is_stored_as_null():
+    encoding = Encoding(ClusterRole, "rbac.authorization.k8s.io", "v1")
+    empty = ClusterRole(metadata=ObjectMeta(name="a", annotations={"says": '{"rules":[]}'}), rules=[])
+    stored = json.loads(encoding.value(empty))
+    assert stored["rules"] is None
+    assert stored["metadata"]["annotations"] == {"says": '{"rules":[]}'}
+    nested = ClusterRole(metadata=ObjectMeta(name="a"), rules=[PolicyRule(verbs=[], resources=["pods"])])
+    assert json.loads(encoding.value(nested))["rules"] == [{"verbs": None, "resources": ["pods"]}]

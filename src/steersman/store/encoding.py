@@ -13,11 +13,13 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from steersman.machinery.nil_lists import forget_empty_lists
 from steersman.machinery.serializer import decode_json, encode
 from steersman.machinery.strict import decode_object
 
 T = TypeVar("T")
 
+_EMPTY_LIST: Final = b":[]"
 _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
 _VERSION: Final = b',"resourceVersion":'
@@ -32,11 +34,18 @@ class Encoding(Generic[T]):
         self._head: bytes = self.prefix + _METADATA
 
     def value(self, obj: T) -> bytes:
-        """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside."""
+        """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside.
+
+        Empty lists that read as null afterwards are null in `obj` already.
+        """
         metadata = obj.metadata  # type: ignore[attr-defined]
         version, metadata.resource_version = metadata.resource_version, ""
         try:
-            return self.prefix + encode(obj)[1:]
+            data = encode(obj)
+            if _EMPTY_LIST in data:
+                forget_empty_lists(obj)  # type: ignore[arg-type]
+                data = encode(obj)
+            return self.prefix + data[1:]
         finally:
             metadata.resource_version = version
 

@@ -60,7 +60,8 @@ async def test_allocatable_defaults_to_capacity(cluster: Callable[..., Any]) -> 
                 'spec.podCIDRs[1]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
                 "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:"
                 "invalid CIDR[1]: <nil> (invalid CIDR address: x)",
-                'spec.podCIDRs: Invalid value: ["10.1.0.0/24","x"]: may specify no more than one CIDR for each IP family',
+                'spec.podCIDRs: Invalid value: ["10.1.0.0/24","x"]: '
+                "may specify no more than one CIDR for each IP family",
             ],
         ),
         (
