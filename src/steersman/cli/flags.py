@@ -148,7 +148,7 @@ def _pairs(text: str) -> dict[str, str]:
     for each in text.split(","):
         key, _, value = each.partition("=")
         if key.strip():
-            pairs[key.strip()] = value.strip() or "true"
+            pairs[key.strip()] = value.strip()
     return pairs
 
 
@@ -202,10 +202,6 @@ FLAGS: Final[dict[str, Flag]] = {
 }  # fmt: skip
 
 
-_ALL_SERVED: Final = frozenset({"api/ga", "api/legacy"})
-"""Keys of --runtime-config that ask for what is served anyway."""
-
-
 def parse(arguments: list[str], data_dir: Path) -> Options:
     """Options from a command line. Raises OptionsError: every flag is known, or the start ends here."""
     values: dict[str, Any] = {"data_dir": data_dir}
@@ -252,7 +248,7 @@ def check(options: Options) -> None:
         raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
     from steersman.cli.known_flags import ADMISSION_PLUGINS
     from steersman.controlplane.admission import PLUGINS
-    from steersman.controlplane.group_versions import GROUP_VERSIONS
+    from steersman.controlplane.runtime_config import RuntimeConfig
 
     for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
         if name not in ADMISSION_PLUGINS:
@@ -264,7 +260,4 @@ def check(options: Options) -> None:
     for name in options.enable_admission_plugins:
         if name not in there:
             raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")
-    served = {f"{each.group}/{each.version}" if each.group else each.version for each in GROUP_VERSIONS}
-    for key, value in options.runtime_config.items():
-        if value not in ("true", "1") or key not in served | _ALL_SERVED:
-            raise OptionsError(f"not supported yet: --runtime-config={key}={value}")
+    RuntimeConfig(options.runtime_config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 
@@ -40,11 +40,18 @@ ObjectsOf = Callable[[str, str], StoreObjects]
 
 
 class Bootstrap:
-    """The hooks. `first_ip` is the first service address; `address` and `port`, where the server is reached, are set
-    once it listens."""
+    """The hooks. `first_ip` is the first service address, `group_versions` are those served; `address` and `port`,
+    where the server is reached, are set once it listens."""
 
-    def __init__(self, objects: ObjectsOf, *, service_range: str, first_ip: IPv4Address | IPv6Address) -> None:
+    def __init__(
+        self, objects: ObjectsOf, *, service_range: str, first_ip: IPv4Address | IPv6Address,
+        group_versions: Collection[tuple[str, str]],
+    ) -> None:  # fmt: skip
         self._objects = objects
+        self._api_service_versions = [
+            each for each in GROUP_VERSIONS
+            if each.group != "apiregistration.k8s.io" and (each.group, each.version) in group_versions
+        ]  # fmt: skip
         self._service_range = service_range
         self._first_ip = str(first_ip)
         self.address = ""
@@ -201,10 +208,15 @@ class Bootstrap:
         await objects.update(loopback(metadata.namespace, metadata.name), metadata.name, change)
 
     async def api_services(self) -> None:
-        """An APIService for every group version this server answers itself."""
+        """An APIService for every group version this server answers itself, and none for one it did once."""
         objects = self._objects("apiregistration.k8s.io", "apiservices")
+        wanted = {_api_service_name(each) for each in self._api_service_versions}
+        left = [each.metadata.name for each in objects.list() if _AUTOMANAGED.items() <= each.metadata.labels.items()]
         await _all(
-            self._api_service(objects, each) for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io"
+            [
+                *(self._api_service(objects, each) for each in self._api_service_versions),
+                *(objects.delete(loopback(name=name), name) for name in left if name not in wanted),
+            ]
         )
         self._registered = True
 
@@ -213,12 +225,12 @@ class Bootstrap:
         if self._registered:
             return None
         objects = self._objects("apiregistration.k8s.io", "apiservices")
-        names = [f"{each.version}.{each.group}" for each in GROUP_VERSIONS if each.group != "apiregistration.k8s.io"]
+        names = map(_api_service_name, self._api_service_versions)
         missing = [name for name in names if objects.find("", name) is None]
         return f"missing APIService: {missing}" if missing else None
 
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:
-        name = f"{each.version}.{each.group}"
+        name = _api_service_name(each)
         spec = APIServiceSpec(
             group=each.group, version=each.version, group_priority_minimum=each.group_priority,
             version_priority=each.version_priority,
@@ -236,6 +248,10 @@ class Bootstrap:
             return old
 
         await objects.update(loopback(name=name), name, change, subresource="status")
+
+
+def _api_service_name(each: GroupVersionPriority) -> str:
+    return f"{each.version}.{each.group}"
 
 
 async def _ensure(objects: StoreObjects, obj: Any) -> bool:

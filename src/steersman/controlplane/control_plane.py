@@ -38,12 +38,12 @@ from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.admission import Surroundings, admission_chain
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.computed import ComputedStorage
-from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.machinery.scheme import Scheme
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.core.services import ServiceStrategy
@@ -135,16 +135,19 @@ class ControlPlane:
         kube_api = config.new("kube-apiserver", extensions)
         self.server = server = config.new("kube-aggregator", kube_api)
         scheme = Scheme()
-        extensions.install(API_EXTENSIONS, self._storage_of, services, scheme)
-        kube_api.install(KUBE_API, self._storage_of, services, scheme)
-        server.install(AGGREGATOR, self._storage_of, services, scheme)
-        bootstrap = Bootstrap(self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1])
+        runtime = RuntimeConfig(options.runtime_config)
+        extensions.install(API_EXTENSIONS, self._storage_of, services, scheme, runtime.serves)
+        kube_api.install(KUBE_API, self._storage_of, services, scheme, runtime.serves)
+        server.install(AGGREGATOR, self._storage_of, services, scheme, runtime.serves)
+        bootstrap = Bootstrap(
+            self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1], group_versions=runtime.group_versions()
+        )
         self._add_checks(server)
         bootstrap.install(server)
         server.add_checks(HealthCheck("autoregister-completion", bootstrap.unregistered))
         server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
         server.prepare_run()
-        install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
+        install_discovery(server, runtime.group_versions())
         self._keys = await self._making_keys
         issuer = options.service_account_issuer[0]
         install_openid(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.handlers.act import act
 from steersman.endpoints.handlers.connect import connect
 from steersman.endpoints.handlers.create import create
@@ -94,14 +95,12 @@ class Route:
 
 
 def install(
-    resources: Iterable[Resource[Any]], storages: Callable[[Resource[Any]], Any], shared: Shared
+    served: Iterable[ServedResource], storages: Callable[[Resource[Any]], Any], shared: Shared
 ) -> dict[RouteKey, Route]:
-    """The routes of these resources, in every version each is served in."""
+    """The routes of these resources."""
     routes: dict[RouteKey, Route] = {}
-    for resource in resources:
-        storage = storages(resource)
-        for other in (None, *resource.other_versions):
-            _install_version(routes, resource, other, storage, shared)
+    for each in served:
+        _install_version(routes, each.resource, each.other, storages(each.resource), shared)
     return routes
 
 

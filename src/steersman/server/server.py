@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from steersman.endpoints.discovery import ServedResource
+from steersman.endpoints.discovery import ServedResource, served
 from steersman.endpoints.filters.wait_group import WaitGroup
 from steersman.endpoints.installer import Route, RouteKey, install
 from steersman.endpoints.instrument import instrumented
@@ -67,9 +67,9 @@ class Server:
 
     def install(
         self, resources: Iterable[Resource[Any]], storages: Callable[[Resource[Any]], Any], services: Any,
-        scheme: Scheme,
+        scheme: Scheme, serves: Callable[[str, str, str], bool] = lambda group, version, plural: True,
     ) -> None:  # fmt: skip
-        """Serves these resources from their storages."""
+        """Serves these resources from their storages, in the versions for which `serves` says so."""
         config = self.config
         shared = Shared(
             admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
@@ -77,13 +77,10 @@ class Server:
             min_request_timeout=config.min_request_timeout, max_body_bytes=config.max_body_bytes,
             stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
         )  # fmt: skip
-        resources = tuple(resources)
-        self.routes |= install(resources, storages, shared)
-        for each in resources:
-            for other in (None, *each.other_versions):
-                found = ServedResource(each, other)
-                self.served.append(found)
-                self.group_versions.add((found.group, found.version))
+        found = [each for each in served(resources) if serves(each.group, each.version, each.resource.plural)]
+        self.routes |= install(found, storages, shared)
+        self.served += found
+        self.group_versions |= {(each.group, each.version) for each in found}
 
     def add_path(self, path: str, handler: PathHandler) -> None:
         """Answers exactly this path. Raises ValueError if it is taken."""
