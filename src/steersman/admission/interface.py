@@ -7,7 +7,7 @@ costs nothing there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError, forbidden
@@ -52,6 +52,8 @@ class Plugin:
 
     name: str = ""
     operations: frozenset[Operation] = frozenset()
+    resources: frozenset[GroupResource] | None = None
+    """Those that it looks at, None for all: of others it is not asked."""
     mutates: bool = False
     validates: bool = False
 
@@ -70,23 +72,44 @@ class Chain:
         self._mutating = {each: self._handling(each, mutating=True) for each in (CREATE, UPDATE, DELETE, CONNECT)}
         self._validating = {each: self._handling(each, mutating=False) for each in (CREATE, UPDATE, DELETE, CONNECT)}
 
-    def _handling(self, operation: Operation, *, mutating: bool) -> tuple[Plugin, ...]:
-        return tuple(
+    def _handling(self, operation: Operation, *, mutating: bool) -> _Handling:
+        handling = tuple(
             plugin
             for plugin in self.plugins
             if operation in plugin.operations and (plugin.mutates if mutating else plugin.validates)
         )
+        named = {resource for plugin in handling for resource in plugin.resources or ()}
+        return _Handling(
+            tuple(plugin for plugin in handling if plugin.resources is None),
+            {
+                each: tuple(plugin for plugin in handling if plugin.resources is None or each in plugin.resources)
+                for each in named
+            },
+        )
 
     def handles(self, operation: Operation) -> bool:
         """Whether any plugin looks at this operation at all."""
-        return bool(self._mutating[operation] or self._validating[operation])
+        return bool(self._mutating[operation].any or self._validating[operation].any)
 
     async def admit(self, attributes: Attributes) -> None:
         """Lets every mutating plugin change the object, in order."""
-        for plugin in self._mutating[attributes.operation]:
+        usual, named = self._mutating[attributes.operation]
+        for plugin in named.get(attributes.resource, usual):
             await plugin.admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Asks every validating plugin, in order; the first refusal ends it."""
-        for plugin in self._validating[attributes.operation]:
+        usual, named = self._validating[attributes.operation]
+        for plugin in named.get(attributes.resource, usual):
             await plugin.validate(attributes)
+
+
+class _Handling(NamedTuple):
+    """The plugins for an operation: `usual` look at every resource; `named` has all for those that some name."""
+
+    usual: tuple[Plugin, ...]
+    named: dict[GroupResource, tuple[Plugin, ...]]
+
+    @property
+    def any(self) -> bool:
+        return bool(self.usual or self.named)

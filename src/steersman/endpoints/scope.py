@@ -145,8 +145,6 @@ class Scope:
         """The request as the floors below see it."""
         info = request.info
         namespace = info.namespace if self.resource.namespaced else ""
-        if self.resource.deprecation_warning and self.resource.deprecation_warning not in request.warnings:
-            request.warnings.append(self.resource.deprecation_warning)
         return Context(
             request.user, namespace, info.name, info.group, info.version, info.resource, info.subresource,
             info.verb, dry_run, warnings=request.warnings,

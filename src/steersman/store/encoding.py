@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from steersman.machinery.serializer import decode_json, encode
+from steersman.machinery.serializer import decode_json, empty_to_null, encode
 from steersman.machinery.strict import decode_object
 
 T = TypeVar("T")
@@ -21,6 +21,7 @@ T = TypeVar("T")
 _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
 _VERSION: Final = b',"resourceVersion":'
+_EMPTY_LIST: Final = b'":[]'
 
 
 class Encoding(Generic[T]):
@@ -32,11 +33,18 @@ class Encoding(Generic[T]):
         self._head: bytes = self.prefix + _METADATA
 
     def value(self, obj: T) -> bytes:
-        """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside."""
+        """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside.
+
+        Empty lists become null where Go prints a list that is not set.
+        """
         metadata = obj.metadata  # type: ignore[attr-defined]
         version, metadata.resource_version = metadata.resource_version, ""
         try:
-            return self.prefix + encode(obj)[1:]
+            body = encode(obj)
+            if _EMPTY_LIST in body:
+                empty_to_null(obj)
+                body = encode(obj)
+            return self.prefix + body[1:]
         finally:
             metadata.resource_version = version
 

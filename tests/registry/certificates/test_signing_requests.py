@@ -13,8 +13,8 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.machinery.pem import decode_block
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS, condition
-from steersman.registry.certificates.pem import decode_block
 
 GROUP, PLURAL = "certificates.k8s.io", "certificatesigningrequests"
 SIGNER = "example.com/signer"

@@ -14,7 +14,7 @@ from steersman.api.certificates.v1 import (
     CertificateSigningRequestSpec,
 )
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, quote, required
-from steersman.registry.certificates.pem import decode_block
+from steersman.machinery.pem import decode_block
 from steersman.registry.certificates.signer_name import validate_signer_name
 
 USAGES: Final = tuple(

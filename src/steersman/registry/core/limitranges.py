@@ -49,9 +49,6 @@ class LimitRangeStrategy(Strategy[LimitRange]):
             for name in _names(item):
                 yield from _validate_bounds(item, name, path)
 
-    def canonicalize(self, obj: LimitRange) -> None:
-        obj.spec.limits = obj.spec.limits or None
-
     def validate_update(self, ctx: Context, new: LimitRange, old: LimitRange) -> Iterator[FieldError]:
         return self.validate(ctx, new)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
+from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.quantity import parse
 from steersman.machinery.times import now
@@ -25,9 +26,8 @@ from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
 
-STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
-"""Annotations from before there were fields."""
+"""What `spec.mountOptions` was before there was such a field."""
 RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 
 _SPEC: Final = Path("spec")
@@ -342,11 +342,7 @@ PERSISTENT_VOLUMES: Final = Resource(
         Column("Reclaim Policy", lambda v: v.spec.persistent_volume_reclaim_policy),
         Column("Status", phase_text),
         Column("Claim", _claim),
-        Column(
-            "StorageClass",
-            lambda v: v.metadata.annotations.get(STORAGE_CLASS, v.spec.storage_class_name),
-            description="StorageClass of the pv",
-        ),
+        Column("StorageClass", storage_class_of, description="StorageClass of the pv"),
         Column(
             "VolumeAttributesClass",
             lambda v: unset(v.spec.volume_attributes_class_name),
@@ -356,7 +352,6 @@ PERSISTENT_VOLUMES: Final = Resource(
         AGE,
         Column("VolumeMode", lambda v: unset(v.spec.volume_mode), priority=1),
     ),
-    selectable_fields={"name": lambda v: v.metadata.name},
     subresources=(Subresource(name="status", strategy=PersistentVolumeStatusStrategy()),),
     storage_version_hash="HN/zwEC+JgM=",
     returns_deleted_object=True,

@@ -206,10 +206,6 @@ class EndpointSliceStrategy(Strategy[EndpointSlice]):
             yield "spec.addressType: FQDN endpoints are deprecated"
         yield from _address_warnings(obj)
 
-    def canonicalize(self, obj: EndpointSlice) -> None:
-        obj.endpoints = obj.endpoints or None
-        obj.ports = obj.ports or None
-
     def prepare_for_update(self, ctx: Context, new: EndpointSlice, old: EndpointSlice) -> None:
         if _content(new) != _content(old) or new.metadata.labels != old.metadata.labels:
             new.metadata.generation = old.metadata.generation + 1

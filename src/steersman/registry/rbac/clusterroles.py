@@ -72,9 +72,6 @@ class ClusterRoleStrategy(Strategy[ClusterRole]):
         if role.aggregation_rule is not None:
             yield from _validate_aggregation(role.aggregation_rule, options)
 
-    def canonicalize(self, obj: ClusterRole) -> None:
-        obj.rules = obj.rules or None
-
 
 def _validate_aggregation(rule: AggregationRule, options: LabelSelectorOptions) -> Iterator[FieldError]:
     if not rule.cluster_role_selectors:

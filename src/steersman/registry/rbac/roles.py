@@ -41,9 +41,6 @@ class RoleStrategy(Strategy[Role]):
     def validate_update(self, ctx: Context, new: Role, old: Role) -> Iterator[FieldError]:
         return self.validate(ctx, new)
 
-    def canonicalize(self, obj: Role) -> None:
-        obj.rules = obj.rules or None
-
 
 ROLES: Final = Resource(
     kind=Role,

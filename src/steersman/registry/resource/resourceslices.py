@@ -76,6 +76,7 @@ RESOURCE_SLICES = Resource(
         "spec.nodeName": lambda s: s.spec.node_name or "",
         "spec.driver": lambda s: s.spec.driver,
     },
+    unknown_field_label="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
     returns_deleted_object=True,
     storage_version_hash="KsC072WgaEY=",
 )
