@@ -19,7 +19,11 @@ _SCALARS = {"Quantity", "Time", "MicroTime", "Duration", "Float64", "Int32", "In
     "JSON",
     "RawExtension",
 }
-_EMPTY_COUNTS = {("HPAScalingRules", "policies")}
+_EMPTY_COUNTS = {
+    ("HPAScalingRules", "policies"),
+    ("ResourceSliceSpec", "devices"),
+    ("ResourceSliceSpec", "sharedCounters"),
+}
 """Lists that are omitted if there is none, but mean something else where they are empty."""
 _BUILTINS = {"str", "int", "bool", "bytes", "list", "dict"}
 

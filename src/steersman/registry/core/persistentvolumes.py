@@ -31,6 +31,7 @@ MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
 RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 
 _SPEC: Final = Path("spec")
+_NOT_INLINE: Final = "may not be specified in the context of inline volumes"
 _MOUNTABLE: Final = (
     "gce_persistent_disk",
     "aws_elastic_block_store",
@@ -99,6 +100,27 @@ def _validate_node_affinity(affinity: VolumeNodeAffinity, path: Path, *, check_v
         yield required(path / "required", "must specify required node constraints")
     else:
         yield from validate_node_selector(affinity.required, path / "required", check_values=check_values)
+
+
+def validate_inline_volume_spec(spec: PersistentVolumeSpec, path: Path) -> Iterator[FieldError]:
+    """The spec of a volume that is no object, as VolumeAttachments may have one: one of CSI, that nobody claims."""
+    if spec.claim_ref is not None:
+        yield forbidden(path / "claimRef", _NOT_INLINE)
+    if spec.capacity:
+        yield forbidden(path / "capacity", _NOT_INLINE)
+    if spec.csi is None:
+        yield required(path / "csi", "has to be specified in the context of inline volumes")
+    yield from _validate_access_modes(spec.access_modes, path / "accessModes")
+    if spec.persistent_volume_reclaim_policy not in ("", "Retain"):
+        yield forbidden(path / "persistentVolumeReclaimPolicy", "may only be Retain in the context of inline volumes")
+    if spec.node_affinity is not None:
+        yield forbidden(path / "nodeAffinity", _NOT_INLINE)
+    yield from validate_sources(spec, "", path, has_node_affinity=spec.node_affinity is not None)
+    if spec.storage_class_name:
+        yield forbidden(path / "storageClassName", _NOT_INLINE)
+    if spec.volume_mode not in (None, "Filesystem"):
+        detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+        yield forbidden(path / "volumeMode", detail)
 
 
 def validate_volume_spec(spec: PersistentVolumeSpec, name: str, *, check_values: bool = True) -> Iterator[FieldError]:

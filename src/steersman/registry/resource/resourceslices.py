@@ -16,7 +16,7 @@ from steersman.rest.strategy import Strategy
 
 def set_defaults(resource_slice: ResourceSlice) -> None:
     """Taints begin now; what a device takes of a node it takes once."""
-    for device in resource_slice.spec.devices:
+    for device in resource_slice.spec.devices or ():
         for mapping in device.node_allocatable_resource_mappings.values():
             if mapping.allocation_multiplier is None:
                 mapping.allocation_multiplier = "1"
@@ -27,7 +27,7 @@ def set_defaults(resource_slice: ResourceSlice) -> None:
 
 def _drop_disabled_fields(resource_slice: ResourceSlice) -> None:
     """The features behind these fields (DRANodeAllocatableResources, DRAListTypeAttributes) are off."""
-    for device in resource_slice.spec.devices:
+    for device in resource_slice.spec.devices or ():
         device.node_allocatable_resource_mappings = {}
         for attribute in device.attributes.values():
             attribute.bools, attribute.ints, attribute.strings, attribute.versions = [], [], [], []
@@ -40,6 +40,10 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 
     def validate(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[FieldError]:
         return validate_slice(resource_slice.spec, None)
+
+    def canonicalize(self, resource_slice: ResourceSlice) -> None:
+        spec = resource_slice.spec
+        spec.devices, spec.shared_counters = spec.devices or None, spec.shared_counters or None
 
     def validate_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> Iterator[FieldError]:
         return validate_slice(new.spec, old.spec)
