@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec.structs import replace
-
 from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors import bad_request
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, quote, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
@@ -18,7 +15,7 @@ from steersman.machinery.validation.selectors import (
     label_selector_has_invalid_label_value,
     validate_label_selector,
 )
-from steersman.registry.apps.columns import container_columns, label_selector_text, labels_text
+from steersman.registry.apps.columns import container_columns, label_selector_text, labels_text, without_annotation
 from steersman.registry.apps.validation import (
     int_or_percent_value,
     parse_selector,
@@ -164,12 +161,6 @@ class DaemonSetStatusStrategy(StatusStrategy[DaemonSet]):
         yield from validate_collision_count(new.status, old.status, Path("status"))
 
 
-def _row_metadata(metadata: ObjectMeta) -> ObjectMeta:
-    """Rows are made of the internal type, in which the annotation is a field."""
-    annotations = {key: value for key, value in metadata.annotations.items() if key != TEMPLATE_GENERATION}
-    return replace(metadata, annotations=annotations)
-
-
 DAEMON_SETS = Resource(
     kind=DaemonSet,
     group="apps",
@@ -190,7 +181,7 @@ DAEMON_SETS = Resource(
         *container_columns(lambda d: d.spec.template),
         Column("Selector", lambda d: label_selector_text(d.spec.selector), priority=1),
     ),
-    row_metadata=_row_metadata,
+    row_metadata=without_annotation(TEMPLATE_GENERATION),
     subresources=(Subresource(name="status", strategy=DaemonSetStatusStrategy()),),
     storage_version_hash="dd7pWHUlMKQ=",
 )
