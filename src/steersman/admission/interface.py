@@ -40,11 +40,15 @@ class Attributes:
 
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
-        name = self.name
-        metadata = getattr(self.obj, "metadata", None)
-        if metadata is not None:
-            name = metadata.name or self.name or (f"{metadata.generate_name}" if metadata.generate_name else "")
-        return forbidden(self.resource, name or "Unknown/errorGettingName", reason)
+        return forbidden(self.resource, self.name or _own_name(self.obj), reason)
+
+
+def _own_name(obj: Any) -> str:
+    """The name of an object whose request does not say it, which may have none yet."""
+    metadata = getattr(obj, "metadata", None)
+    if metadata is None:
+        return "Unknown" if obj is None else "Unknown/errorGettingName"
+    return metadata.name or metadata.generate_name or "Unknown"
 
 
 class Plugin:
