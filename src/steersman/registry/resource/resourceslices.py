@@ -15,7 +15,15 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(resource_slice: ResourceSlice) -> None:
-    """Taints begin now; what a device takes of a node it takes once."""
+    """Taints begin now; what a device takes of a node it takes once.
+
+    An empty list is left where there is the other too, for validation to refuse; else it is none.
+    """
+    spec = resource_slice.spec
+    if spec.shared_counters is None:
+        spec.devices = spec.devices or None
+    elif spec.devices is None:
+        spec.shared_counters = spec.shared_counters or None
     for device in resource_slice.spec.devices or ():
         for mapping in device.node_allocatable_resource_mappings.values():
             if mapping.allocation_multiplier is None:
@@ -40,10 +48,6 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 
     def validate(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[FieldError]:
         return validate_slice(resource_slice.spec, None)
-
-    def canonicalize(self, resource_slice: ResourceSlice) -> None:
-        spec = resource_slice.spec
-        spec.devices, spec.shared_counters = spec.devices or None, spec.shared_counters or None
 
     def validate_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> Iterator[FieldError]:
         return validate_slice(new.spec, old.spec)
