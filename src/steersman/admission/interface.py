@@ -7,7 +7,7 @@ costs nothing there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError, forbidden
@@ -77,43 +77,44 @@ class Chain:
         self._validating = {each: self._handling(each, mutating=False) for each in (CREATE, UPDATE, DELETE, CONNECT)}
 
     def _handling(self, operation: Operation, *, mutating: bool) -> _Handling:
-        handling = tuple(
-            plugin
-            for plugin in self.plugins
-            if operation in plugin.operations and (plugin.mutates if mutating else plugin.validates)
-        )
-        named = {resource for plugin in handling for resource in plugin.resources or ()}
         return _Handling(
-            tuple(plugin for plugin in handling if plugin.resources is None),
-            {
-                each: tuple(plugin for plugin in handling if plugin.resources is None or each in plugin.resources)
-                for each in named
-            },
+            tuple(
+                plugin
+                for plugin in self.plugins
+                if operation in plugin.operations and (plugin.mutates if mutating else plugin.validates)
+            )
         )
 
     def handles(self, operation: Operation) -> bool:
         """Whether any plugin looks at this operation at all."""
-        return bool(self._mutating[operation].any or self._validating[operation].any)
+        return bool(self._mutating[operation].plugins or self._validating[operation].plugins)
 
     async def admit(self, attributes: Attributes) -> None:
         """Lets every mutating plugin change the object, in order."""
-        usual, named = self._mutating[attributes.operation]
-        for plugin in named.get(attributes.resource, usual):
+        for plugin in self._mutating[attributes.operation].of(attributes.resource):
             await plugin.admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Asks every validating plugin, in order; the first refusal ends it."""
-        usual, named = self._validating[attributes.operation]
-        for plugin in named.get(attributes.resource, usual):
+        for plugin in self._validating[attributes.operation].of(attributes.resource):
             await plugin.validate(attributes)
 
 
-class _Handling(NamedTuple):
-    """The plugins for an operation: `usual` look at every resource; `named` has all for those that some name."""
+class _Handling:
+    """The plugins for an operation, found by resource; most resources are named by none of them."""
 
-    usual: tuple[Plugin, ...]
-    named: dict[GroupResource, tuple[Plugin, ...]]
+    __slots__ = ("_named", "_usual", "plugins")
 
-    @property
-    def any(self) -> bool:
-        return bool(self.usual or self.named)
+    def __init__(self, plugins: tuple[Plugin, ...]) -> None:
+        self.plugins = plugins
+        self._usual = tuple(plugin for plugin in plugins if plugin.resources is None)
+        # by name and then by group: looking up their text costs less than hashing both together
+        self._named: dict[str, dict[str, tuple[Plugin, ...]]] = {}
+        for resource in {each for plugin in plugins for each in plugin.resources or ()}:
+            self._named.setdefault(resource.resource, {})[resource.group] = tuple(
+                plugin for plugin in plugins if plugin.resources is None or resource in plugin.resources
+            )
+
+    def of(self, resource: GroupResource) -> tuple[Plugin, ...]:
+        groups = self._named.get(resource.resource)
+        return self._usual if groups is None else groups.get(resource.group, self._usual)
