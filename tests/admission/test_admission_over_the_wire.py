@@ -34,6 +34,19 @@ async def test_a_deleted_volume_waits_for_its_finalizer(api: Any, namespace: str
     assert (await api.get(f"{volumes}/{namespace}")).status == 404
 
 
+async def test_connections_are_asked_about_and_logs_are_not(
+    start_control_plane: Callable[..., Any], client_of: Callable[..., Any]
+) -> None:
+    api = client_of(await start_control_plane(enable_admission_plugins=("AlwaysDeny",)))
+    for path in ("pods/x/exec?command=a", "pods/x/portforward", "pods/x/proxy", "services/x/proxy/a"):
+        refused = await api.get(f"/api/v1/namespaces/default/{path}")
+        kind = path.partition("/")[0]
+        assert (refused.status, refused.json()["message"]) == (
+            403, f'{kind} "x" is forbidden: admission control is denying all modifications'
+        ), path  # fmt: skip
+    assert (await api.get("/api/v1/namespaces/default/pods/x/log")).status == 404
+
+
 async def test_plugins_that_are_off_by_default_can_be_enabled(
     start_control_plane: Callable[..., Any], client_of: Callable[..., Any]
 ) -> None:

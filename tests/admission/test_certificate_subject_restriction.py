@@ -39,6 +39,16 @@ async def test_a_client_certificate_of_the_masters_is_refused(groups: tuple[str,
     )
 
 
+async def test_what_cannot_be_read_is_refused() -> None:
+    for pem in (b"", b"-----BEGIN CERTIFICATE REQUEST-----\nYQ==\n-----END CERTIFICATE REQUEST-----\n"):
+        spec = CertificateSigningRequestSpec(request=pem, signer_name=SIGNER)
+        made = CertificateSigningRequest(metadata=ObjectMeta(name="r"), spec=spec)
+        message = await refusal(PLUGIN.validate(write_of(CERTIFICATE_SIGNING_REQUESTS, made)))
+        assert message.startswith(
+            'certificatesigningrequests.certificates.k8s.io "r" is forbidden: failed to parse CSR: '
+        )
+
+
 async def test_other_groups_and_signers_are_let_through() -> None:
     await PLUGIN.validate(write(SIGNER))
     await PLUGIN.validate(write(SIGNER, "dev", "system:masters2"))

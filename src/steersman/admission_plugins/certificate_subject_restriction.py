@@ -24,18 +24,22 @@ class CertificateSubjectRestriction(Plugin):
     async def validate(self, attributes: Attributes) -> None:
         if attributes.subresource or attributes.obj.spec.signer_name != SIGNER:
             return
-        if SYSTEM_MASTERS in _organizations(attributes.obj.spec.request or b""):
+        try:
+            organizations = _organizations(attributes.obj.spec.request or b"")
+        except ValueError as error:
+            raise attributes.forbid(f"failed to parse CSR: {error}") from error
+        if SYSTEM_MASTERS in organizations:
             raise attributes.forbid(f"use of {SIGNER} signer with {SYSTEM_MASTERS} group is not allowed")
 
 
 def _organizations(pem: bytes) -> list[str]:
-    """The O of the subject of a PKCS #10 request: the groups of the user that it will make."""
+    """The O of the subject of a PKCS #10 request: the groups of the user that it will make. Raises ValueError."""
     # imported here, as it takes long and the server starts without
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     block, _ = decode_block(pem)
     if block is None:
-        return []
+        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     subject = x509.load_der_x509_csr(block.content).subject
     return [str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
