@@ -56,6 +56,19 @@ async def test_the_first_refusal_ends_it() -> None:
     assert calls == ["a admit", "b admit", "a validate"]
 
 
+async def test_a_plugin_that_names_resources_is_asked_about_no_other() -> None:
+    calls: list[str] = []
+    everything, named = Telling("a", calls, CREATE), Telling("b", calls, CREATE)
+    named.resources = frozenset({GroupResource("", "secrets")})
+    chain = Chain((named, everything))
+    await chain.admit(attributes())
+    secret = attributes()
+    secret.resource = GroupResource("", "secrets")
+    await chain.admit(secret)
+    assert calls == ["a admit", "b admit", "a admit"]
+    assert Chain((named,)).handles(CREATE)
+
+
 async def test_a_plugin_is_only_asked_for_what_it_does() -> None:
     calls: list[str] = []
     only_validates = Telling("a", calls, CREATE)
@@ -73,10 +86,12 @@ async def test_a_plugin_is_only_asked_for_what_it_does() -> None:
     ("metadata", "name", "named"),
     [
         (None, "url", "url"),
-        (ObjectMeta(name="own"), "url", "own"),
+        (None, "", "Unknown"),
+        (ObjectMeta(name="own"), "url", "url"),
+        (ObjectMeta(name="own"), "", "own"),
         (ObjectMeta(), "url", "url"),
         (ObjectMeta(generate_name="made-"), "", "made-"),
-        (ObjectMeta(), "", "Unknown/errorGettingName"),
+        (ObjectMeta(), "", "Unknown"),
     ],
 )
 def test_a_refusal_names_the_object(metadata: ObjectMeta | None, name: str, named: str) -> None:

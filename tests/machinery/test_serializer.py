@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from steersman.api.apiextensions.v1 import JSONSchemaProps
 from steersman.api.apps.v1 import ControllerRevision
 from steersman.api.core.v1 import ConfigMap, Pod
+from steersman.api.storage.v1 import CSINode
 from steersman.machinery.serializer import (
     compact,
     decode_as_sent,
     decode_json,
     decode_plain,
     deep_copy,
+    empty_to_null,
     encode,
     encode_in_order,
     from_plain,
@@ -85,6 +87,18 @@ def test_a_deep_copy_shares_nothing() -> None:
         again.spec.containers[0].name = "d"
         assert pod.metadata.labels == {"a": "b"}
         assert encode(pod).count(b'"name":"c"') == 1
+
+
+def test_empty_lists_become_null_where_null_is_printed() -> None:
+    node = from_plain(CSINode, {"spec": {"drivers": [{"name": "a", "nodeID": "n", "topologyKeys": []}]}})
+    pod = from_plain(Pod, {"spec": {"containers": [{"name": "c", "args": []}], "volumes": [{"projected": {}}]}})
+    for obj in (node, pod):
+        empty_to_null(obj)
+    assert to_plain(node)["spec"] == {"drivers": [{"name": "a", "nodeID": "n", "topologyKeys": None}]}
+    assert (pod.spec.containers or [])[0].args == []
+    none = from_plain(CSINode, {"spec": {"drivers": []}})
+    empty_to_null(none)
+    assert to_plain(none)["spec"] == {"drivers": None}
 
 
 def test_pretty_leaves_what_is_empty_on_one_line() -> None:

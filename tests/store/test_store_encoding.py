@@ -13,6 +13,7 @@ from store_client import CONFIG_MAPS, StoreClient
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.rbac.v1 import ClusterRole, PolicyRule
+from steersman.api.storage.v1 import CSINode, CSINodeSpec
 from steersman.store.encoding import Encoding, labels_of
 from steersman.store.store import Store
 
@@ -91,6 +92,12 @@ def test_members_of_a_later_version_harm_nobody() -> None:
     body = ENCODING.present(own_order, 4)
     assert ENCODING.decode(body).data == {"k": "v"}
     assert labels_of(body) == ({}, "a", "")
+
+
+def test_empty_lists_are_stored_as_null_where_null_is_printed() -> None:
+    encoding = Encoding(CSINode, "storage.k8s.io", "v1")
+    node = CSINode(metadata=ObjectMeta(name="n", annotations={"text": '":[]'}), spec=CSINodeSpec(drivers=[]))
+    assert json.loads(encoding.value(node))["spec"] == {"drivers": None}
 
 
 async def test_what_another_program_wrote_is_served_and_can_be_written(client: StoreClient) -> None:

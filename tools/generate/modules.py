@@ -19,6 +19,12 @@ _SCALARS = {"Quantity", "Time", "MicroTime", "Duration", "Float64", "Int32", "In
     "JSON",
     "RawExtension",
 }
+_EMPTY_COUNTS = {
+    ("HPAScalingRules", "policies"),
+    ("ResourceSliceSpec", "devices"),
+    ("ResourceSliceSpec", "sharedCounters"),
+}
+"""Lists that are omitted if there is none, but mean something else where they are empty."""
 _BUILTINS = {"str", "int", "bool", "bytes", "list", "dict"}
 
 
@@ -135,6 +141,8 @@ class ModuleWriter:
             return _optional(annotation), "None", "" if omitted else self._nil()
         if go_type.startswith(("[]", "map[")):
             zero = "[]" if go_type.startswith("[]") else "{}"
+            if (class_of(owner), str(member["name"])) in _EMPTY_COUNTS:
+                return _optional(annotation), "None", ""
             return (annotation, zero, "") if omitted else (_optional(annotation), "", self._nil())
         if go_type == "bytes":
             return (annotation, 'b""', "") if omitted else (_optional(annotation), "", self._nil())

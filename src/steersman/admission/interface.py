@@ -40,11 +40,15 @@ class Attributes:
 
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
-        name = self.name
-        metadata = getattr(self.obj, "metadata", None)
-        if metadata is not None:
-            name = metadata.name or self.name or (f"{metadata.generate_name}" if metadata.generate_name else "")
-        return forbidden(self.resource, name or "Unknown/errorGettingName", reason)
+        return forbidden(self.resource, self.name or _own_name(self.obj), reason)
+
+
+def _own_name(obj: Any) -> str:
+    """The name of an object whose request does not say it, which may have none yet."""
+    metadata = getattr(obj, "metadata", None)
+    if metadata is None:
+        return "Unknown" if obj is None else "Unknown/errorGettingName"
+    return metadata.name or metadata.generate_name or "Unknown"
 
 
 class Plugin:
@@ -52,6 +56,8 @@ class Plugin:
 
     name: str = ""
     operations: frozenset[Operation] = frozenset()
+    resources: frozenset[GroupResource] | None = None
+    """Those that it looks at, None for all: of others it is not asked."""
     mutates: bool = False
     validates: bool = False
 
@@ -70,23 +76,45 @@ class Chain:
         self._mutating = {each: self._handling(each, mutating=True) for each in (CREATE, UPDATE, DELETE, CONNECT)}
         self._validating = {each: self._handling(each, mutating=False) for each in (CREATE, UPDATE, DELETE, CONNECT)}
 
-    def _handling(self, operation: Operation, *, mutating: bool) -> tuple[Plugin, ...]:
-        return tuple(
-            plugin
-            for plugin in self.plugins
-            if operation in plugin.operations and (plugin.mutates if mutating else plugin.validates)
+    def _handling(self, operation: Operation, *, mutating: bool) -> _Handling:
+        return _Handling(
+            tuple(
+                plugin
+                for plugin in self.plugins
+                if operation in plugin.operations and (plugin.mutates if mutating else plugin.validates)
+            )
         )
 
     def handles(self, operation: Operation) -> bool:
         """Whether any plugin looks at this operation at all."""
-        return bool(self._mutating[operation] or self._validating[operation])
+        return bool(self._mutating[operation].plugins or self._validating[operation].plugins)
 
     async def admit(self, attributes: Attributes) -> None:
         """Lets every mutating plugin change the object, in order."""
-        for plugin in self._mutating[attributes.operation]:
+        for plugin in self._mutating[attributes.operation].of(attributes.resource):
             await plugin.admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Asks every validating plugin, in order; the first refusal ends it."""
-        for plugin in self._validating[attributes.operation]:
+        for plugin in self._validating[attributes.operation].of(attributes.resource):
             await plugin.validate(attributes)
+
+
+class _Handling:
+    """The plugins for an operation, found by resource; most resources are named by none of them."""
+
+    __slots__ = ("_named", "_usual", "plugins")
+
+    def __init__(self, plugins: tuple[Plugin, ...]) -> None:
+        self.plugins = plugins
+        self._usual = tuple(plugin for plugin in plugins if plugin.resources is None)
+        # by name and then by group: looking up their text costs less than hashing both together
+        self._named: dict[str, dict[str, tuple[Plugin, ...]]] = {}
+        for resource in {each for plugin in plugins for each in plugin.resources or ()}:
+            self._named.setdefault(resource.resource, {})[resource.group] = tuple(
+                plugin for plugin in plugins if plugin.resources is None or resource in plugin.resources
+            )
+
+    def of(self, resource: GroupResource) -> tuple[Plugin, ...]:
+        groups = self._named.get(resource.resource)
+        return self._usual if groups is None else groups.get(resource.group, self._usual)

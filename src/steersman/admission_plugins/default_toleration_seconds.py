@@ -17,6 +17,7 @@ class DefaultTolerationSeconds(Plugin):
 
     name = "DefaultTolerationSeconds"
     operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_PODS})
     mutates = True
 
     def __init__(self, not_ready: int = 300, unreachable: int = 300) -> None:

@@ -19,6 +19,7 @@ class Priority(Plugin):
 
     name = "Priority"
     operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_PODS, _CLASSES})
     mutates = True
     validates = True
 

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import Chain, Plugin
+from steersman.admission_plugins.always_admit import AlwaysAdmit
+from steersman.admission_plugins.always_deny import AlwaysDeny
+from steersman.admission_plugins.certificate_approval import CertificateApproval
+from steersman.admission_plugins.certificate_signing import CertificateSigning
+from steersman.admission_plugins.certificate_subject_restriction import CertificateSubjectRestriction
+from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
+from steersman.admission_plugins.default_ingress_class import DefaultIngressClass
+from steersman.admission_plugins.default_storage_class import DefaultStorageClass
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
+from steersman.admission_plugins.deny_service_external_ips import DenyServiceExternalIPs
 from steersman.admission_plugins.limit_ranger import LimitRanger
+from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
+from steersman.admission_plugins.namespace_exists import NamespaceExists
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission_plugins.owner_references_permission_enforcement import (
+    Mapping,
+    OwnerReferencesPermissionEnforcement,
+)
+from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from steersman.admission_plugins.priority import Priority
 from steersman.admission_plugins.quota_evaluators import ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota_pods import PodEvaluator
 from steersman.admission_plugins.quota_resource_claims import ResourceClaimEvaluator
 from steersman.admission_plugins.resource_quota import ResourceQuota
+from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
+from steersman.api.core.v1 import Namespace
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.authorization.interface import Authorizer
 from steersman.controlplane.options import Options
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
 from steersman.machinery.errors import GroupResource
+from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
 
 
@@ -69,12 +91,67 @@ def _resource_quota(server: Surroundings) -> ResourceQuota:
     )
 
 
+def _namespace_auto_provision(server: Surroundings) -> NamespaceAutoProvision:
+    namespaces = server.objects("", "namespaces")
+
+    def make(name: str) -> Awaitable[Any]:
+        return namespaces.create(loopback(), Namespace(metadata=ObjectMeta(name=name)))
+
+    return NamespaceAutoProvision(server.namespace_phase, make)
+
+
+def _default_storage_class(server: Surroundings) -> DefaultStorageClass:
+    classes = server.objects("storage.k8s.io", "storageclasses")
+    return DefaultStorageClass(DefaultClass(DEFAULT_STORAGE_CLASS, classes.list, classes.changed).name)
+
+
+def _default_ingress_class(server: Surroundings) -> DefaultIngressClass:
+    classes = server.objects("networking.k8s.io", "ingressclasses")
+    return DefaultIngressClass(DefaultClass(DEFAULT_INGRESS_CLASS, classes.list, classes.changed).name)
+
+
+def _claim_resize(server: Surroundings) -> PersistentVolumeClaimResize:
+    classes = server.objects("storage.k8s.io", "storageclasses")
+    return PersistentVolumeClaimResize(lambda name: classes.find("", name))
+
+
+def _resources_of(group: str, version: str, kind: str) -> list[Mapping]:
+    """The resources of a kind that are served in a version."""
+    return [
+        Mapping(each.plural, each.namespaced)
+        for each in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
+        if each.kind_name == kind
+        and (
+            (each.group, each.version) == (group, version)
+            or any((other.group, other.version) == (group, version) for other in each.other_versions)
+        )
+    ]
+
+
+def _owner_references(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
+    return OwnerReferencesPermissionEnforcement(server.authorizer, _resources_of)
+
+
 PLUGINS: Final = (
+    BuiltIn("AlwaysAdmit", False, lambda server: AlwaysAdmit()),
+    BuiltIn("NamespaceAutoProvision", False, _namespace_auto_provision),
     BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
+    BuiltIn("NamespaceExists", False, lambda server: NamespaceExists(server.namespace_phase)),
     BuiltIn("LimitRanger", True, lambda server: LimitRanger(server.objects("", "limitranges"))),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
+    BuiltIn("DefaultStorageClass", True, _default_storage_class),
+    BuiltIn("StorageObjectInUseProtection", True, lambda server: StorageObjectInUseProtection()),
+    BuiltIn("OwnerReferencesPermissionEnforcement", False, _owner_references),
+    BuiltIn("PersistentVolumeClaimResize", True, _claim_resize),
+    BuiltIn("CertificateApproval", True, lambda server: CertificateApproval(server.authorizer)),
+    BuiltIn("CertificateSigning", True, lambda server: CertificateSigning(server.authorizer)),
+    BuiltIn("ClusterTrustBundleAttest", True, lambda server: ClusterTrustBundleAttest(server.authorizer)),
+    BuiltIn("CertificateSubjectRestriction", True, lambda server: CertificateSubjectRestriction()),
+    BuiltIn("DefaultIngressClass", True, _default_ingress_class),
+    BuiltIn("DenyServiceExternalIPs", False, lambda server: DenyServiceExternalIPs()),
     BuiltIn("ResourceQuota", True, _resource_quota),
+    BuiltIn("AlwaysDeny", False, lambda server: AlwaysDeny()),
 )
 """In the order in which they are called, which no flag changes."""
 

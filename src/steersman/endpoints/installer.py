@@ -48,6 +48,8 @@ class Route:
     watch: Handle | None = None
     more_path: bool = False
     """Whether more path may follow (proxies)."""
+    warning: str = ""
+    """What every request is told, whatever the answer."""
 
     def handler(self, info: RequestInfo, method: str) -> Handle:
         """What answers this request. Raises StatusError 404, 405."""
@@ -119,7 +121,7 @@ def _install_version(
 
 def _resource_route(scope: Scope) -> Route:
     verbs = scope.resource.verbs
-    route = Route(scope.resource.namespaced)
+    route = Route(scope.resource.namespaced, warning=scope.resource.deprecation_warning)
     item: dict[str, tuple[str, Any]] = {
         "get": ("GET", get), "update": ("PUT", update), "patch": ("PATCH", patch), "delete": ("DELETE", delete),
     }  # fmt: skip

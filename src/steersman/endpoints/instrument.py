@@ -24,7 +24,10 @@ async def instrumented(metrics: RequestMetrics, route: Route, request: Request) 
     """What the route's handler answers to the request; a StatusError becomes its Status."""
     info = request.info
     try:
-        response = await route.handler(info, request.method)(request)
+        handle = route.handler(info, request.method)
+        if route.warning:
+            request.warnings.append(route.warning)
+        response = await handle(request)
     except StatusError as error:
         response = error_response(request, error)
     except StorageUnavailable as error:

@@ -145,6 +145,8 @@ def _known_field(scope: Scope, field: str) -> str:
         return own[field]
     if own is None and field in resource.selectable_fields:
         return field
+    if resource.unknown_field_label:
+        raise bad_request(resource.unknown_field_label.format(field))
     if resource.selectable_fields:
         raise bad_request(f"field label not supported: {field}")
     raise bad_request(f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"')

@@ -84,12 +84,14 @@ def _row(
     scope: Scope, item: Item, columns: Sequence[Column], wanted: Representation, including: str, now: float
 ) -> dict[str, Any]:
     obj = scope.storage.decode(item)
-    metadata = obj.metadata
     cells = [_cell(column, obj, now) for column in columns]
     row: dict[str, Any] = {"cells": cells}
     if scope.resource.row_conditions is not None and (conditions := scope.resource.row_conditions(obj)):
         row["conditions"] = conditions
     if including == "Metadata":
+        metadata = obj.metadata
+        if scope.resource.row_metadata is not None:
+            metadata = scope.resource.row_metadata(metadata)
         partial = PartialObjectMetadata(
             kind="PartialObjectMetadata", api_version=f"meta.k8s.io/{wanted.as_version}", metadata=metadata
         )

@@ -427,7 +427,7 @@ def _behavior_to_v1(behavior: v2.HorizontalPodAutoscalerBehavior) -> InternalBeh
 def _rules_to_v1(rules: v2.HPAScalingRules | None) -> InternalRules | None:
     if rules is None:
         return None
-    policies = [InternalPolicy(each.type, each.value, each.period_seconds) for each in rules.policies] or None
+    policies = [InternalPolicy(each.type, each.value, each.period_seconds) for each in rules.policies or ()] or None
     return InternalRules(rules.stabilization_window_seconds, rules.select_policy, policies, rules.tolerance)
 
 
@@ -446,7 +446,7 @@ def _rules_from_v1(rules: InternalRules | None) -> v2.HPAScalingRules | None:
     return v2.HPAScalingRules(
         stabilization_window_seconds=rules.stabilization_window_seconds,
         select_policy=rules.select_policy,
-        policies=[_same(v2.HPAScalingPolicy, each) for each in rules.policies or ()],
+        policies=None if rules.policies is None else [_same(v2.HPAScalingPolicy, each) for each in rules.policies],
         tolerance=rules.tolerance,
     )
 

@@ -143,6 +143,30 @@ def escape_html(data: bytes) -> bytes:
     return data
 
 
+def empty_to_null(value: Any) -> None:
+    """Sets, in place, lists that are printed even if there is none to none where they are empty.
+
+    That is how upstream reads them back from storage: protobuf has no empty lists.
+    """
+    if isinstance(value, msgspec.Struct):
+        printed = _printed_if_none(type(value))
+        for name in value.__struct_fields__:
+            member = getattr(value, name)
+            if name in printed and isinstance(member, list) and not member:
+                setattr(value, name, None)
+            elif isinstance(member, msgspec.Struct | list | dict):
+                empty_to_null(member)
+    elif isinstance(value, list | dict):
+        for member in value if isinstance(value, list) else value.values():
+            empty_to_null(member)
+
+
+@lru_cache(maxsize=2048)
+def _printed_if_none(cls: type[msgspec.Struct]) -> frozenset[str]:
+    """The members whose JSON is null when they are not set."""
+    return frozenset(each.name for each in msgspec.structs.fields(cls) if each.default_factory is scalars.nil)
+
+
 def to_plain(obj: Any) -> Any:
     """`obj` as dicts and lists under its wire names, with exactly the members its JSON has."""
     return _PLAIN_DECODER.decode(_ENCODER.encode(obj))

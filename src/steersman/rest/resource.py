@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors import GroupKind, GroupResource
 from steersman.rest.context import Context
 from steersman.rest.strategy import NameValidator, Strategy
@@ -149,12 +150,16 @@ class Resource(Generic[T]):
     """After Name."""
     row_conditions: Callable[[T], list[dict[str, Any]]] | None = None
     """The conditions of a Table row (pods that have run to their end)."""
+    row_metadata: Callable[[ObjectMeta], ObjectMeta] | None = None
+    """The metadata that Table rows show, where it is not the object's."""
     name_cell: Callable[[T], str] | None = None
     """The cell of the column Name where that is not the name alone ("standard (default)")."""
     name_column: bool = True
     """Whether Name comes first; events put it elsewhere."""
     selectable_fields: Mapping[str, Callable[[T], str]] = field(default_factory=dict)
     """Beside metadata.name and metadata.namespace."""
+    unknown_field_label: str = ""
+    """The refusal of any other field, with `{}` where it is named; "" for the usual words."""
     subresources: tuple[Subresource, ...] = ()
     storage_prefix: str = ""
     """The key prefix below /registry/, `plural` unless given (e.g. "services/specs", "minions")."""

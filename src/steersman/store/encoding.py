@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from steersman.machinery.nil_lists import forget_empty_lists
-from steersman.machinery.serializer import decode_json, encode
+from steersman.machinery.serializer import decode_json, empty_to_null, encode
 from steersman.machinery.strict import decode_object
 
 T = TypeVar("T")
@@ -23,6 +22,7 @@ _EMPTY_LIST: Final = b":[]"
 _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
 _VERSION: Final = b',"resourceVersion":'
+_EMPTY_LIST: Final = b'":[]'
 
 
 class Encoding(Generic[T]):
@@ -36,16 +36,16 @@ class Encoding(Generic[T]):
     def value(self, obj: T) -> bytes:
         """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside.
 
-        Empty lists that read as null afterwards are null in `obj` already.
+        Empty lists become null where Go prints a list that is not set.
         """
         metadata = obj.metadata  # type: ignore[attr-defined]
         version, metadata.resource_version = metadata.resource_version, ""
         try:
-            data = encode(obj)
-            if _EMPTY_LIST in data:
-                forget_empty_lists(obj)  # type: ignore[arg-type]
-                data = encode(obj)
-            return self.prefix + data[1:]
+            body = encode(obj)
+            if _EMPTY_LIST in body:
+                empty_to_null(obj)
+                body = encode(obj)
+            return self.prefix + body[1:]
         finally:
             metadata.resource_version = version
 

@@ -59,6 +59,8 @@ def test_v1_and_v2_are_the_same_object() -> None:
          ["spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: 4000: must be less than or equal to 3600",
           'spec.behavior.scaleUp.policies[0].type: Unsupported value: "Odd": supported values: "Percent", "Pods"',
           "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 0: must be greater than zero"]),
+        ({"behavior": {"scaleUp": {"policies": []}}},
+         ["spec.behavior.scaleUp.policies: Required value: must specify at least one Policy"]),
     ],
 )  # fmt: skip
 async def test_an_autoscaler_is_refused_in_the_words_of_the_reference(

@@ -1,4 +1,4 @@
-"""CertificateSigningRequests, and the PEM they are made of."""
+"""CertificateSigningRequests: who writes what of them, and what is wrong with one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from hypothesis import given
-from hypothesis import strategies as st
 
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS, condition
-from steersman.registry.certificates.pem import decode_block
 
 GROUP, PLURAL = "certificates.k8s.io", "certificatesigningrequests"
 SIGNER = "example.com/signer"
@@ -71,16 +68,3 @@ async def test_a_request_is_refused_for_each_thing_that_is_wrong(cluster: Callab
         "'example.com/signer-name'",
         "spec.expirationSeconds: Invalid value: 1: may not specify a duration less than 600 seconds (10 minutes)",
     ]
-
-
-def test_a_block_is_found_among_other_text(pem: bytes) -> None:
-    block, rest = decode_block(b"hello\n-----BEGIN X-----\nbroken\n" + pem + b"after")
-    assert block is not None
-    assert (block.type, rest) == ("CERTIFICATE REQUEST", b"after")
-    assert x509.load_der_x509_csr(block.content).is_signature_valid
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_searched_without_failing(text: bytes) -> None:
-    block, rest = decode_block(b"-----BEGIN A-----\n" + text + b"\n-----END A-----\n")
-    assert block is not None or rest

@@ -76,6 +76,36 @@ async def test_an_attachment_has_one_source_and_a_status_of_its_own(cluster: Clu
     ]
 
 
+async def test_a_volume_that_is_no_object_is_one_of_csi_that_nobody_claims(cluster: Cluster) -> None:
+    c = await cluster(VOLUME_ATTACHMENTS)
+    inline: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "csi": {"driver": "d.e", "volumeHandle": "h"}}
+
+    def attachment(**more: Any) -> dict[str, Any]:
+        spec = {"attacher": "d.e", "nodeName": "n", "source": {"inlineVolumeSpec": {**inline, **more}}}
+        return {"metadata": {"name": "a"}, "spec": spec}
+
+    path, elsewhere = "spec.source.inlineVolumeSpec", "may not be specified in the context of inline volumes"
+    all_wrong = attachment(
+        claimRef={"name": "c"}, capacity={"storage": "1Gi"}, persistentVolumeReclaimPolicy="Delete", nodeAffinity={},
+        storageClassName="s", volumeMode="Block", accessModes=[],
+    )  # fmt: skip
+    assert await c.faults(c.create("volumeattachments", all_wrong, group=GROUP)) == [
+        f"{path}.claimRef: Forbidden: {elsewhere}",
+        f"{path}.capacity: Forbidden: {elsewhere}",
+        f"{path}.accessModes: Required value",
+        f"{path}.persistentVolumeReclaimPolicy: Forbidden: may only be Retain in the context of inline volumes",
+        f"{path}.nodeAffinity: Forbidden: {elsewhere}",
+        f"{path}.storageClassName: Forbidden: {elsewhere}",
+        f"{path}.volumeMode: Forbidden: may not specify volumeMode other than Filesystem in the context of inline "
+        "volumes",
+    ]
+    assert await c.faults(c.create("volumeattachments", attachment(csi=None), group=GROUP)) == [
+        f"{path}.csi: Required value: has to be specified in the context of inline volumes",
+        f"{path}: Required value: must specify a volume type",
+    ]
+    assert await c.create("volumeattachments", attachment(volumeMode="Filesystem"), group=GROUP)
+
+
 async def test_a_driver_has_defaults_and_is_told_how_to_get_tokens(cluster: Cluster) -> None:
     c = await cluster(CSI_DRIVERS)
     body = {"metadata": {"name": "d"}, "spec": {"tokenRequests": [{"audience": "a"}]}}

@@ -62,7 +62,7 @@ class HPAScalingPolicy(Wire):
 class HPAScalingRules(Wire):
     stabilization_window_seconds: Int32 | None = None
     select_policy: str | None = None
-    policies: list[HPAScalingPolicy] = []
+    policies: list[HPAScalingPolicy] | None = None
     tolerance: Quantity | None = None
 
 

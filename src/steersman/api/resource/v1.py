@@ -285,9 +285,9 @@ class ResourceSliceSpec(Wire):
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
-    devices: list[Device] = []
+    devices: list[Device] | None = None
     per_device_node_selection: bool | None = None
-    shared_counters: list[CounterSet] = []
+    shared_counters: list[CounterSet] | None = None
 
 
 class ResourceSlice(Wire):

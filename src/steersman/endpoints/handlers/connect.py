@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from steersman.admission.interface import CONNECT
+from steersman.endpoints.admit import attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
@@ -10,10 +12,16 @@ from steersman.rest.resource import Subresource
 
 
 async def connect(scope: Scope, subresource: Subresource, request: Request) -> Response:
-    """Whatever the subresource answers. Raises StatusError 400 on a dry run."""
+    """Whatever the subresource answers. Raises StatusError 400 on a dry run, and what admission refuses."""
     if "dryRun" in request.query:
         raise bad_request("dryRun is not supported")
     assert subresource.connect is not None
     ctx = scope.context(request)
+    chain = scope.shared.admission
+    # to read a log is a GET for upstream, and no connection
+    if subresource.name != "log" and chain.handles(CONNECT):
+        record = attributes(scope, request, CONNECT)
+        await chain.admit(record)
+        await chain.validate(record)
     response: Response = await subresource.connect(scope.shared.services, ctx, request.info.name, request)
     return response

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.api.core.v1 import PodTemplateSpec
-from steersman.api.meta.v1 import LabelSelector
+from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.machinery.labels import SelectorError, from_label_selector, selector_from_set
 from steersman.rest.resource import Column
+
+
+def without_annotation(name: str) -> Callable[[ObjectMeta], ObjectMeta]:
+    """The metadata of Table rows, which are made of the internal type, where that has a field for an annotation."""
+
+    def row_metadata(metadata: ObjectMeta) -> ObjectMeta:
+        if not metadata.annotations.get(name):
+            return metadata
+        return replace(metadata, annotations={key: text for key, text in metadata.annotations.items() if key != name})
+
+    return row_metadata
 
 
 def container_columns(template: Callable[[Any], PodTemplateSpec]) -> tuple[Column, Column]:

@@ -15,7 +15,7 @@ from steersman.machinery.validation.selectors import (
     label_selector_has_invalid_label_value,
     validate_label_selector,
 )
-from steersman.registry.apps.columns import container_columns, label_selector_text, labels_text
+from steersman.registry.apps.columns import container_columns, label_selector_text, labels_text, without_annotation
 from steersman.registry.apps.validation import (
     int_or_percent_value,
     parse_selector,
@@ -181,6 +181,7 @@ DAEMON_SETS = Resource(
         *container_columns(lambda d: d.spec.template),
         Column("Selector", lambda d: label_selector_text(d.spec.selector), priority=1),
     ),
+    row_metadata=without_annotation(TEMPLATE_GENERATION),
     subresources=(Subresource(name="status", strategy=DaemonSetStatusStrategy()),),
     storage_version_hash="dd7pWHUlMKQ=",
 )

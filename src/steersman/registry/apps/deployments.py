@@ -17,7 +17,7 @@ from steersman.machinery.validation.object_meta import (
     validate_immutable,
     validate_nonnegative,
 )
-from steersman.registry.apps.columns import container_columns
+from steersman.registry.apps.columns import container_columns, without_annotation
 from steersman.registry.apps.validation import (
     int_or_percent_value,
     parse_selector,
@@ -215,6 +215,7 @@ DEPLOYMENTS = Resource(
         *container_columns(lambda d: d.spec.template),
         Column("Selector", selector, priority=1),
     ),
+    row_metadata=without_annotation(ROLLBACK_TO),
     subresources=(Subresource(name="status", strategy=DeploymentStatusStrategy()), SCALE),
     storage_version_hash="8aSe+NMegvE=",
 )

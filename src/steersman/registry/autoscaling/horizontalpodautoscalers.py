@@ -73,7 +73,8 @@ def _with_defaults(rules: HPAScalingRules | None, defaults: HPAScalingRules) -> 
         rules.select_policy = defaults.select_policy
     if rules.stabilization_window_seconds is None:
         rules.stabilization_window_seconds = defaults.stabilization_window_seconds
-    rules.policies = rules.policies or defaults.policies
+    if rules.policies is None:
+        rules.policies = defaults.policies
     return rules
 
 

@@ -220,7 +220,7 @@ def _validate_rules(rules: HPAScalingRules, path: Path) -> Iterator[FieldError]:
         yield not_supported(path / "selectPolicy", rules.select_policy, SELECT_POLICIES)
     if not rules.policies:
         yield required(path / "policies", "must specify at least one Policy")
-    for index, policy in enumerate(rules.policies):
+    for index, policy in enumerate(rules.policies or ()):
         yield from _validate_policy(policy, (path / "policies")[index])
     if rules.tolerance is not None and parse(rules.tolerance).sign < 0:
         yield invalid(path / "tolerance", rules.tolerance, NOT_NEGATIVE)

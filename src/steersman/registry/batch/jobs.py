@@ -11,6 +11,7 @@ from steersman.api.batch.v1 import Job, JobSpec, JobStatus
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector
 from steersman.machinery import times
 from steersman.machinery.field import FieldError, Path
+from steersman.machinery.serializer import empty_to_null
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import label_selector_has_invalid_label_value
 from steersman.registry.apps.columns import container_columns, label_selector_text
@@ -124,6 +125,7 @@ class JobStrategy(WorkloadStrategy[Job]):
 
     def prepare_for_update(self, ctx: Context, new: Job, old: Job) -> None:
         new.status = old.status
+        empty_to_null(new.spec)  # so that an empty list of rules is no change
         drop_disabled_template_fields(new.spec.template, old.spec.template)
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
@@ -208,6 +210,7 @@ JOBS = Resource(
         Column("Selector", lambda j: label_selector_text(j.spec.selector), priority=1),
     ),
     selectable_fields={"status.successful": lambda j: str(j.status.succeeded)},
+    unknown_field_label='field label "{}" not supported for Job',
     subresources=(Subresource(name="status", strategy=JobStatusStrategy()),),
     storage_version_hash="mudhfqk/qZY=",
 )

@@ -14,7 +14,7 @@ from steersman.api.certificates.v1 import (
     CertificateSigningRequestSpec,
 )
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, quote, required
-from steersman.registry.certificates.pem import decode_block
+from steersman.machinery.pem import decode_block
 from steersman.registry.certificates.signer_name import validate_signer_name
 
 USAGES: Final = tuple(
@@ -75,7 +75,7 @@ def validate_request(request: CertificateSigningRequest, allowed: Allowed) -> It
     """A request as a whole."""
     spec, path = request.spec, Path("spec")
     if error := _request_error(spec.request or b""):
-        yield invalid(path / "request", spec.request or None, error)
+        yield invalid(path / "request", spec.request, error)
     yield from _validate_usages(spec, path / "usages", allowed)
     if spec.signer_name == LEGACY_SIGNER and not allowed.legacy_signer:
         detail = "the legacy signerName is not allowed via this API version"

@@ -14,6 +14,7 @@ from steersman.api.core.v1 import (
     TypedLocalObjectReference,
     TypedObjectReference,
 )
+from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required
 from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import Quantity, parse
@@ -25,7 +26,7 @@ from steersman.machinery.validation.selectors import (
     LabelSelectorOptions,
     label_selector_has_invalid_label_value,
 )
-from steersman.registry.core.persistentvolumes import STORAGE_CLASS, access_modes_text, phase_text, unset
+from steersman.registry.core.persistentvolumes import access_modes_text, phase_text, unset
 from steersman.registry.core.pod_claim_validation import validate_claim_spec
 from steersman.registry.core.pod_internal_form import internal_diff
 from steersman.registry.core.pod_volume_defaults import set_claim_spec_defaults
@@ -241,10 +242,6 @@ def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> None:
     round_up_to_milli(claim.status.allocated_resources)
 
 
-def _class_name(claim: PersistentVolumeClaim) -> str:
-    return claim.metadata.annotations.get(STORAGE_CLASS, claim.spec.storage_class_name or "")
-
-
 def _capacity(claim: PersistentVolumeClaim) -> str:
     return claim.status.capacity.get("storage", _ZERO) if claim.spec.volume_name else ""
 
@@ -262,7 +259,7 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource(
         Column("Volume", lambda c: c.spec.volume_name),
         Column("Capacity", _capacity),
         Column("Access Modes", lambda c: access_modes_text(c.status.access_modes) if c.spec.volume_name else ""),
-        Column("StorageClass", _class_name, description="StorageClass of the pvc"),
+        Column("StorageClass", storage_class_of, description="StorageClass of the pvc"),
         Column(
             "VolumeAttributesClass",
             lambda c: unset(c.spec.volume_attributes_class_name),
@@ -271,7 +268,6 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource(
         AGE,
         Column("VolumeMode", lambda c: unset(c.spec.volume_mode), priority=1),
     ),
-    selectable_fields={"name": lambda c: c.metadata.name},
     subresources=(Subresource(name="status", strategy=PersistentVolumeClaimStatusStrategy()),),
     storage_version_hash="QWTyNDq0dC4=",
     returns_deleted_object=True,

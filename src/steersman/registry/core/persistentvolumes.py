@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
+from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import parse
@@ -25,12 +26,12 @@ from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
 
-STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
-"""Annotations from before there were fields."""
+"""What `spec.mountOptions` was before there was such a field."""
 RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 
 _SPEC: Final = Path("spec")
+_NOT_INLINE: Final = "may not be specified in the context of inline volumes"
 _MOUNTABLE: Final = (
     "gce_persistent_disk",
     "aws_elastic_block_store",
@@ -99,6 +100,27 @@ def _validate_node_affinity(affinity: VolumeNodeAffinity, path: Path, *, check_v
         yield required(path / "required", "must specify required node constraints")
     else:
         yield from validate_node_selector(affinity.required, path / "required", check_values=check_values)
+
+
+def validate_inline_volume_spec(spec: PersistentVolumeSpec, path: Path) -> Iterator[FieldError]:
+    """The spec of a volume that is no object, as VolumeAttachments may have one: one of CSI, that nobody claims."""
+    if spec.claim_ref is not None:
+        yield forbidden(path / "claimRef", _NOT_INLINE)
+    if spec.capacity:
+        yield forbidden(path / "capacity", _NOT_INLINE)
+    if spec.csi is None:
+        yield required(path / "csi", "has to be specified in the context of inline volumes")
+    yield from _validate_access_modes(spec.access_modes, path / "accessModes")
+    if spec.persistent_volume_reclaim_policy not in ("", "Retain"):
+        yield forbidden(path / "persistentVolumeReclaimPolicy", "may only be Retain in the context of inline volumes")
+    if spec.node_affinity is not None:
+        yield forbidden(path / "nodeAffinity", _NOT_INLINE)
+    yield from validate_sources(spec, "", path, has_node_affinity=spec.node_affinity is not None)
+    if spec.storage_class_name:
+        yield forbidden(path / "storageClassName", _NOT_INLINE)
+    if spec.volume_mode not in (None, "Filesystem"):
+        detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
+        yield forbidden(path / "volumeMode", detail)
 
 
 def validate_volume_spec(spec: PersistentVolumeSpec, name: str, *, check_values: bool = True) -> Iterator[FieldError]:
@@ -342,11 +364,7 @@ PERSISTENT_VOLUMES: Final = Resource(
         Column("Reclaim Policy", lambda v: v.spec.persistent_volume_reclaim_policy),
         Column("Status", phase_text),
         Column("Claim", _claim),
-        Column(
-            "StorageClass",
-            lambda v: v.metadata.annotations.get(STORAGE_CLASS, v.spec.storage_class_name),
-            description="StorageClass of the pv",
-        ),
+        Column("StorageClass", storage_class_of, description="StorageClass of the pv"),
         Column(
             "VolumeAttributesClass",
             lambda v: unset(v.spec.volume_attributes_class_name),
@@ -356,7 +374,6 @@ PERSISTENT_VOLUMES: Final = Resource(
         AGE,
         Column("VolumeMode", lambda v: unset(v.spec.volume_mode), priority=1),
     ),
-    selectable_fields={"name": lambda v: v.metadata.name},
     subresources=(Subresource(name="status", strategy=PersistentVolumeStatusStrategy()),),
     storage_version_hash="HN/zwEC+JgM=",
     returns_deleted_object=True,

@@ -89,10 +89,14 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     elif kind is core.Volume:
         order.remove("quobyte")
         order.insert(order.index("rbd") + 1, "quobyte")
+    elif kind is core.PersistentVolumeSpec:
+        for name, before in (("quobyte", "rbd"), ("flex_volume", "iscsi")):
+            order.remove(name)
+            order.insert(order.index(before) + 1, name)
     elif kind is core.PodSecurityContext:
         order.remove("fs_group_change_policy")
         order.insert(order.index("fs_group") + 1, "fs_group_change_policy")
-    special = _RBD_NAMES if kind is core.RBDVolumeSource else {}
+    special = _RBD_NAMES if kind in (core.RBDVolumeSource, core.RBDPersistentVolumeSource) else {}
     return tuple((name, special.get(names[name]) or _go_name(names[name])) for name in order)
 
 

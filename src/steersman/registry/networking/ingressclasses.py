@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.networking.v1 import IngressClass, IngressClassParametersReference
+from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, is_default
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
 from steersman.registry.batch.domain_prefixed_path import validate_domain_prefixed_path
@@ -22,7 +23,6 @@ def set_defaults(ingress_class: IngressClass) -> None:
         parameters.scope = "Cluster"
 
 
-_IS_DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
 MAX_CONTROLLER: Final = 250
 """Bytes of the name of a controller."""
 
@@ -81,7 +81,7 @@ def parameters(ingress_class: IngressClass) -> str:
 def _name(ingress_class: IngressClass) -> str:
     """The name, marked where it is the default class."""
     name = ingress_class.metadata.name
-    return f"{name} (default)" if ingress_class.metadata.annotations.get(_IS_DEFAULT) == "true" else name
+    return f"{name} (default)" if is_default(ingress_class, DEFAULT_INGRESS_CLASS) else name
 
 
 INGRESS_CLASSES = Resource(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from steersman.api.networking.v1 import Ingress, IngressStatus
+from steersman.machinery.classes import INGRESS_CLASS
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -13,9 +13,6 @@ from steersman.registry.networking.ingress_validation import validate_ingress, v
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
-
-CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
-"""What `spec.ingressClassName` was before there was such a field."""
 
 
 class IngressStrategy(Strategy[Ingress]):
@@ -25,14 +22,14 @@ class IngressStrategy(Strategy[Ingress]):
 
     def validate(self, ctx: Context, ingress: Ingress) -> Iterator[FieldError]:
         yield from validate_ingress(ingress.spec, None)
-        annotation, name = ingress.metadata.annotations.get(CLASS_ANNOTATION), ingress.spec.ingress_class_name
+        annotation, name = ingress.metadata.annotations.get(INGRESS_CLASS), ingress.spec.ingress_class_name
         if annotation is not None and name is not None and annotation != name:
             detail = "must match `ingressClassName` when both are specified"
-            yield invalid(Path("annotations", CLASS_ANNOTATION), annotation, detail)
+            yield invalid(Path("annotations", INGRESS_CLASS), annotation, detail)
 
     def warnings_on_create(self, ctx: Context, ingress: Ingress) -> Iterator[str]:
-        if CLASS_ANNOTATION in ingress.metadata.annotations and ingress.spec.ingress_class_name is None:
-            yield f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+        if INGRESS_CLASS in ingress.metadata.annotations and ingress.spec.ingress_class_name is None:
+            yield f"annotation \"{INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
 
     def prepare_for_update(self, ctx: Context, new: Ingress, old: Ingress) -> None:
         new.status = old.status

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from steersman.machinery.field import FieldError, Path, duplicate, invalid, required, too_long, too_many
+from steersman.machinery.field import FieldError, Path, duplicate, invalid, quote, required, too_long, too_many
 from steersman.machinery.validation.formats import byte_length, is_c_identifier, is_dns1123_label, is_dns1123_subdomain
 from steersman.registry.storage.validation import validate_driver_name
 
@@ -16,6 +16,7 @@ MAX_POOL_NAME: Final = 253
 MAX_ID: Final = 32
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_URN: Final = "urn:uuid:"
 
 
 def validate_label(name: str, path: Path) -> Iterator[FieldError]:
@@ -43,12 +44,31 @@ def validate_pool_name(name: str, path: Path) -> Iterator[FieldError]:
 
 def validate_uuid(uid: str, path: Path) -> Iterator[FieldError]:
     """A UUID in its usual form."""
-    if not _UUID.fullmatch(uid):
-        detail = (
-            "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
-            "with lowercase hexadecimal characters"
-        )
-        yield invalid(path, uid, detail)
+    if _UUID.fullmatch(uid):
+        return
+    detail = (
+        "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` "
+        "with lowercase hexadecimal characters"
+    )
+    if error := _uuid_error(uid):
+        detail = f"error validating uid: {error}"
+    yield invalid(path, uid, detail)
+
+
+def _uuid_error(text: str) -> str:
+    """What is wrong with a UUID in any form: plain, without dashes, as a URN, in braces; "" if nothing is."""
+    length, plain = byte_length(text), text.lower()
+    if length == len(_URN) + 36:
+        if not plain.startswith(_URN):
+            return f"invalid urn prefix: {quote(text[: len(_URN)])}"
+        plain = plain[len(_URN) :]
+    elif length == 38:
+        plain = plain[1:37]  # upstream does not look whether these are braces
+    elif length == 32:
+        plain = "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:]))
+    elif length != 36:
+        return f"invalid UUID length: {length}"
+    return "" if _UUID.fullmatch(plain) else "invalid UUID format"
 
 
 def validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:

@@ -15,8 +15,16 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(resource_slice: ResourceSlice) -> None:
-    """Taints begin now; what a device takes of a node it takes once."""
-    for device in resource_slice.spec.devices:
+    """Taints begin now; what a device takes of a node it takes once.
+
+    An empty list is left where there is the other too, for validation to refuse; else it is none.
+    """
+    spec = resource_slice.spec
+    if spec.shared_counters is None:
+        spec.devices = spec.devices or None
+    elif spec.devices is None:
+        spec.shared_counters = spec.shared_counters or None
+    for device in resource_slice.spec.devices or ():
         for mapping in device.node_allocatable_resource_mappings.values():
             if mapping.allocation_multiplier is None:
                 mapping.allocation_multiplier = "1"
@@ -27,7 +35,7 @@ def set_defaults(resource_slice: ResourceSlice) -> None:
 
 def _drop_disabled_fields(resource_slice: ResourceSlice) -> None:
     """The features behind these fields (DRANodeAllocatableResources, DRAListTypeAttributes) are off."""
-    for device in resource_slice.spec.devices:
+    for device in resource_slice.spec.devices or ():
         device.node_allocatable_resource_mappings = {}
         for attribute in device.attributes.values():
             attribute.bools, attribute.ints, attribute.strings, attribute.versions = [], [], [], []
@@ -76,6 +84,7 @@ RESOURCE_SLICES = Resource(
         "spec.nodeName": lambda s: s.spec.node_name or "",
         "spec.driver": lambda s: s.spec.driver,
     },
+    unknown_field_label="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
     returns_deleted_object=True,
     storage_version_hash="KsC072WgaEY=",
 )

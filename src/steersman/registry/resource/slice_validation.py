@@ -1,4 +1,4 @@
-"""What a ResourceSlice may be, but for the policies and counters of devices, which are not looked at."""
+"""What a ResourceSlice may be."""
 
 from __future__ import annotations
 
@@ -6,12 +6,32 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.api.resource.v1 import Device, DeviceAttribute, DeviceTaint, ResourceSliceSpec
-from steersman.machinery.field import FieldError, Path, Verbatim, invalid, not_supported, required, too_long
+from steersman.api.resource.v1 import (
+    Counter,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    DeviceTaint,
+    ResourceSliceSpec,
+)
+from steersman.machinery.field import (
+    FieldError,
+    Path,
+    Verbatim,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
 from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.machinery.validation.selectors import validate_label_name
+from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.core.pod_scheduling_validation import validate_node_selector
 from steersman.registry.resource.claim_status_validation import validate_binding_conditions
 from steersman.registry.resource.claim_validation import EFFECTS
@@ -23,6 +43,7 @@ from steersman.registry.resource.names import (
     validate_set,
     validate_subdomain,
 )
+from steersman.registry.resource.request_policy_validation import validate_request_policy
 from steersman.registry.storage.validation import validate_driver_name
 
 MAX_DEVICES: Final = 128
@@ -31,6 +52,10 @@ MAX_DEVICES_ADVANCED: Final = 64
 MAX_ATTRIBUTES: Final = 32
 MAX_TAINTS: Final = 16
 MAX_VALUE: Final = 64
+MAX_COUNTER_SETS: Final = 8
+MAX_CONSUMED_SETS: Final = 2
+"""Of one device."""
+MAX_COUNTERS: Final = 32
 
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
@@ -55,17 +80,25 @@ def validate_slice(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> It
         yield from validate_immutable(spec.driver, old.driver, path / "driver")
         yield from validate_immutable(spec.node_name, old.node_name, path / "nodeName")
     yield from _validate_place(spec, path)
-    if spec.shared_counters and spec.devices:
+    if spec.shared_counters is not None and spec.devices is not None:
         yield invalid(path, "", "only one of `sharedCounters` or `devices` is allowed")
-    advanced = any(device.taints or device.consumes_counters for device in spec.devices)
-    known = {device.name: device for device in old.devices} if old is not None else {}
+    devices = spec.devices or []
+    advanced = any(device.taints or device.consumes_counters for device in devices)
+    known = {device.name: device for device in old.devices or ()} if old is not None else {}
     per_device = bool(spec.per_device_node_selection)
     yield from validate_set(
-        spec.devices,
+        devices,
         MAX_DEVICES_ADVANCED if advanced else MAX_DEVICES,
         lambda device, at: _validate_device(device, known.get(device.name), at, per_device=per_device),
         lambda device: device.name,
         path / "devices",
+    )
+    yield from validate_set(
+        spec.shared_counters or [],
+        MAX_COUNTER_SETS,
+        _validate_counter_set,
+        lambda each: each.name,
+        path / "sharedCounters",
     )
 
 
@@ -91,9 +124,8 @@ def _validate_place(spec: ResourceSliceSpec, path: Path) -> Iterator[FieldError]
         yield from validate_node_selector(spec.node_selector, path / "nodeSelector")
         terms = spec.node_selector.node_selector_terms
         if len(terms or ()) != 1:
-            yield invalid(
-                path.child("nodeSelector", "nodeSelectorTerms"), terms, "must have exactly one node selector term"
-            )
+            at = path.child("nodeSelector", "nodeSelectorTerms")
+            yield invalid(at, internal_text(terms) if terms else terms, "must have exactly one node selector term")
     for flag, name in ((spec.all_nodes, "allNodes"), (spec.per_device_node_selection, "perDeviceNodeSelection")):
         if flag:
             found.append(f"`{name}`")
@@ -114,12 +146,55 @@ def _validate_device(device: Device, old: Device | None, path: Path, *, per_devi
     for name, attribute in sorted(device.attributes.items()):
         yield from validate_qualified_name(name, path / "attributes")
         yield from _validate_attribute(attribute, (path / "attributes")[name])
-    for name in sorted(device.capacity):
+    shared = bool(device.allow_multiple_allocations)
+    for name, capacity in sorted(device.capacity.items()):
         yield from validate_qualified_name(name, path / "capacity")
+        yield from _validate_capacity(capacity, (path / "capacity")[name], shared=shared)
     if old is None or old.taints != device.taints:
         yield from validate_items(device.taints, MAX_TAINTS, _validate_taint, path / "taints")
+    yield from validate_set(
+        device.consumes_counters,
+        MAX_CONSUMED_SETS,
+        _validate_consumption,
+        lambda each: each.counter_set,
+        path / "consumesCounters",
+    )
     yield from _validate_device_place(device, path, per_device=per_device)
     yield from validate_binding_conditions(device.binding_conditions, device.binding_failure_conditions, path)
+
+
+def _validate_capacity(capacity: DeviceCapacity, path: Path, *, shared: bool) -> Iterator[FieldError]:
+    """`shared`: whether several claims may get a part of the device each."""
+    policy = capacity.request_policy
+    if policy is None:
+        return
+    if shared:
+        yield from validate_request_policy(policy, capacity.value, path / "requestPolicy")
+    else:
+        yield forbidden(path / "requestPolicy", "allowMultipleAllocations must be true")
+
+
+def _validate_counter_set(counter_set: CounterSet, path: Path) -> Iterator[FieldError]:
+    yield from _validate_counters(counter_set.name, counter_set.counters, path, "name")
+
+
+def _validate_consumption(consumption: DeviceCounterConsumption, path: Path) -> Iterator[FieldError]:
+    yield from _validate_counters(consumption.counter_set, consumption.counters, path, "counterSet")
+
+
+def _validate_counters(name: str, counters: dict[str, Counter], path: Path, member: str) -> Iterator[FieldError]:
+    """Counters of a set, which `member` names."""
+    if not name:
+        yield required(path / member)
+    else:
+        yield from validate_label(name, path / member)
+    if not counters:
+        yield required(path / "counters")
+    elif len(counters) > MAX_COUNTERS:
+        yield too_many(path / "counters", len(counters), MAX_COUNTERS)
+    else:
+        for counter in sorted(counters):
+            yield from validate_label(counter, path / "counters")
 
 
 def _validate_device_place(device: Device, path: Path, *, per_device: bool) -> Iterator[FieldError]:

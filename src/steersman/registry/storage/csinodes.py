@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from steersman.api.storage.v1 import CSINode
+from steersman.api.storage.v1 import CSINode, CSINodeDriver
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_nonnegative
@@ -49,6 +49,11 @@ def _validate_topology_keys(keys: list[str], path: Path) -> Iterator[FieldError]
             yield invalid(path, key, message)
 
 
+def _fixed(driver: CSINodeDriver) -> CSINodeDriver:
+    """What does not change of a driver; no topology keys and an empty list of them are the same."""
+    return replace(driver, allocatable=None, topology_keys=driver.topology_keys or None)
+
+
 class CSINodeStrategy(Strategy[CSINode]):
     allow_unconditional_update = False
 
@@ -61,8 +66,8 @@ class CSINodeStrategy(Strategy[CSINode]):
             for driver in new.spec.drivers or ():
                 if driver.name != before.name:
                     continue
-                fixed = replace(driver, allocatable=None)
-                if fixed != replace(before, allocatable=None):
+                fixed = _fixed(driver)
+                if fixed != _fixed(before):
                     yield invalid(Path("spec", "drivers"), internal_text(fixed), FIELD_IMMUTABLE)
 
 

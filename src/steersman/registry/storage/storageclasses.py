@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.core.v1 import TopologySelectorLabelRequirement, TopologySelectorTerm
 from steersman.api.storage.v1 import StorageClass
+from steersman.machinery.classes import DEFAULT_STORAGE_CLASS, is_default
 from steersman.machinery.field import FieldError, Path, duplicate, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_label_name
@@ -27,15 +28,6 @@ def set_defaults(storage_class: StorageClass) -> None:
 
 RECLAIM_POLICIES: Final = ("Delete", "Retain")
 BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
-DEFAULT_CLASS_ANNOTATIONS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-
-
-def is_default(storage_class: StorageClass) -> bool:
-    """Whether claims that name no class get this one."""
-    return any(storage_class.metadata.annotations.get(each) == "true" for each in DEFAULT_CLASS_ANNOTATIONS)
 
 
 def _validate(storage_class: StorageClass) -> Iterator[FieldError]:
@@ -103,6 +95,12 @@ class StorageClassStrategy(Strategy[StorageClass]):
         return self.warnings_on_create(ctx, new)
 
 
+def _name(storage_class: StorageClass) -> str:
+    """The name, marked where it is the default class."""
+    name = storage_class.metadata.name
+    return f"{name} (default)" if is_default(storage_class, DEFAULT_STORAGE_CLASS) else name
+
+
 STORAGE_CLASSES = Resource(
     kind=StorageClass,
     group="storage.k8s.io",
@@ -110,7 +108,7 @@ STORAGE_CLASSES = Resource(
     namespaced=False,
     short_names=("sc",),
     strategy=StorageClassStrategy(),
-    name_cell=lambda each: f"{each.metadata.name} (default)" if is_default(each) else each.metadata.name,
+    name_cell=_name,
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
     default=set_defaults,

@@ -10,6 +10,7 @@ from steersman.machinery.field import FieldError, Path, forbidden, invalid, requ
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.apps.internal_text import internal_text
+from steersman.registry.core.persistentvolumes import validate_inline_volume_spec
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.registry.storage.validation import size_of, validate_driver_name
 from steersman.rest.context import Context
@@ -41,6 +42,8 @@ def _validate_source(source: VolumeAttachmentSource, path: Path) -> Iterator[Fie
         yield required(path, ONE_SOURCE)
     elif volume is not None and inline is not None:
         yield forbidden(path, ONE_SOURCE)
+    elif inline is not None:
+        yield from validate_inline_volume_spec(inline, path / "inlineVolumeSpec")
     elif volume == "":
         yield required(path / "persistentVolumeName", "must specify non empty persistentVolumeName")
 

@@ -1,0 +1,32 @@
+"""CertificateApproval: requests are approved or denied only by those who may approve for their signer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.authorization.interface import Authorizer
+from steersman.authorization.signers import may_use_signer
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.field import quote
+
+_REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
+
+
+class CertificateApproval(Plugin):
+    """Looks at writes of `/approval`."""
+
+    name = "CertificateApproval"
+    operations = frozenset({UPDATE})
+    resources = frozenset({_REQUESTS})
+    validates = True
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.subresource != "approval":
+            return
+        signer = attributes.old.spec.signer_name
+        if not await may_use_signer(self._authorizer, attributes.user, "approve", signer):
+            raise attributes.forbid(f"user not permitted to approve requests with signerName {quote(signer)}")

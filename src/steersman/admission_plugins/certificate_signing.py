@@ -1,0 +1,39 @@
+"""CertificateSigning: certificates are written only by those who may sign for the signer."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.authorization.interface import Authorizer
+from steersman.authorization.signers import may_use_signer
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.field import quote
+
+_REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
+
+
+class CertificateSigning(Plugin):
+    """Looks at writes of `/status` that issue a certificate or tell that it failed."""
+
+    name = "CertificateSigning"
+    operations = frozenset({UPDATE})
+    resources = frozenset({_REQUESTS})
+    validates = True
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.subresource != "status":
+            return
+        new, old = attributes.obj, attributes.old
+        if new.status.certificate == old.status.certificate and _failures(new) == _failures(old):
+            return
+        signer = old.spec.signer_name
+        if not await may_use_signer(self._authorizer, attributes.user, "sign", signer):
+            raise attributes.forbid(f"user not permitted to sign requests with signerName {quote(signer)}")
+
+
+def _failures(request: Any) -> list[Any]:
+    return [each for each in request.status.conditions if each.type == "Failed"]

@@ -1,0 +1,32 @@
+"""ClusterTrustBundleAttest: bundles of a signer are written only by those who may attest for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.authorization.interface import Authorizer
+from steersman.authorization.signers import may_use_signer
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.field import quote
+
+_BUNDLES: Final = GroupResource("certificates.k8s.io", "clustertrustbundles")
+
+
+class ClusterTrustBundleAttest(Plugin):
+    """Bundles without a signer are everybody's. The resource is not served by default, as it is beta."""
+
+    name = "ClusterTrustBundleAttest"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_BUNDLES})
+    validates = True
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.subresource:
+            return
+        signer = attributes.obj.spec.signer_name
+        if signer and not await may_use_signer(self._authorizer, attributes.user, "attest", signer):
+            raise attributes.forbid(f"user not permitted to attest for signerName {quote(signer)}")

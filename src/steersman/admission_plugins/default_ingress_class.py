@@ -1,0 +1,31 @@
+"""DefaultIngressClass: Ingresses that name no class get the default one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.machinery.classes import INGRESS_CLASS
+from steersman.machinery.errors import GroupResource
+
+_INGRESSES: Final = GroupResource("networking.k8s.io", "ingresses")
+
+
+class DefaultIngressClass(Plugin):
+    """`default` gives the name of the default class, None if there is none."""
+
+    name = "DefaultIngressClass"
+    operations = frozenset({CREATE})
+    resources = frozenset({_INGRESSES})
+    mutates = True
+
+    def __init__(self, default: Callable[[], str | None]) -> None:
+        self._default = default
+
+    async def admit(self, attributes: Attributes) -> None:
+        if attributes.subresource:
+            return
+        ingress = attributes.obj
+        if ingress.spec.ingress_class_name is None and INGRESS_CLASS not in ingress.metadata.annotations:
+            ingress.spec.ingress_class_name = self._default()

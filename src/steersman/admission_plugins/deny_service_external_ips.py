@@ -1,0 +1,24 @@
+"""DenyServiceExternalIPs: Services get no external addresses, but keep or lose those that they have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.machinery.errors import GroupResource
+
+_SERVICES: Final = GroupResource("", "services")
+
+
+class DenyServiceExternalIPs(Plugin):
+    """Anybody who may write Services could take over traffic to addresses of others otherwise."""
+
+    name = "DenyServiceExternalIPs"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_SERVICES})
+    validates = True
+
+    async def validate(self, attributes: Attributes) -> None:
+        before = attributes.old.spec.external_ips if attributes.old is not None else ()
+        if not {*attributes.obj.spec.external_ips} <= {*before}:
+            raise attributes.forbid("Use of external IPs is denied by admission control")

@@ -1,0 +1,35 @@
+"""NamespaceAutoProvision: makes the namespace that something is created in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.machinery.errors import StatusError
+
+
+class NamespaceAutoProvision(Plugin):
+    """`phase` gives the phase of a namespace, None if there is none; `make` makes one by name."""
+
+    name = "NamespaceAutoProvision"
+    operations = frozenset({CREATE})
+    mutates = True
+
+    def __init__(self, phase: Callable[[str], str | None], make: Callable[[str], Awaitable[Any]]) -> None:
+        self._phase = phase
+        self._make = make
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Nothing is made on a dry run. 403 where the namespace cannot be made."""
+        namespace = attributes.namespace
+        if attributes.dry_run or not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
+            return
+        if self._phase(namespace) is not None:
+            return
+        try:
+            await self._make(namespace)
+        except StatusError as error:
+            if error.reason == "AlreadyExists":  # somebody else was quicker
+                return
+            raise attributes.forbid(error.message) from error

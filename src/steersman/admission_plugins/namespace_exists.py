@@ -1,0 +1,29 @@
+"""NamespaceExists: nothing is written in a namespace that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.machinery.errors import GroupResource, not_found
+
+_NAMESPACES: Final = GroupResource("", "namespaces")
+
+
+class NamespaceExists(Plugin):
+    """`phase` gives the phase of a namespace, None if there is none."""
+
+    name = "NamespaceExists"
+    operations = frozenset({CREATE, UPDATE, DELETE})
+    validates = True
+
+    def __init__(self, phase: Callable[[str], str | None]) -> None:
+        self._phase = phase
+
+    async def validate(self, attributes: Attributes) -> None:
+        namespace = attributes.namespace
+        if not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
+            return
+        if self._phase(namespace) is None:
+            raise not_found(_NAMESPACES, namespace)

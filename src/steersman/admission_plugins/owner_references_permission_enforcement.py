@@ -1,0 +1,102 @@
+"""OwnerReferencesPermissionEnforcement: owners are changed by those who may delete the dependent.
+
+To set `blockOwnerDeletion`, which holds up the deletion of the owner, they must be able to write its finalizers
+(kubernetes `plugin/pkg/admission/gc`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.authorization.attributes import Attributes as Action
+from steersman.authorization.interface import Authorizer, Verdict, decide
+from steersman.machinery.errors import GroupResource
+
+_PODS: Final = GroupResource("", "pods")
+
+
+class Mapping(NamedTuple):
+    """A resource that serves a kind."""
+
+    resource: str
+    namespaced: bool
+
+
+class OwnerReferencesPermissionEnforcement(Plugin):
+    """`resources_of` gives the resources of a kind: (group, version, kind) -> those there are."""
+
+    name = "OwnerReferencesPermissionEnforcement"
+    operations = frozenset({CREATE, UPDATE})
+    validates = True
+
+    def __init__(self, authorizer: Authorizer, resources_of: Callable[[str, str, str], Sequence[Mapping]]) -> None:
+        self._authorizer = authorizer
+        self._resources_of = resources_of
+
+    async def validate(self, attributes: Attributes) -> None:
+        # kubelets write the status of pods of which they may change nothing else
+        if attributes.subresource == "status" and attributes.resource == _PODS:
+            return
+        new, old = _owners(attributes.obj), _owners(attributes.old)
+        if new == old:
+            return
+        if attributes.operation != CREATE:
+            verdict = await decide(self._authorizer, _deletion(attributes))
+            if not verdict.allowed:
+                raise attributes.forbid(f"cannot set an ownerRef on a resource you can't delete: {_why(verdict)}")
+        blocked = {each.uid for each in old if each.block_owner_deletion}
+        blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
+        if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
+            return
+        for owner in blocking:
+            await self._check_owner(attributes, owner)
+
+    async def _check_owner(self, attributes: Attributes, owner: Any) -> None:
+        group, slash, version = owner.api_version.partition("/")
+        if not slash:
+            group, version = "", group
+        found = self._resources_of(group, version, owner.kind)
+        if not found:
+            missing = f'no matches for kind "{owner.kind}" in version "{owner.api_version}"'
+            raise attributes.forbid(
+                "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion "
+                f"{owner.api_version} Kind {owner.kind}: {missing}"
+            )
+        for mapping in found:
+            action = Action(
+                attributes.user, "update", attributes.namespace if mapping.namespaced else "", group, version,
+                mapping.resource, "finalizers", owner.name, resource_request=True,
+            )  # fmt: skip
+            verdict = await decide(self._authorizer, action)
+            if not verdict.allowed:
+                raise attributes.forbid(
+                    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers "
+                    f"on: {_why(verdict)}"
+                )
+
+
+def _owners(obj: Any) -> Sequence[Any]:
+    """The owners of what has any: some subresources have no metadata."""
+    metadata = getattr(obj, "metadata", None)
+    return () if metadata is None else metadata.owner_references or ()
+
+
+def _deletion(attributes: Attributes) -> Action:
+    return Action(
+        attributes.user, "delete", attributes.namespace, attributes.resource.group, attributes.version,
+        attributes.resource.resource, attributes.subresource, attributes.name, resource_request=True,
+    )  # fmt: skip
+
+
+def _finalizing_anything(attributes: Attributes) -> Action:
+    return Action(
+        attributes.user, "update", api_group="*", api_version="*", resource="*", subresource="finalizers", name="*",
+        resource_request=True,
+    )  # fmt: skip
+
+
+def _why(verdict: Verdict) -> str:
+    """The reason and the error of a refusal, as Go prints them."""
+    return f"{verdict.reason}, {verdict.error or '<nil>'}"

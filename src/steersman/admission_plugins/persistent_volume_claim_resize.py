@@ -1,0 +1,45 @@
+"""PersistentVolumeClaimResize: claims grow only when they are bound and their class lets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.machinery.classes import storage_class_of
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.quantity import Quantity, parse
+
+_CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
+
+
+class PersistentVolumeClaimResize(Plugin):
+    """`find` gives a StorageClass by name."""
+
+    name = "PersistentVolumeClaimResize"
+    operations = frozenset({UPDATE})
+    resources = frozenset({_CLAIMS})
+    validates = True
+
+    def __init__(self, find: Callable[[str], Any | None]) -> None:
+        self._find = find
+
+    async def validate(self, attributes: Attributes) -> None:
+        if attributes.subresource:
+            return
+        new, old = attributes.obj, attributes.old
+        if _size(new) <= _size(old):
+            return
+        if old.status.phase != "Bound":
+            raise attributes.forbid("Only bound persistent volume claims can be expanded")
+        name = storage_class_of(new)
+        storage_class = self._find(name) if name and name == storage_class_of(old) else None
+        if storage_class is None or not storage_class.allow_volume_expansion:
+            raise attributes.forbid(
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+                "support resize"
+            )
+
+
+def _size(claim: Any) -> Quantity:
+    return parse(claim.spec.resources.requests.get("storage", "0"))

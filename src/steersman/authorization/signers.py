@@ -1,0 +1,24 @@
+"""Rights on signers, which are no objects: who may approve, sign or attest in the name of one.
+
+Follows kubernetes `pkg/apis/certificates`: the right on the signer itself, or on all of its domain
+(`resourceNames: ["example.com/*"]`).
+"""
+
+from __future__ import annotations
+
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Authorizer, decide
+
+
+async def may_use_signer(authorizer: Authorizer, user: UserInfo, verb: str, signer_name: str) -> bool:
+    """Whether `user` may `approve`, `sign` or `attest` (the verb) for a signer such as `example.com/name`."""
+    domain = signer_name.partition("/")[0]
+    for name in (signer_name, f"{domain}/*"):
+        attributes = Attributes(
+            user, verb, api_group="certificates.k8s.io", api_version="*", resource="signers", name=name,
+            resource_request=True,
+        )  # fmt: skip
+        if (await decide(authorizer, attributes)).allowed:
+            return True
+    return False

@@ -1,0 +1,46 @@
+"""Writes for plugins to judge, and judges of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from steersman.admission.interface import CREATE, Attributes, Operation
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes as Action
+from steersman.authorization.interface import Decision, Verdict
+from steersman.machinery.errors import StatusError
+from steersman.rest.resource import Resource
+
+ALICE = UserInfo("alice")
+
+
+def write_of(resource: Resource[Any], obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
+    """A write of `obj` by alice, named by its metadata."""
+    metadata = obj.metadata
+    given = {"namespace": metadata.namespace, "name": metadata.name, "obj": obj, **more}
+    return Attributes(operation, ALICE, resource.group_resource, resource.group_kind, resource.version, **given)
+
+
+async def refusal(work: Awaitable[None]) -> str:
+    """What the 403 of a plugin says."""
+    with pytest.raises(StatusError) as caught:
+        await work
+    assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+    return caught.value.message
+
+
+class Allowing:
+    """Allows these (verb, resource, name); keeps what it was asked."""
+
+    def __init__(self, *allowed: tuple[str, str, str]) -> None:
+        self._allowed = allowed
+        self.asked: list[Action] = []
+
+    def authorize(self, attributes: Action) -> Verdict:
+        self.asked.append(attributes)
+        resource = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
+        allowed = (attributes.verb, resource, attributes.name) in self._allowed
+        return Verdict(Decision.ALLOW if allowed else Decision.NO_OPINION)
