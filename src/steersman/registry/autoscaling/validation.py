@@ -21,7 +21,7 @@ from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_
 from steersman.machinery.quantity import parse
 from steersman.machinery.validation.formats import is_dns1123_label, is_path_segment_name
 from steersman.machinery.validation.object_meta import NOT_NEGATIVE
-from steersman.registry.core.resource_names import validate_container_resource_name
+from steersman.machinery.validation.resource_names import validate_container_resource_name
 
 MAX_PERIOD_SECONDS: Final = 1800
 MAX_STABILIZATION_SECONDS: Final = 3600

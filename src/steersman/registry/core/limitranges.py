@@ -12,12 +12,12 @@ from steersman.machinery.names import new_uid
 from steersman.machinery.quantity import Quantity, parse
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.columns import CREATED_AT
-from steersman.registry.core.resource_names import (
+from steersman.machinery.validation.resource_names import (
     is_overcommit_allowed,
     validate_container_resource_name,
     validate_resource_name,
 )
+from steersman.registry.columns import CREATED_AT
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy

@@ -18,14 +18,14 @@ from steersman.machinery.field import (
     quote,
     required,
 )
+from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import is_valid_cidr_for_legacy_field, parse_cidr_sloppy, warnings_for_cidr
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.resource_names import validate_quantity
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.core.node_annotations import validate_node_annotations
-from steersman.registry.core.pod_resources import round_up_to_milli
 from steersman.registry.core.proxy_names import split_scheme_name_port
-from steersman.registry.core.resource_names import validate_quantity
 from steersman.registry.go_struct import go_struct
 from steersman.registry.services import Services
 from steersman.rest.context import Context

@@ -15,9 +15,11 @@ from steersman.api.core.v1 import (
     TypedObjectReference,
 )
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required
+from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import Quantity, parse
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.resource_names import is_native_resource, validate_quantity
 from steersman.machinery.validation.selectors import (
     STRICT,
     LabelSelectorOptions,
@@ -26,9 +28,7 @@ from steersman.machinery.validation.selectors import (
 from steersman.registry.core.persistentvolumes import STORAGE_CLASS, access_modes_text, phase_text, unset
 from steersman.registry.core.pod_claim_validation import validate_claim_spec
 from steersman.registry.core.pod_internal_form import internal_diff
-from steersman.registry.core.pod_resources import round_up_to_milli
 from steersman.registry.core.pod_volume_defaults import set_claim_spec_defaults
-from steersman.registry.core.resource_names import is_native_resource, validate_quantity
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy

@@ -10,16 +10,16 @@ import msgspec
 
 from steersman.api.core.v1 import PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import parse
 from steersman.machinery.times import now
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.resource_names import validate_positive_quantity
 from steersman.registry.core.pod_claim_validation import ACCESS_MODES, VOLUME_MODES
 from steersman.registry.core.pod_internal_form import internal_diff, internal_form
-from steersman.registry.core.pod_resources import round_up_to_milli
 from steersman.registry.core.pod_scheduling_validation import validate_node_selector
 from steersman.registry.core.pod_warnings import DEPRECATED_NODE_LABELS
-from steersman.registry.core.resource_names import validate_positive_quantity
 from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES, validate_sources
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import Path
+from steersman.machinery.pod_resources import all_containers
 from steersman.registry.core.pod_profiles_validation import (
     APP_ARMOR_CONTAINER,
     LOCALHOST,
@@ -11,7 +12,6 @@ from steersman.registry.core.pod_profiles_validation import (
     UNCONFINED,
     validate_app_armor_profile,
 )
-from steersman.registry.core.pod_resources import all_containers
 from steersman.rest.context import Context
 
 DEPRECATED = 'deprecated since v1.30; use the "appArmorProfile" field instead'

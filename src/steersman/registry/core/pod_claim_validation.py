@@ -9,8 +9,8 @@ from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_namespace_name
+from steersman.machinery.validation.resource_names import validate_positive_quantity, validate_quantity
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
-from steersman.registry.core.resource_names import validate_positive_quantity, validate_quantity
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")

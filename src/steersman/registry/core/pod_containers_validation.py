@@ -18,13 +18,13 @@ from steersman.machinery.field import (
     required,
     too_many,
 )
+from steersman.machinery.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.validation.formats import is_valid_port_name, is_valid_port_num
 from steersman.registry.core.pod_env_validation import validate_env, validate_env_from
 from steersman.registry.core.pod_mounts_validation import validate_volume_devices, validate_volume_mounts
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import validate_dns1123_label
 from steersman.registry.core.pod_probes_validation import validate_lifecycle, validate_probes
-from steersman.registry.core.pod_resources import AnyContainer, is_sidecar
 from steersman.registry.core.pod_resources_validation import validate_container_resources, validate_resize_policies
 from steersman.registry.core.pod_security_validation import validate_security_context
 from steersman.registry.core.pod_volumes_validation import PULL_POLICIES, Volumes, validate_pull_policy

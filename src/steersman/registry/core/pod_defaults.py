@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.registry.core.pod_image import image_tag
-from steersman.registry.core.pod_resources import (
+from steersman.machinery.pod_resources import (
     AnyContainer,
     aggregate_limits,
     aggregate_requests,
     is_pod_level_resource,
     round_up_to_milli,
 )
+from steersman.machinery.validation.resource_names import is_huge_page_resource, is_overcommit_allowed
+from steersman.registry.core.pod_image import image_tag
 from steersman.registry.core.pod_volume_defaults import set_volume_defaults
-from steersman.registry.core.resource_names import is_huge_page_resource, is_overcommit_allowed
 
 DEFAULT_GRACE_PERIOD: Final = 30
 """Seconds."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, invalid, not_found, required
+from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.validation.formats import is_config_map_key, is_relaxed_env_var_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.pod_downward_validation import (
@@ -19,7 +20,6 @@ from steersman.registry.core.pod_paths_validation import (
     validate_no_backsteps,
     validate_with,
 )
-from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.pod_visiting import containers_with_paths
 
 _SOURCES: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from steersman.api.core import v1 as core
-from steersman.registry.core.pod_resources import AnyContainer, all_containers
+from steersman.machinery.pod_resources import AnyContainer, all_containers
 
 
 def drop_disabled_template_fields(new: core.PodTemplateSpec, old: core.PodTemplateSpec | None) -> None:

@@ -22,11 +22,11 @@ from steersman.machinery.errors import (
 from steersman.machinery.errors import forbidden as forbidden_request
 from steersman.machinery.errors import invalid as invalid_object
 from steersman.machinery.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote
+from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.times import TimeError, canonical_time
 from steersman.machinery.validation.ip import parse_ip_sloppy
 from steersman.net.message import Response
 from steersman.registry.core.nodes import kubelet_host
-from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.proxy_names import split_scheme_name_port
 from steersman.registry.services import Services
 from steersman.rest.context import Context

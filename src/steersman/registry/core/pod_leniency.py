@@ -9,14 +9,14 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import Path
+from steersman.machinery.pod_resources import all_containers, is_huge_page_multiple
 from steersman.machinery.validation.formats import is_valid_label_value
+from steersman.machinery.validation.resource_names import is_huge_page_resource
 from steersman.machinery.validation.selectors import validate_label_selector
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import validate_local_path
-from steersman.registry.core.pod_resources import all_containers, is_huge_page_multiple
 from steersman.registry.core.pod_scheduling_validation import validate_label_keys
 from steersman.registry.core.pod_security_validation import host_sysctl_error
-from steersman.registry.core.resource_names import is_huge_page_resource
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 

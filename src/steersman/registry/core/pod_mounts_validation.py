@@ -7,8 +7,8 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_found, not_supported, required
+from steersman.machinery.pod_resources import AnyContainer
 from steersman.registry.core.pod_paths_validation import validate_descending_path
-from steersman.registry.core.pod_resources import AnyContainer
 from steersman.registry.core.pod_volumes_validation import Volumes
 
 PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")

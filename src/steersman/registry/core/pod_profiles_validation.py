@@ -7,9 +7,9 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required, too_long
+from steersman.machinery.pod_resources import all_containers
 from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_paths_validation import validate_descending_path
-from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.pod_visiting import containers_with_paths
 
 SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FORBIDDEN, FieldError, Path, forbidden, invalid
+from steersman.machinery.pod_resources import compute_qos_class, is_sidecar
 from steersman.machinery.quantity import parse
 from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_resources import compute_qos_class, is_sidecar
 from steersman.registry.core.pod_resources_validation import MIRROR_POD, RESIZABLE
 from steersman.registry.core.pod_validation import validate_pod
 

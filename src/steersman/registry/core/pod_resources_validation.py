@@ -19,24 +19,24 @@ from steersman.machinery.field import (
     not_supported,
     required,
 )
-from steersman.machinery.quantity import parse
-from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.core.pod_internal_form import internal_text
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_paths_validation import validate_dns1123_label
-from steersman.registry.core.pod_resources import (
+from steersman.machinery.pod_resources import (
     aggregate_limits,
     aggregate_requests,
     is_huge_page_multiple,
     is_pod_level_resource,
 )
-from steersman.registry.core.resource_names import (
+from steersman.machinery.quantity import parse
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.resource_names import (
     is_huge_page_resource,
     is_overcommit_allowed,
     validate_container_resource_name,
     validate_quantity,
     validate_resource_name,
 )
+from steersman.registry.core.pod_internal_form import internal_text
+from steersman.registry.core.pod_options import PodValidationOptions
+from steersman.registry.core.pod_paths_validation import validate_dns1123_label
 
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
 RESIZABLE: Final = ("cpu", "memory")

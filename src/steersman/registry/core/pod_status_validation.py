@@ -20,6 +20,7 @@ from steersman.machinery.quantity import parse
 from steersman.machinery.validation.formats import is_valid_group_id, is_valid_user_id
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, parse_ip_sloppy
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.validation.resource_names import is_native_resource
 from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import (
@@ -27,7 +28,6 @@ from steersman.registry.core.pod_paths_validation import (
     validate_qualified_name,
 )
 from steersman.registry.core.pod_update_validation import validate_annotation_update
-from steersman.registry.core.resource_names import is_native_resource
 
 _STATUS: Final = Path("status")
 _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector, LabelSelectorRequirement
 from steersman.machinery.field import FieldError, Path
+from steersman.machinery.pod_resources import compute_qos_class
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.registry.core.pod_apparmor import sync_app_armor_annotations
@@ -19,7 +20,6 @@ from steersman.registry.core.pod_fields import drop_disabled_fields, drop_disabl
 from steersman.registry.core.pod_leniency import pod_options
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_resize_validation import validate_pod_resize
-from steersman.registry.core.pod_resources import compute_qos_class
 from steersman.registry.core.pod_status_validation import validate_pod_status_update
 from steersman.registry.core.pod_update_validation import (
     validate_ephemeral_containers_update,

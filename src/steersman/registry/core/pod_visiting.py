@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import Path
-from steersman.registry.core.pod_resources import AnyContainer
+from steersman.machinery.pod_resources import AnyContainer
 
 
 def containers_with_paths(spec: core.PodSpec, path: Path) -> Iterator[tuple[AnyContainer, Path]]:

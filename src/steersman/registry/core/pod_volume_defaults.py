@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.core import v1 as core
+from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.registry.core.pod_image import image_tag
-from steersman.registry.core.pod_resources import round_up_to_milli
 
 DEFAULT_FILE_MODE: Final = 0o644
 DEFAULT_TOKEN_EXPIRATION: Final = 3600

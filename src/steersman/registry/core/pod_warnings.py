@@ -8,13 +8,13 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.field import Path, quote
+from steersman.machinery.pod_resources import AnyContainer
 from steersman.machinery.quantity import parse
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.registry.core.pod_apparmor import DEPRECATED, profile_for_annotation
 from steersman.registry.core.pod_path_warnings import overlapping_path_warnings
 from steersman.registry.core.pod_profiles_validation import APP_ARMOR_CONTAINER, SECCOMP_CONTAINER, SECCOMP_POD
-from steersman.registry.core.pod_resources import AnyContainer
 from steersman.registry.core.pod_visiting import containers_with_paths
 
 DEPRECATED_NODE_LABELS: Final = {

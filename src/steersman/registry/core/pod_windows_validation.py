@@ -8,9 +8,9 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_resources import all_containers
 from steersman.registry.core.pod_visiting import containers_with_paths
 
 OPERATING_SYSTEMS: Final = ("linux", "windows")
