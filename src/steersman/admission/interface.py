@@ -46,6 +46,11 @@ class Attributes:
             name = metadata.name or self.name or (f"{metadata.generate_name}" if metadata.generate_name else "")
         return forbidden(self.resource, name or "Unknown/errorGettingName", reason)
 
+    def warn(self, text: str) -> None:
+        """Adds a warning for the client, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
 
 class Plugin:
     """One admission plugin; a subclass overrides what it does."""

@@ -9,7 +9,12 @@ from typing import Final, NamedTuple
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission_plugins.pod_security import PodSecurity, namespace_policy
+from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, topology_of
 from steersman.admission_plugins.priority import Priority
+from steersman.admission_plugins.runtime_class import RuntimeClass
+from steersman.admission_plugins.service_account import ServiceAccount, account_of
+from steersman.admission_plugins.taint_nodes_by_condition import TaintNodesByCondition
 from steersman.authorization.interface import Authorizer
 from steersman.controlplane.options import Options
 from steersman.rest.objects import Objects
@@ -40,6 +45,29 @@ def _priority(server: Surroundings) -> Priority:
     return Priority(lambda name: classes.find("", name), classes.list, classes.changed)
 
 
+def _service_account(server: Surroundings) -> ServiceAccount:
+    accounts = server.objects("", "serviceaccounts")
+    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, account_of))
+
+
+def _pod_security(server: Surroundings) -> PodSecurity:
+    namespaces, pods = server.objects("", "namespaces"), server.objects("", "pods")
+    return PodSecurity(
+        lambda name: namespaces.known("", name, namespace_policy),
+        lambda namespace: (pods.count(namespace), pods.list(namespace)),
+    )
+
+
+def _runtime_class(server: Surroundings) -> RuntimeClass:
+    classes = server.objects("node.k8s.io", "runtimeclasses")
+    return RuntimeClass(lambda name: classes.find("", name))
+
+
+def _pod_topology_labels(server: Surroundings) -> PodTopologyLabels:
+    nodes = server.objects("", "nodes")
+    return PodTopologyLabels(lambda name: nodes.known("", name, topology_of))
+
+
 def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSeconds:
     options = server.options
     return DefaultTolerationSeconds(
@@ -49,8 +77,13 @@ def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSecond
 
 PLUGINS: Final = (
     BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
+    BuiltIn("ServiceAccount", True, _service_account),
+    BuiltIn("TaintNodesByCondition", True, lambda server: TaintNodesByCondition()),
+    BuiltIn("PodSecurity", True, _pod_security),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
+    BuiltIn("RuntimeClass", True, _runtime_class),
+    BuiltIn("PodTopologyLabels", True, _pod_topology_labels),
 )
 """In the order in which they are called, which no flag changes."""
 
