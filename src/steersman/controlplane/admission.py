@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from steersman.admission.interface import Chain, Plugin
+from steersman.admission_plugins.always_pull_images import AlwaysPullImages
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
+from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
+from steersman.admission_plugins.limit_pod_hard_anti_affinity_topology import LimitPodHardAntiAffinityTopology
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission_plugins.node_declared_feature_validator import NodeDeclaredFeatureValidator, declared_features
+from steersman.admission_plugins.pod_node_selector import PodNodeSelector, node_selector_of
+from steersman.admission_plugins.pod_resize_validator import PodResizeValidator, host_of
 from steersman.admission_plugins.pod_security import PodSecurity, namespace_policy
+from steersman.admission_plugins.pod_toleration_restriction import PodTolerationRestriction, toleration_annotations
 from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, topology_of
 from steersman.admission_plugins.priority import Priority
 from steersman.admission_plugins.runtime_class import RuntimeClass
@@ -63,6 +70,26 @@ def _runtime_class(server: Surroundings) -> RuntimeClass:
     return RuntimeClass(lambda name: classes.find("", name))
 
 
+def _pod_node_selector(server: Surroundings) -> PodNodeSelector:
+    namespaces = server.objects("", "namespaces")
+    return PodNodeSelector(lambda name: namespaces.known("", name, node_selector_of))
+
+
+def _pod_toleration_restriction(server: Surroundings) -> PodTolerationRestriction:
+    namespaces = server.objects("", "namespaces")
+    return PodTolerationRestriction(lambda name: namespaces.known("", name, toleration_annotations))
+
+
+def _node_declared_features(server: Surroundings) -> NodeDeclaredFeatureValidator:
+    nodes = server.objects("", "nodes")
+    return NodeDeclaredFeatureValidator(lambda name: nodes.known("", name, declared_features))
+
+
+def _pod_resize(server: Surroundings) -> PodResizeValidator:
+    nodes = server.objects("", "nodes")
+    return PodResizeValidator(lambda name: nodes.known("", name, host_of))
+
+
 def _pod_topology_labels(server: Surroundings) -> PodTopologyLabels:
     nodes = server.objects("", "nodes")
     return PodTopologyLabels(lambda name: nodes.known("", name, topology_of))
@@ -77,13 +104,20 @@ def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSecond
 
 PLUGINS: Final = (
     BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
+    BuiltIn("LimitPodHardAntiAffinityTopology", False, lambda server: LimitPodHardAntiAffinityTopology()),
     BuiltIn("ServiceAccount", True, _service_account),
     BuiltIn("TaintNodesByCondition", True, lambda server: TaintNodesByCondition()),
+    BuiltIn("AlwaysPullImages", False, lambda server: AlwaysPullImages()),
     BuiltIn("PodSecurity", True, _pod_security),
+    BuiltIn("PodNodeSelector", False, _pod_node_selector),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
+    BuiltIn("PodTolerationRestriction", False, _pod_toleration_restriction),
+    BuiltIn("ExtendedResourceToleration", False, lambda server: ExtendedResourceToleration()),
     BuiltIn("RuntimeClass", True, _runtime_class),
     BuiltIn("PodTopologyLabels", True, _pod_topology_labels),
+    BuiltIn("NodeDeclaredFeatureValidator", True, _node_declared_features),
+    BuiltIn("PodResizeValidator", True, _pod_resize),
 )
 """In the order in which they are called, which no flag changes."""
 
