@@ -34,7 +34,7 @@ def with_sysctl(name: str) -> dict[str, Any]:
 
 
 UNCONFINED = {"type": "Unconfined"}
-LOCALHOST = {"type": "Localhost"}
+AS_ROOT = FINE | {"securityContext": FINE["securityContext"] | {"runAsUser": 0}}
 BASELINE_VIOLATIONS = [
     ({"hostNetwork": True, "hostIPC": True}, "host namespaces (hostNetwork=true, hostIPC=true)"),
     ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, 'hostPath volumes (volume "v")'),
@@ -143,7 +143,7 @@ WINDOWS = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}}
         (BASELINE, with_sysctl("net.ipv4.tcp_rmem"), 31, 32),
         (BASELINE, {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}}, 30, 31),
         (BASELINE, USER_NAMESPACE | secured(procMount="Unmasked"), 34, 35),
-        (RESTRICTED, FINE | USER_NAMESPACE | {"securityContext": {"runAsUser": 0, "seccompProfile": LOCALHOST}}, 34, 35),
+        (RESTRICTED, AS_ROOT | USER_NAMESPACE, 34, 35),
         (RESTRICTED, WINDOWS, 24, 25),
     ],
 )  # fmt: skip
@@ -157,7 +157,7 @@ def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
     [
         (BASELINE, {"containers": [CONTAINER | {"startupProbe": {"tcpSocket": {"port": 1, "host": "h"}}}]}, 33, 34),
         (BASELINE, {"securityContext": {"seccompProfile": UNCONFINED}}, 18, 19),
-        (RESTRICTED, FINE | {"securityContext": {"runAsNonRoot": True, "runAsUser": 0, "seccompProfile": LOCALHOST}}, 22, 23),
+        (RESTRICTED, AS_ROOT, 22, 23),
     ],
 )  # fmt: skip
 def test_what_newer_versions_forbid(level, spec, last_allowed, first_refused):
