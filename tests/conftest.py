@@ -16,7 +16,7 @@ import pytest_asyncio
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from server_process import ServerProcess  # noqa: E402
+from server_process import WITHOUT_ACCOUNTS, ServerProcess  # noqa: E402
 
 from steersman.controlplane.control_plane import ControlPlane  # noqa: E402
 from steersman.controlplane.options import Options  # noqa: E402
@@ -174,7 +174,7 @@ def make_server(tmp_path: Path) -> Iterator[ServerFactory]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server process that the tests of a module share; its end is orderly, or the last test fails."""
-    process = ServerProcess(tmp_path_factory.mktemp("server") / "data")
+    process = ServerProcess(tmp_path_factory.mktemp("server") / "data", WITHOUT_ACCOUNTS)
     process.start()
     yield process
     if process.running:

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 30.0
+WITHOUT_ACCOUNTS: Final = "--disable-admission-plugins=ServiceAccount"
+"""Lets pods be made though no controller gives namespaces their account; test environments are started so."""
 _READY: Final = re.compile(r"ready url=(\S+) kubeconfig=(\S+) ca=(\S+)")
 
 

@@ -59,6 +59,8 @@ async def test_it_is_made_read_changed_and_deleted(api: Any, namespace: str, sam
     body = named(copy.deepcopy(sample.body), name, namespace)
     body.pop("status", None)
     path = named(sample.path, name, namespace)
+    for account in ("default", "web"):
+        await api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": account}})
     answer = await api.post(named(sample.collection, name, namespace), body)
     assert answer.status == 201, answer.body
     made = json.loads(answer.body)

@@ -103,6 +103,7 @@ async def test_the_objects_of_the_tour_can_be_created(api: Any, documents: dict[
     (demo,) = [block for block in documents["README"].blocks("yaml") if "kind: Deployment" in block]
     paths = {
         "Namespace": "/api/v1/namespaces",
+        "ServiceAccount": "/api/v1/namespaces/demo/serviceaccounts",
         "Deployment": "/apis/apps/v1/namespaces/demo/deployments",
         "Service": "/api/v1/namespaces/demo/services",
     }

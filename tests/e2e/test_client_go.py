@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import ServerProcess
+from server_process import WITHOUT_ACCOUNTS, ServerProcess
 
 pytestmark = pytest.mark.slow
 
@@ -150,7 +150,7 @@ def free_port() -> int:
 
 
 def test_clients_of_go_go_on_when_the_server_is_killed(program: Path, make_server, tmp_path: Path):
-    server = make_server(f"--secure-port={free_port()}")
+    server = make_server(f"--secure-port={free_port()}", WITHOUT_ACCOUNTS)
     server.start()
     url = server.url
     chance = random.Random(4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from server_process import ServerProcess
+from server_process import WITHOUT_ACCOUNTS, ServerProcess
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -72,7 +72,7 @@ def test_a_watch_goes_on_where_it_was_cut_off(make_server):
 
 @pytest.mark.slow
 def test_kubectl_finds_its_pod_after_kill_9(make_server, kubectl_for):
-    server = make_server()
+    server = make_server(WITHOUT_ACCOUNTS)
     server.start()
     kubectl = kubectl_for(server, "default")
     kubectl("run", "nginx", "--image=nginx")

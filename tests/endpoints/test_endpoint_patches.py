@@ -336,6 +336,7 @@ async def test_patches_of_subresources_touch_only_their_part(deployment):
 
 
 async def test_an_ephemeral_container_is_added(api, namespace):
+    await api.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
     root = f"/api/v1/namespaces/{namespace}/pods"
     await api.post(root, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     patch = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "tool"}]}}

@@ -42,6 +42,11 @@ class Attributes:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
         return forbidden(self.resource, self.name or _own_name(self.obj), reason)
 
+    def warn(self, text: str) -> None:
+        """Adds a warning for the client, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
 
 def _own_name(obj: Any) -> str:
     """The name of an object whose request does not say it, which may have none yet."""

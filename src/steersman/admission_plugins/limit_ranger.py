@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
+from steersman.machinery.errors import GroupResource
 from steersman.machinery.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.quantity import Quantity, parse
 from steersman.rest.objects import ByNamespace, Objects
@@ -24,6 +25,7 @@ class LimitRanger(Plugin):
 
     name = "LimitRanger"
     operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({GroupResource("", "pods"), GroupResource("", "persistentvolumeclaims")})
     mutates = True
     validates = True
 

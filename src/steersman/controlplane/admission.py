@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.always_admit import AlwaysAdmit
 from steersman.admission_plugins.always_deny import AlwaysDeny
+from steersman.admission_plugins.always_pull_images import AlwaysPullImages
 from steersman.admission_plugins.certificate_approval import CertificateApproval
 from steersman.admission_plugins.certificate_signing import CertificateSigning
 from steersman.admission_plugins.certificate_subject_restriction import CertificateSubjectRestriction
@@ -17,21 +18,32 @@ from steersman.admission_plugins.default_ingress_class import DefaultIngressClas
 from steersman.admission_plugins.default_storage_class import DefaultStorageClass
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
 from steersman.admission_plugins.deny_service_external_ips import DenyServiceExternalIPs
+from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
+from steersman.admission_plugins.limit_pod_hard_anti_affinity_topology import LimitPodHardAntiAffinityTopology
 from steersman.admission_plugins.limit_ranger import LimitRanger
 from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
 from steersman.admission_plugins.namespace_exists import NamespaceExists
 from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission_plugins.node_declared_feature_validator import NodeDeclaredFeatureValidator, declared_features
 from steersman.admission_plugins.owner_references_permission_enforcement import (
     Mapping,
     OwnerReferencesPermissionEnforcement,
 )
 from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from steersman.admission_plugins.pod_node_selector import PodNodeSelector, node_selector_of
+from steersman.admission_plugins.pod_resize_validator import PodResizeValidator, host_of
+from steersman.admission_plugins.pod_security import PodSecurity, namespace_policy
+from steersman.admission_plugins.pod_toleration_restriction import PodTolerationRestriction, toleration_annotations
+from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, topology_of
 from steersman.admission_plugins.priority import Priority
 from steersman.admission_plugins.quota_evaluators import ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota_pods import PodEvaluator
 from steersman.admission_plugins.quota_resource_claims import ResourceClaimEvaluator
 from steersman.admission_plugins.resource_quota import ResourceQuota
+from steersman.admission_plugins.runtime_class import RuntimeClass
+from steersman.admission_plugins.service_account import ServiceAccount, account_of
 from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
+from steersman.admission_plugins.taint_nodes_by_condition import TaintNodesByCondition
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authorization.interface import Authorizer
@@ -66,6 +78,49 @@ class BuiltIn(NamedTuple):
 def _priority(server: Surroundings) -> Priority:
     classes = server.objects("scheduling.k8s.io", "priorityclasses")
     return Priority(lambda name: classes.find("", name), classes.list, classes.changed)
+
+
+def _service_account(server: Surroundings) -> ServiceAccount:
+    accounts = server.objects("", "serviceaccounts")
+    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, account_of))
+
+
+def _pod_security(server: Surroundings) -> PodSecurity:
+    namespaces, pods = server.objects("", "namespaces"), server.objects("", "pods")
+    return PodSecurity(
+        lambda name: namespaces.known("", name, namespace_policy),
+        lambda namespace: (pods.count(namespace), pods.list(namespace)),
+    )
+
+
+def _runtime_class(server: Surroundings) -> RuntimeClass:
+    classes = server.objects("node.k8s.io", "runtimeclasses")
+    return RuntimeClass(lambda name: classes.find("", name))
+
+
+def _pod_node_selector(server: Surroundings) -> PodNodeSelector:
+    namespaces = server.objects("", "namespaces")
+    return PodNodeSelector(lambda name: namespaces.known("", name, node_selector_of))
+
+
+def _pod_toleration_restriction(server: Surroundings) -> PodTolerationRestriction:
+    namespaces = server.objects("", "namespaces")
+    return PodTolerationRestriction(lambda name: namespaces.known("", name, toleration_annotations))
+
+
+def _node_declared_features(server: Surroundings) -> NodeDeclaredFeatureValidator:
+    nodes = server.objects("", "nodes")
+    return NodeDeclaredFeatureValidator(lambda name: nodes.known("", name, declared_features))
+
+
+def _pod_resize(server: Surroundings) -> PodResizeValidator:
+    nodes = server.objects("", "nodes")
+    return PodResizeValidator(lambda name: nodes.known("", name, host_of))
+
+
+def _pod_topology_labels(server: Surroundings) -> PodTopologyLabels:
+    nodes = server.objects("", "nodes")
+    return PodTopologyLabels(lambda name: nodes.known("", name, topology_of))
 
 
 def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSeconds:
@@ -137,19 +192,31 @@ PLUGINS: Final = (
     BuiltIn("NamespaceAutoProvision", False, _namespace_auto_provision),
     BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
     BuiltIn("NamespaceExists", False, lambda server: NamespaceExists(server.namespace_phase)),
+    BuiltIn("LimitPodHardAntiAffinityTopology", False, lambda server: LimitPodHardAntiAffinityTopology()),
     BuiltIn("LimitRanger", True, lambda server: LimitRanger(server.objects("", "limitranges"))),
+    BuiltIn("ServiceAccount", True, _service_account),
+    BuiltIn("TaintNodesByCondition", True, lambda server: TaintNodesByCondition()),
+    BuiltIn("AlwaysPullImages", False, lambda server: AlwaysPullImages()),
+    BuiltIn("PodSecurity", True, _pod_security),
+    BuiltIn("PodNodeSelector", False, _pod_node_selector),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
+    BuiltIn("PodTolerationRestriction", False, _pod_toleration_restriction),
+    BuiltIn("ExtendedResourceToleration", False, lambda server: ExtendedResourceToleration()),
     BuiltIn("DefaultStorageClass", True, _default_storage_class),
     BuiltIn("StorageObjectInUseProtection", True, lambda server: StorageObjectInUseProtection()),
     BuiltIn("OwnerReferencesPermissionEnforcement", False, _owner_references),
     BuiltIn("PersistentVolumeClaimResize", True, _claim_resize),
+    BuiltIn("RuntimeClass", True, _runtime_class),
     BuiltIn("CertificateApproval", True, lambda server: CertificateApproval(server.authorizer)),
     BuiltIn("CertificateSigning", True, lambda server: CertificateSigning(server.authorizer)),
     BuiltIn("ClusterTrustBundleAttest", True, lambda server: ClusterTrustBundleAttest(server.authorizer)),
     BuiltIn("CertificateSubjectRestriction", True, lambda server: CertificateSubjectRestriction()),
     BuiltIn("DefaultIngressClass", True, _default_ingress_class),
     BuiltIn("DenyServiceExternalIPs", False, lambda server: DenyServiceExternalIPs()),
+    BuiltIn("PodTopologyLabels", True, _pod_topology_labels),
+    BuiltIn("NodeDeclaredFeatureValidator", True, _node_declared_features),
+    BuiltIn("PodResizeValidator", True, _pod_resize),
     BuiltIn("ResourceQuota", True, _resource_quota),
     BuiltIn("AlwaysDeny", False, lambda server: AlwaysDeny()),
 )

@@ -77,6 +77,7 @@ class Address:
 
 _READ_BY_THE_SERVER: Final = (
     ("", "namespaces"), ("", "nodes"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"), ("", "services"),
+    ("node.k8s.io", "runtimeclasses"),
     ("rbac.authorization.k8s.io", "clusterrolebindings"), ("rbac.authorization.k8s.io", "clusterroles"),
     ("rbac.authorization.k8s.io", "rolebindings"), ("rbac.authorization.k8s.io", "roles"),
     ("scheduling.k8s.io", "priorityclasses"),
@@ -310,17 +311,7 @@ class ControlPlane:
 
     def _namespace_phase(self, name: str) -> str | None:
         """The phase of a namespace, None if there is none; kept with its entry, as every write asks for it."""
-        store = self.store("", "namespaces")
-        entry = store.entry("", name)
-        if entry is None:
-            return None
-        known = entry.representations
-        if known is None:
-            known = entry.representations = {}
-        phase = known.get("phase")
-        if phase is None:
-            known["phase"] = phase = store.decode(entry).status.phase
-        return str(phase)
+        return self.objects("", "namespaces").known("", name, _phase)
 
     def _authentication_info(self, files: CertificateFiles) -> dict[str, str]:
         client_ca = self.options.client_ca_file or str(files.ca)
@@ -337,6 +328,10 @@ class ControlPlane:
             ),
             only_ready=True,
         )
+
+
+def _phase(namespace: Any) -> str:
+    return str(namespace.status.phase)
 
 
 def _service_ranges(options: Options) -> list[IPv4Network | IPv6Network]:

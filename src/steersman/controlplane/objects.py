@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.ownership import stored_field_manager
@@ -14,7 +14,10 @@ from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.unstructured import from_unstructured
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.context import Context
+from steersman.storage.entry import Entry
 from steersman.store.store import Store
+
+T = TypeVar("T")
 
 MANAGER: Final = "kube-apiserver"
 """Who owns the fields that the server itself writes."""
@@ -42,11 +45,28 @@ class StoreObjects:
         entry = self._store.entry(namespace, name)
         return None if entry is None else self._store.encoding.decode(entry.body)
 
+    def known(self, namespace: str, name: str, make: Callable[[Any], T]) -> T | None:
+        entry = self._store.entry(namespace, name)
+        if entry is None:
+            return None
+        facts = entry.facts
+        if facts is None:
+            facts = entry.facts = {}
+        elif make in facts:
+            return cast(T, facts[make])
+        facts[make] = made = make(self._store.encoding.decode(entry.body))
+        return made
+
     def list(self, namespace: str = "") -> Iterator[Any]:
-        prefix = self._store.prefix
-        found, _ = self._store.cacher.list(f"{prefix}{namespace}/" if namespace else prefix)
         decode = self._store.encoding.decode
-        return (decode(entry.body) for entry in found)
+        return (decode(entry.body) for entry in self._entries(namespace))
+
+    def count(self, namespace: str = "") -> int:
+        return len(self._entries(namespace))
+
+    def _entries(self, namespace: str) -> Sequence[Entry]:
+        prefix = self._store.prefix
+        return self._store.cacher.list(f"{prefix}{namespace}/" if namespace else prefix)[0]
 
     def changed(self) -> int:
         return self._store.cacher.changed

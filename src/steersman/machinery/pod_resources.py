@@ -111,6 +111,15 @@ def pod_requests(pod: core.Pod) -> Amounts:
     return total
 
 
+def requests_of_spec(spec: core.PodSpec) -> Amounts:
+    """What a pod asks a node for, whatever it has been given: of its containers or as a whole, and its overhead."""
+    total = aggregate(spec, requests_of)
+    if spec.resources is not None:
+        _override(total, spec.resources.requests)
+    _add(total, _parsed(spec.overhead))
+    return total
+
+
 def pod_limits(pod: core.Pod) -> Amounts:
     """What a pod may use of a node, as `pod_requests`; its overhead counts for what has a limit (PodLimits)."""
     total = aggregate(pod.spec, _given(pod, limits_of, lambda status, resources: (resources.limits,)))

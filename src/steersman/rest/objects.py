@@ -28,8 +28,20 @@ class Objects(Protocol):
         """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
         ...
 
+    def known(self, namespace: str, name: str, make: Callable[[Any], T]) -> T | None:
+        """What `make` makes of the object in the cache, None if there is none.
+
+        It is made once and kept until the object changes, so it must be immutable and `make` always the same function:
+        for facts that requests ask for again and again.
+        """
+        ...
+
     def list(self, namespace: str = "") -> Iterable[Any]:
         """Every object of a namespace, or of all."""
+        ...
+
+    def count(self, namespace: str = "") -> int:
+        """How many `list` gives."""
         ...
 
     def changed(self) -> int:

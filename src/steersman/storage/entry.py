@@ -8,10 +8,11 @@ class Entry:
 
     `body` is the object in the representation that is served most, with its resourceVersion; `revision` is that of
     its last write. `attributes` belongs to the cache's owner: what selectors look at, made when first needed.
-    `representations` are other encodings, kept within a bound by `Cacher.remember`.
+    `representations` are other encodings, kept within a bound by `Cacher.remember`; `facts` is what the server itself
+    reads out of the object again and again, by whatever made it.
     """
 
-    __slots__ = ("attributes", "body", "key", "representations", "revision")
+    __slots__ = ("attributes", "body", "facts", "key", "representations", "revision")
 
     def __init__(self, key: str, body: bytes, revision: int, attributes: object | None = None) -> None:
         self.key = key
@@ -19,6 +20,7 @@ class Entry:
         self.revision = revision
         self.attributes = attributes
         self.representations: dict[object, bytes] | None = None
+        self.facts: dict[object, object] | None = None
 
     def __repr__(self) -> str:
         return f"Entry({self.key!r}, revision={self.revision})"

@@ -18,7 +18,6 @@ from steersman.machinery.strict import decode_object
 
 T = TypeVar("T")
 
-_EMPTY_LIST: Final = b":[]"
 _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
 _VERSION: Final = b',"resourceVersion":'

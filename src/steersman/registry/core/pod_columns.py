@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery import times
@@ -156,6 +156,17 @@ def readiness_gates(pod: core.Pod) -> str:
         first.setdefault(condition.type, condition.status)
     passed = sum(first.get(gate.condition_type) == "True" for gate in gates)
     return f"{passed}/{len(gates)}"
+
+
+_ENDED: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
+
+
+def row_conditions(pod: core.Pod) -> list[dict[str, Any]]:
+    """Marks the row of a pod that has run to its end, so that clients can leave it out."""
+    phase = pod.status.phase
+    if phase not in _ENDED:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDED[phase]}]
 
 
 POD_COLUMNS: Final = (

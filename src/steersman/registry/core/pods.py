@@ -15,7 +15,7 @@ from steersman.api.core.v1 import (
 from steersman.api.policy.v1 import Eviction
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.pod_binding import bind_pod
-from steersman.registry.core.pod_columns import POD_COLUMNS
+from steersman.registry.core.pod_columns import POD_COLUMNS, row_conditions
 from steersman.registry.core.pod_defaults import set_pod_defaults
 from steersman.registry.core.pod_eviction import evict_pod
 from steersman.registry.core.pod_kubelet import pod_exec, pod_logs, pod_port_forward, proxy_to_pod
@@ -37,6 +37,7 @@ PODS: Final = Resource(
     revalidates_metadata=True,
     default=set_pod_defaults,
     columns=POD_COLUMNS,
+    row_conditions=row_conditions,
     selectable_fields={
         "spec.nodeName": lambda p: p.spec.node_name,
         "spec.restartPolicy": lambda p: p.spec.restart_policy,

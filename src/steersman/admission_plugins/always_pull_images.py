@@ -1,0 +1,71 @@
+"""AlwaysPullImages: an image is pulled anew each time, so only those who may pull it run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.api.core import v1 as core
+from steersman.machinery.errors import GroupResource, plain_internal
+from steersman.machinery.field import FieldError, Path, not_supported
+from steersman.machinery.pod_resources import AnyContainer, all_containers
+
+_PODS: Final = GroupResource("", "pods")
+_ALWAYS: Final = "Always"
+_SPEC: Final = Path("spec")
+
+
+class AlwaysPullImages(Plugin):
+    """Sets the pull policy of all containers and image volumes to Always."""
+
+    name = "AlwaysPullImages"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_PODS})
+    mutates = True
+    validates = True
+
+    async def admit(self, attributes: Attributes) -> None:
+        if not _concerns(attributes):
+            return
+        spec: core.PodSpec = attributes.obj.spec
+        for container in all_containers(spec):
+            container.image_pull_policy = _ALWAYS
+        for volume in spec.volumes:
+            if volume.image is not None:
+                volume.image.pull_policy = _ALWAYS
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError 500, as upstream's where a later plugin has changed a policy back."""
+        if not _concerns(attributes):
+            return
+        faults = [str(attributes.forbid(each)) for each in _other_policies(attributes.obj.spec)]
+        if faults:
+            raise plain_internal(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+
+
+def _concerns(attributes: Attributes) -> bool:
+    """Whether it is about a pod, and not an update that brings no new image."""
+    if attributes.resource != _PODS or attributes.subresource:
+        return False
+    if attributes.operation == CREATE:
+        return True
+    known = {container.image for container in all_containers(attributes.old.spec)}
+    return any(container.image not in known for container in all_containers(attributes.obj.spec))
+
+
+def _other_policies(spec: core.PodSpec) -> Iterator[FieldError]:
+    kinds: tuple[tuple[str, Iterable[AnyContainer]], ...] = (
+        ("initContainers", spec.init_containers),
+        ("containers", spec.containers or ()),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    )
+    for name, containers in kinds:
+        for index, container in enumerate(containers):
+            if container.image_pull_policy != _ALWAYS:
+                path = (_SPEC / name)[index] / "imagePullPolicy"
+                yield not_supported(path, container.image_pull_policy, (_ALWAYS,))
+    for index, volume in enumerate(spec.volumes):
+        if volume.image is not None and volume.image.pull_policy != _ALWAYS:
+            path = (_SPEC / "volumes")[index] / "image" / "pullPolicy"
+            yield not_supported(path, volume.image.pull_policy, (_ALWAYS,))

@@ -1,0 +1,36 @@
+"""LimitPodHardAntiAffinityTopology: pods may keep others off their node, but not off a whole zone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.machinery.errors import GroupResource, forbidden
+
+_PODS: Final = GroupResource("", "pods")
+_HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+class LimitPodHardAntiAffinityTopology(Plugin):
+    """Refuses required anti-affinity over anything but the host name."""
+
+    name = "LimitPodHardAntiAffinityTopology"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_PODS})
+    validates = True
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError 403."""
+        if attributes.resource != _PODS or attributes.subresource:
+            return
+        affinity = attributes.obj.spec.affinity
+        if affinity is None or affinity.pod_anti_affinity is None:
+            return
+        for term in affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
+            if term.topology_key != _HOSTNAME:
+                raise forbidden(
+                    _PODS,
+                    attributes.obj.metadata.name,
+                    f"affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {term.topology_key} "
+                    f"but only key {_HOSTNAME} is allowed",
+                )

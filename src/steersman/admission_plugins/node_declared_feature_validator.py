@@ -1,0 +1,72 @@
+"""NodeDeclaredFeatureValidator: a running pod is not changed in a way that its node does not know of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.api.core.v1 import PodSpec, ResourceRequirements
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.field import quote
+from steersman.machinery.pod_resources import is_sidecar
+from steersman.machinery.quantity import parse
+
+_PODS: Final = GroupResource("", "pods")
+
+
+def declared_features(node: Any) -> frozenset[str]:
+    """What a node says that it can do."""
+    return frozenset(node.status.declared_features)
+
+
+class NodeDeclaredFeatureValidator(Plugin):
+    """`find` gives the features of a node (`declared_features`), None if there is no such node."""
+
+    name = "NodeDeclaredFeatureValidator"
+    operations = frozenset({UPDATE})
+    resources = frozenset({_PODS})
+    validates = True
+
+    def __init__(self, find: Callable[[str], frozenset[str] | None]) -> None:
+        self._find = find
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError 403."""
+        if attributes.resource != _PODS or attributes.subresource not in ("", "resize"):
+            return
+        pod, old = attributes.obj, attributes.old
+        node = pod.spec.node_name
+        if not node or pod.metadata.generation == old.metadata.generation:
+            return
+        needed = list(_needed(pod.spec, old.spec))
+        if not needed:
+            return
+        features = self._find(node)
+        if features is None:
+            raise attributes.forbid(f"node {quote(node)} not found")
+        if missing := [name for name in needed if name not in features]:
+            raise attributes.forbid(
+                f"pod update requires features {', '.join(missing)} which are not available on node {quote(node)}"
+            )
+
+
+def _needed(new: PodSpec, old: PodSpec) -> Iterator[str]:
+    """The features that an update needs, in the order of their names."""
+    if _differ(new.resources, old.resources):
+        yield "InPlacePodLevelResourcesVerticalScaling"
+    for now, then in zip(new.init_containers, old.init_containers, strict=False):
+        if not is_sidecar(then) and now.resources != then.resources:
+            yield "InPlacePodVerticalScalingInitContainers"
+            return
+
+
+def _differ(one: ResourceRequirements | None, other: ResourceRequirements | None) -> bool:
+    """Whether amounts differ, however they are written."""
+    if one is None or other is None:
+        return one is not other
+    return _amounts(one) != _amounts(other) or one.claims != other.claims
+
+
+def _amounts(resources: ResourceRequirements) -> list[dict[str, Any]]:
+    return [{name: parse(text) for name, text in amounts.items()} for amounts in (resources.requests, resources.limits)]

@@ -1,0 +1,72 @@
+"""PodNodeSelector: a namespace says by an annotation on which nodes its pods run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.api.core.v1 import PodSpec
+from steersman.machinery.errors import GroupResource, forbidden, internal, plain_internal
+from steersman.machinery.field import Path, invalid
+from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+
+_PODS: Final = GroupResource("", "pods")
+ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
+
+
+def node_selector_of(namespace: Any) -> str:
+    """The selector as it is written in the annotation."""
+    return str(namespace.metadata.annotations.get(ANNOTATION, ""))
+
+
+class PodNodeSelector(Plugin):
+    """`find` gives the selector of a namespace (`node_selector_of`), None if there is no such namespace."""
+
+    name = "PodNodeSelector"
+    operations = frozenset({CREATE})
+    resources = frozenset({_PODS})
+    mutates = True
+    validates = True
+
+    def __init__(self, find: Callable[[str], str | None]) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Adds the namespace's selector to the pod's. Raises StatusError 403 where they cannot both hold."""
+        if attributes.resource == _PODS and not attributes.subresource:
+            selector = self._agreed(attributes)
+            spec: PodSpec = attributes.obj.spec
+            spec.node_selector = selector | spec.node_selector
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError 403."""
+        if attributes.resource == _PODS and not attributes.subresource:
+            self._agreed(attributes)
+
+    def _agreed(self, attributes: Attributes) -> dict[str, str]:
+        text = self._find(attributes.namespace)
+        if text is None:
+            raise internal(f"namespace {attributes.namespace} does not exist")
+        selector = _parse(text)
+        pods = attributes.obj.spec.node_selector
+        if any(pods.get(key, value) != value for key, value in selector.items()):
+            reason = "pod node label selector conflicts with its namespace node label selector"
+            raise forbidden(_PODS, attributes.obj.metadata.name, reason)
+        return selector
+
+
+def _parse(text: str) -> dict[str, str]:
+    """`KEY=VALUE,...` as labels. Raises StatusError 500, as upstream."""
+    labels: dict[str, str] = {}
+    for pair in text.split(",") if text else ():
+        parts = pair.split("=")
+        if len(parts) != 2:
+            raise plain_internal(f"invalid selector: [{' '.join(parts)}]")
+        key, value = parts[0].strip(), parts[1].strip()
+        if faults := is_qualified_name(key):
+            raise plain_internal(str(invalid(Path(), key, "; ".join(faults))))
+        if faults := is_valid_label_value(value):
+            raise plain_internal(str(invalid(Path()[key], value, "; ".join(faults))))
+        labels[key] = value
+    return labels

@@ -1,0 +1,76 @@
+"""PodResizeValidator: a running pod is not resized beyond what its node has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.machinery.errors import Cause, GroupResource, StatusError
+from steersman.machinery.field import quote
+from steersman.machinery.pod_resources import requests_of_spec
+from steersman.machinery.quantity import Quantity, parse
+
+_PODS: Final = GroupResource("", "pods")
+_NOTHING: Final = Quantity(0)
+
+
+class Host(NamedTuple):
+    """What resizes have to do with of a node. `os` is "" where it is not known."""
+
+    os: str
+    cpu: Quantity
+    memory: Quantity
+
+
+def host_of(node: Any) -> Host:
+    """Reads it out of a node."""
+    allocatable = node.status.allocatable
+    return Host(
+        node.metadata.labels.get("kubernetes.io/os", "linux"),
+        parse(allocatable.get("cpu", "0")),
+        parse(allocatable.get("memory", "0")),
+    )
+
+
+class PodResizeValidator(Plugin):
+    """`find` gives a node (`host_of`), None if there is no such node."""
+
+    name = "PodResizeValidator"
+    operations = frozenset({UPDATE})
+    resources = frozenset({_PODS})
+    validates = True
+
+    def __init__(self, find: Callable[[str], Host | None]) -> None:
+        self._find = find
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError 403 for a node that is missing, too small, or not Linux."""
+        if attributes.resource != _PODS or attributes.subresource != "resize":
+            return
+        pod = attributes.obj
+        name = pod.spec.node_name
+        if not name or pod.metadata.generation == attributes.old.metadata.generation:
+            return
+        node = self._find(name)
+        if node is None:
+            raise attributes.forbid(f"node {quote(name)} not found")
+        if node.os != "linux":
+            why = f"pod resize is only supported on linux nodes, node {quote(name)} is {quote(node.os)}"
+            raise _refused(attributes, why, "UnsupportedPlatform")
+        requests = requests_of_spec(pod.spec)
+        cpu, memory = requests.get("cpu", _NOTHING), requests.get("memory", _NOTHING)
+        short = []
+        if cpu > node.cpu:
+            short.append(f"cpu, requested: {cpu.as_milli()}, allocatable: {node.cpu.as_milli()}")
+        if memory > node.memory:
+            short.append(f"memory, requested: {memory.as_int()}, allocatable: {node.memory.as_int()}")
+        if short:
+            why = f"node didn't have enough allocatable resources: {'; '.join(short)}"
+            raise _refused(attributes, why, "NodeCapacity")
+
+
+def _refused(attributes: Attributes, why: str, reason: str) -> StatusError:
+    error = attributes.forbid(why)
+    error.causes = (Cause(reason),)
+    return error

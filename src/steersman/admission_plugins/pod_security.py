@@ -1,0 +1,190 @@
+"""PodSecurity: namespaces say by labels which Pod Security Standard their pods have to meet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.pod_security_checks import Violation, details, reasons, violations
+from steersman.admission_plugins.pod_security_levels import PRIVILEGED, LevelVersion, Policy, policy_of, stricter
+from steersman.api.core.v1 import Pod, PodSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors import GroupResource, forbidden, internal, invalid
+from steersman.machinery.field import quote
+
+_NAMESPACES: Final = GroupResource("", "namespaces")
+_PODS: Final = GroupResource("", "pods")
+_TEMPLATED: Final = {
+    GroupResource("", "podtemplates"): lambda obj: obj.template,
+    GroupResource("", "replicationcontrollers"): lambda obj: obj.spec.template,
+    GroupResource("apps", "replicasets"): lambda obj: obj.spec.template,
+    GroupResource("apps", "deployments"): lambda obj: obj.spec.template,
+    GroupResource("apps", "statefulsets"): lambda obj: obj.spec.template,
+    GroupResource("apps", "daemonsets"): lambda obj: obj.spec.template,
+    GroupResource("batch", "jobs"): lambda obj: obj.spec.template,
+    GroupResource("batch", "cronjobs"): lambda obj: obj.spec.job_template.spec.template,
+}
+"""What makes pods, and where its template is."""
+_POD_SUBRESOURCES: Final = ("", "ephemeralcontainers", "resize")
+"""Those that are a pod."""
+
+MAX_PODS: Final = 3000
+MAX_SECONDS: Final = 1.0
+"""How many pods of a namespace are looked at when its labels change, and for how long."""
+_SLICE: Final = 0.004
+"""Seconds for which they keep others waiting at a time."""
+
+
+def namespace_policy(namespace: Any) -> Policy:
+    """What a namespace asks for."""
+    return policy_of(namespace.metadata.labels)
+
+
+class PodSecurity(Plugin):
+    """`policy` gives what a namespace asks for (`namespace_policy`), None if there is no such namespace; `pods` how
+    many pods it has, and them. Nobody is exempt, and what no label says is privileged, as without a configuration."""
+
+    name = "PodSecurity"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_NAMESPACES, _PODS, *_TEMPLATED})
+    validates = True
+
+    def __init__(
+        self, policy: Callable[[str], Policy | None], pods: Callable[[str], tuple[int, Iterable[Pod]]]
+    ) -> None:
+        self._policy = policy
+        self._pods = pods
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
+        is to be warned of. Labels of namespaces must be readable. Raises StatusError 403, 422."""
+        resource = attributes.resource
+        if resource == _PODS:
+            if attributes.subresource in _POD_SUBRESOURCES:
+                self._validate_pod(attributes)
+        elif resource == _NAMESPACES:
+            if not attributes.subresource:
+                await self._validate_namespace(attributes)
+        elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.subresource:
+            self._validate_template(attributes, template_of)
+
+    def _validate_pod(self, attributes: Attributes) -> None:
+        policy = self._policy(attributes.namespace)
+        if policy is None:
+            raise internal(f"failed to lookup namespace {quote(attributes.namespace)}")
+        if policy.fully_privileged and not policy.errors:
+            return
+        pod: Pod = attributes.obj
+        if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
+            return
+        found = violations(policy.enforce, pod.metadata, pod.spec)
+        if found:
+            why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
+            raise forbidden(attributes.resource, attributes.name, why)
+        if policy.warn != policy.enforce:
+            _warn(attributes, policy.warn, pod.metadata, pod.spec)
+
+    def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
+        policy = self._policy(attributes.namespace)
+        if policy is None or policy.warn.level == PRIVILEGED:
+            return
+        template = template_of(attributes.obj)
+        if template is not None:
+            _warn(attributes, policy.warn, template.metadata, template.spec)
+
+    async def _validate_namespace(self, attributes: Attributes) -> None:
+        new = namespace_policy(attributes.obj)
+        old = namespace_policy(attributes.old) if attributes.operation == UPDATE else None
+        if new.errors and (old is None or new.errors != old.errors):
+            raise invalid(attributes.kind, attributes.name, new.errors)
+        if old is None or new.enforce == old.enforce or new.enforce.level == PRIVILEGED:
+            return
+        if new.enforce.minor == old.enforce.minor and not stricter(new.enforce.level, old.enforce.level):
+            return
+        for text in await self._existing(attributes.obj.metadata.name, new.enforce):
+            attributes.warn(text)
+
+    async def _existing(self, namespace: str, enforce: LevelVersion) -> list[str]:
+        """Warnings of the pods that would be refused now. One pod of each controller is looked at first."""
+        total, pods = self._pods(namespace)
+        findings: dict[str, list[str]] = {}
+        controllers: set[str] = set()
+        others: list[Pod] = []
+        checked = 0
+        pace = _Pace()
+
+        async def look(pod: Pod) -> bool:
+            """Whether there is time for another one."""
+            nonlocal checked
+            if found := violations(enforce, pod.metadata, pod.spec):
+                findings.setdefault(reasons(found), []).append(pod.metadata.name)
+            checked += 1
+            return checked < MAX_PODS and await pace.goes_on()
+
+        for pod in pods:
+            controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
+            if controller in controllers:
+                if len(others) < MAX_PODS:
+                    others.append(pod)
+                if not await pace.goes_on():
+                    break
+                continue
+            if controller is not None:
+                controllers.add(controller)
+            if not await look(pod):
+                break
+        else:
+            for pod in others:
+                if not await look(pod):
+                    break
+        warnings = []
+        if checked < total:
+            warnings.append(
+                f"new PodSecurity enforce level only checked against the first {checked} of {total} existing pods"
+            )
+        if findings:
+            text = f"existing pods in namespace {quote(namespace)} violate the new PodSecurity enforce level "
+            warnings.append(text + quote(str(enforce)))
+        return warnings + sorted(f"{_some(names)}: {found}" for found, names in findings.items())
+
+
+class _Pace:
+    """Work in slices, for a second at most."""
+
+    def __init__(self) -> None:
+        self._slice = time.monotonic() + _SLICE
+        self._end = time.monotonic() + MAX_SECONDS
+
+    async def goes_on(self) -> bool:
+        """Lets others have their turn where it is time. False once the second is over."""
+        now = time.monotonic()
+        if now >= self._slice:
+            await asyncio.sleep(0)
+            self._slice = time.monotonic() + _SLICE
+        return now < self._end
+
+
+def _some(names: list[str]) -> str:
+    """The first name, and how many more."""
+    more = len(names) - 1
+    if not more:
+        return names[0]
+    return f"{min(names)} (and {more} other pod{'' if more == 1 else 's'})"
+
+
+def _warn(attributes: Attributes, level: LevelVersion, metadata: ObjectMeta, spec: PodSpec) -> None:
+    found: list[Violation] = violations(level, metadata, spec)
+    if found:
+        attributes.warn(f"would violate PodSecurity {quote(str(level))}: {details(found)}")
+
+
+def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
+    """Whether an update brings containers or images: nothing else that matters can be changed."""
+    for now, then in ((new.containers or [], old.containers or []), (new.init_containers, old.init_containers)):
+        if [each.image for each in now] != [each.image for each in then]:
+            return True
+    images = {each.name: each.image for each in old.ephemeral_containers}
+    return any(images.get(each.name) != each.image for each in new.ephemeral_containers)

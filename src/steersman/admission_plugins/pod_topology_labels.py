@@ -1,0 +1,44 @@
+"""PodTopologyLabels: a pod carries the zone and the region of the node it is put on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.machinery.errors import GroupResource
+
+_PODS: Final = GroupResource("", "pods")
+_COPIED: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def topology_of(node: Any) -> dict[str, str]:
+    """The labels that are copied."""
+    labels = node.metadata.labels
+    return {key: labels[key] for key in _COPIED if key in labels}
+
+
+class PodTopologyLabels(Plugin):
+    """`find` gives the labels of a node (`topology_of`), None if there is no such node."""
+
+    name = "PodTopologyLabels"
+    operations = frozenset({CREATE})
+    resources = frozenset({_PODS})
+    mutates = True
+
+    def __init__(self, find: Callable[[str], dict[str, str] | None]) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Labels a pod that is made on a node, or a binding, which hands its labels on to the pod."""
+        if attributes.resource != _PODS:
+            return
+        if not attributes.subresource:
+            node = attributes.obj.spec.node_name
+        elif attributes.subresource == "binding" and attributes.obj.target.kind == "Node":
+            node = attributes.obj.target.name
+        else:
+            return
+        if node and (labels := self._find(node)):
+            metadata = attributes.obj.metadata
+            metadata.labels = metadata.labels | labels

@@ -1,0 +1,84 @@
+"""RuntimeClass: a pod costs the overhead of its runtime, and runs where that runtime is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.tolerations import merge_tolerations
+from steersman.api.core.v1 import PodSpec
+from steersman.api.node.v1 import RuntimeClass as Class
+from steersman.machinery.errors import GroupResource, plain_internal
+from steersman.machinery.field import quote
+from steersman.machinery.quantity import parse
+
+_PODS: Final = GroupResource("", "pods")
+_OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+
+
+class RuntimeClass(Plugin):
+    """`find` gives a RuntimeClass by name, None if there is none."""
+
+    name = "RuntimeClass"
+    operations = frozenset({CREATE})
+    resources = frozenset({_PODS})
+    mutates = True
+    validates = True
+
+    def __init__(self, find: Callable[[str], Any | None]) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Gives the pod what its class says. Raises StatusError 403 where the pod says something else."""
+        if attributes.resource != _PODS or attributes.subresource:
+            return
+        spec: PodSpec = attributes.obj.spec
+        if spec.runtime_class_name is None:
+            return
+        found = self._class(attributes, spec.runtime_class_name)
+        if found.overhead is not None:
+            fixed = found.overhead.pod_fixed
+            if spec.overhead and not _same(fixed, spec.overhead):
+                raise attributes.forbid(_OTHER_OVERHEAD)
+            spec.overhead = dict(fixed)
+        if found.scheduling is not None:
+            selector = found.scheduling.node_selector
+            for key, value in selector.items():
+                own = spec.node_selector.get(key, value)
+                if own != value:
+                    raise attributes.forbid(
+                        f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                        f"pod.spec.nodeSelector[{key}] = {own}"
+                    )
+            spec.node_selector = spec.node_selector | selector
+            spec.tolerations = merge_tolerations(spec.tolerations, found.scheduling.tolerations)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Only the class says what a pod costs beyond its containers. Raises StatusError 403."""
+        if attributes.resource != _PODS or attributes.subresource:
+            return
+        spec: PodSpec = attributes.obj.spec
+        overhead = None
+        if spec.runtime_class_name is not None:
+            overhead = self._class(attributes, spec.runtime_class_name).overhead
+        if overhead is not None:
+            if not _same(overhead.pod_fixed, spec.overhead):
+                raise attributes.forbid(_OTHER_OVERHEAD)
+        elif spec.overhead:
+            raise attributes.forbid(
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
+
+    def _class(self, attributes: Attributes, name: str) -> Class:
+        if not name:
+            raise plain_internal("resource name may not be empty")
+        found: Class | None = self._find(name)
+        if found is None:
+            raise attributes.forbid(f"pod rejected: RuntimeClass {quote(name)} not found")
+        return found
+
+
+def _same(one: dict[str, str], other: dict[str, str]) -> bool:
+    """Whether the amounts are equal, however they are written."""
+    return one.keys() == other.keys() and all(parse(one[name]) == parse(other[name]) for name in one)

@@ -1,0 +1,255 @@
+"""ServiceAccount: every pod runs under an account that is there, and gets a token of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.api.core import v1 as core
+from steersman.machinery.errors import GroupResource, plain_internal
+from steersman.machinery.names import generate_name
+
+DEFAULT_ACCOUNT: Final = "default"
+MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+VOLUME_PREFIX: Final = "kube-api-access-"
+TOKEN_SECONDS: Final = 3607
+"""How long the token is good for; so odd a number tells it from one that somebody asked for."""
+
+_PODS: Final = GroupResource("", "pods")
+_ATTEMPTS: Final = 10
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_ENFORCE_SECRETS: Final = "kubernetes.io/enforce-mountable-secrets"
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What pods have to do with of a service account. `secrets` is None where pods may use any."""
+
+    name: str
+    automount: bool
+    pull_secrets: tuple[str, ...]
+    secrets: frozenset[str] | None
+
+
+def account_of(account: core.ServiceAccount) -> Account:
+    """Reads it out of the object."""
+    secrets = None
+    if account.metadata.annotations.get(_ENFORCE_SECRETS) in _TRUE:
+        secrets = frozenset(each.name for each in account.secrets)
+    return Account(
+        account.metadata.name,
+        account.automount_service_account_token is not False,
+        tuple(each.name for each in account.image_pull_secrets),
+        secrets,
+    )
+
+
+class ServiceAccount(Plugin):
+    """`find` gives the account of this namespace and name, None if there is none.
+
+    The account `default` is waited for, some ten times `pause()` seconds: a controller makes it in new namespaces.
+    """
+
+    name = "ServiceAccount"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_PODS})
+    mutates = True
+    validates = True
+
+    def __init__(
+        self,
+        find: Callable[[str, str], Account | None],
+        pause: Callable[[], float] = lambda: random.uniform(0.1, 0.2),
+    ) -> None:
+        self._find = find
+        self._pause = pause
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Gives a new pod its account, the account's pull secrets and a token. Raises StatusError 403."""
+        if attributes.resource != _PODS or attributes.subresource or attributes.operation != CREATE:
+            return
+        pod: core.Pod = attributes.obj
+        spec = pod.spec
+        if _MIRROR in pod.metadata.annotations:
+            _check_mirror(attributes, pod)
+            return
+        spec.service_account_name = spec.service_account_name or DEFAULT_ACCOUNT
+        account = await self._account(attributes, spec)
+        wanted = spec.automount_service_account_token
+        if account.automount if wanted is None else wanted:
+            _mount_token(spec)
+        if not spec.image_pull_secrets:
+            spec.image_pull_secrets = [core.LocalObjectReference(name=name) for name in account.pull_secrets]
+        _check_secrets(attributes, spec, account)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Holds what came of a new pod, or the ephemeral containers of an old one, against its account.
+
+        Raises StatusError 403, and 500 where an ephemeral container uses a secret that is not the account's.
+        """
+        if attributes.resource != _PODS:
+            return
+        if attributes.subresource:
+            if attributes.subresource == "ephemeralcontainers" and attributes.operation == UPDATE:
+                await self._check_ephemeral(attributes)
+            return
+        if attributes.operation != CREATE:
+            return
+        pod: core.Pod = attributes.obj
+        if _MIRROR in pod.metadata.annotations:
+            _check_mirror(attributes, pod)
+            return
+        _check_secrets(attributes, pod.spec, await self._account(attributes, pod.spec))
+
+    async def _check_ephemeral(self, attributes: Attributes) -> None:
+        spec: core.PodSpec = attributes.obj.spec
+        account = await self._account(attributes, spec)
+        if account.secrets is not None:
+            for fault in _foreign_secrets("ephemeral container", spec.ephemeral_containers, account):
+                raise plain_internal(fault)
+
+    async def _account(self, attributes: Attributes, spec: core.PodSpec) -> Account:
+        namespace, name = attributes.namespace, spec.service_account_name
+        if not name:
+            pod = attributes.obj.metadata.name
+            raise attributes.forbid(f"no service account specified for pod {namespace}/{pod}")
+        if (found := self._find(namespace, name)) is not None:
+            return found
+        if name == DEFAULT_ACCOUNT:
+            pause = self._pause()
+            for _ in range(_ATTEMPTS - 1):
+                await asyncio.sleep(pause)
+                if (found := self._find(namespace, name)) is not None:
+                    return found
+        raise attributes.forbid(
+            f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        )
+
+
+def _mount_token(spec: core.PodSpec) -> None:
+    """A volume with a token of the account, mounted in every container that has nothing else at that place."""
+    own = next((volume.name for volume in spec.volumes if volume.name.startswith(VOLUME_PREFIX)), "")
+    name = own or generate_name(VOLUME_PREFIX)
+    mounted = False
+    for container in (*spec.init_containers, *(spec.containers or ())):
+        if all(mount.mount_path != MOUNT_PATH for mount in container.volume_mounts):
+            mount = core.VolumeMount(name=name, read_only=True, mount_path=MOUNT_PATH)
+            container.volume_mounts = [*container.volume_mounts, mount]
+            mounted = True
+    if mounted and not own:
+        spec.volumes = [*spec.volumes, core.Volume(name=name, projected=_token_volume())]
+
+
+def _token_volume() -> core.ProjectedVolumeSource:
+    """What a client in the cluster needs: a token, the certificates to trust, and the namespace."""
+    namespace = core.ObjectFieldSelector(api_version="v1", field_path="metadata.namespace")
+    return core.ProjectedVolumeSource(
+        default_mode=0o644,
+        sources=[
+            core.VolumeProjection(
+                service_account_token=core.ServiceAccountTokenProjection(path="token", expiration_seconds=TOKEN_SECONDS)
+            ),
+            core.VolumeProjection(
+                config_map=core.ConfigMapProjection(
+                    name="kube-root-ca.crt", items=[core.KeyToPath(key="ca.crt", path="ca.crt")]
+                )
+            ),
+            core.VolumeProjection(
+                downward_api=core.DownwardAPIProjection(
+                    items=[core.DownwardAPIVolumeFile(path="namespace", field_ref=namespace)]
+                )
+            ),
+        ],
+    )
+
+
+def _check_secrets(attributes: Attributes, spec: core.PodSpec, account: Account) -> None:
+    """That the pod uses no other secrets than the account's, where the account asks for that. Raises StatusError."""
+    if account.secrets is not None:
+        for fault in _forbidden_secrets(spec, account, account.secrets):
+            raise attributes.forbid(fault)
+
+
+def _forbidden_secrets(spec: core.PodSpec, account: Account, secrets: frozenset[str]) -> Iterator[str]:
+    for volume in spec.volumes:
+        if volume.secret is not None and volume.secret.secret_name not in secrets:
+            yield _foreign(f'volume with secret.secretName="{volume.secret.secret_name}"', account)
+    yield from _foreign_secrets("init container", spec.init_containers, account)
+    yield from _foreign_secrets("container", spec.containers or (), account)
+    for index, reference in enumerate(spec.image_pull_secrets):
+        if reference.name not in account.pull_secrets:
+            yield _foreign(f'imagePullSecrets[{index}].name="{reference.name}"', account, "imagePullSecret")
+
+
+def _foreign_secrets(called: str, containers: Any, account: Account) -> Iterator[str]:
+    """The secrets that containers have in their environment and that are not the account's."""
+    secrets = account.secrets or frozenset()
+    for container in containers:
+        for variable in container.env:
+            source = variable.value_from
+            if source is not None and source.secret_key_ref is not None and source.secret_key_ref.name not in secrets:
+                used = f'envVar {variable.name} referencing secret.secretName="{source.secret_key_ref.name}"'
+                yield _foreign(f"{called} {container.name} with {used}", account)
+        for source in container.env_from:
+            if source.secret_ref is not None and source.secret_ref.name not in secrets:
+                used = f'envFrom referencing secret.secretName="{source.secret_ref.name}"'
+                yield _foreign(f"{called} {container.name} with {used}", account)
+
+
+def _foreign(what: str, account: Account, kind: str = "secret") -> str:
+    return f"{what} is not allowed because service account {account.name} does not reference that {kind}"
+
+
+def _check_mirror(attributes: Attributes, pod: core.Pod) -> None:
+    """A kubelet's own pod, shown to the API: it gets nothing from there, so it may ask for nothing."""
+    if pod.spec.service_account_name:
+        raise attributes.forbid("a mirror pod may not reference service accounts")
+    if any(_secret_names(pod.spec)):
+        raise attributes.forbid("a mirror pod may not reference secrets")
+    for volume in pod.spec.volumes:
+        if volume.projected is not None and any(
+            source.service_account_token is not None for source in volume.projected.sources or ()
+        ):
+            raise attributes.forbid("a mirror pod may not use ServiceAccountToken volume projections")
+
+
+def _secret_names(spec: core.PodSpec) -> Iterator[str]:
+    """The names of all secrets that a pod refers to, wherever that is."""
+    for reference in spec.image_pull_secrets:
+        yield reference.name
+    for container in (*spec.init_containers, *(spec.containers or ()), *spec.ephemeral_containers):
+        for variable in container.env:
+            if variable.value_from is not None and variable.value_from.secret_key_ref is not None:
+                yield variable.value_from.secret_key_ref.name
+        for source in container.env_from:
+            if source.secret_ref is not None:
+                yield source.secret_ref.name
+    for volume in spec.volumes:
+        yield from _volume_secrets(volume)
+
+
+def _volume_secrets(volume: core.Volume) -> Iterator[str]:
+    if volume.secret is not None:
+        yield volume.secret.secret_name
+    elif volume.azure_file is not None:
+        yield volume.azure_file.secret_name
+    elif volume.projected is not None:
+        for source in volume.projected.sources or ():
+            if source.secret is not None:
+                yield source.secret.name
+    elif volume.csi is not None:
+        if volume.csi.node_publish_secret_ref is not None:
+            yield volume.csi.node_publish_secret_ref.name
+    else:
+        for attribute in _WITH_SECRET_REF:
+            driver = getattr(volume, attribute)
+            if driver is not None and driver.secret_ref is not None:
+                yield driver.secret_ref.name
+
+
+_WITH_SECRET_REF: Final = ("cephfs", "cinder", "flex_volume", "rbd", "scale_io", "iscsi", "storageos")

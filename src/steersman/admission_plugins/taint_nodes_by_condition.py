@@ -1,0 +1,29 @@
+"""TaintNodesByCondition: no pod is put on a new node before it has said that it is ready."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.api.core.v1 import Taint
+from steersman.machinery.errors import GroupResource
+
+_NODES: Final = GroupResource("", "nodes")
+_KEY: Final = "node.kubernetes.io/not-ready"
+_EFFECT: Final = "NoSchedule"
+
+
+class TaintNodesByCondition(Plugin):
+    """Taints new nodes as not ready; the node controller takes that away."""
+
+    name = "TaintNodesByCondition"
+    operations = frozenset({CREATE})
+    resources = frozenset({_NODES})
+    mutates = True
+
+    async def admit(self, attributes: Attributes) -> None:
+        if attributes.resource != _NODES or attributes.subresource:
+            return
+        spec = attributes.obj.spec
+        if not any(each.key == _KEY and each.effect == _EFFECT for each in spec.taints):
+            spec.taints = [*spec.taints, Taint(key=_KEY, effect=_EFFECT)]

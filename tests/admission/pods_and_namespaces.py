@@ -1,0 +1,50 @@
+"""Objects and records of writes for tests of admission plugins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation, Plugin
+from steersman.api.core.v1 import Pod
+from steersman.authentication.user import UserInfo
+from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.serializer import from_plain
+
+CONTAINER = {"name": "c", "image": "i"}
+
+
+def make_pod(spec: dict[str, Any] | None = None, **metadata: Any) -> Pod:
+    """A pod `p` of the namespace `ns` with one container, unless `spec` says otherwise."""
+    return from_plain(
+        Pod,
+        {"metadata": {"name": "p", "namespace": "ns", **metadata}, "spec": {"containers": [CONTAINER], **(spec or {})}},
+    )
+
+
+def a_write(
+    obj: Any, operation: Operation = CREATE, *, resource: str = "pods", group: str = "", **more: Any
+) -> Attributes:
+    """The record of a write of `obj`; `old` is what it replaces."""
+    given = {"namespace": obj.metadata.namespace, "name": obj.metadata.name, "obj": obj, **more}
+    kind = GroupKind(group, type(obj).__name__)
+    return Attributes(operation, UserInfo("alice"), GroupResource(group, resource), kind, "v1", **given)
+
+
+def an_update(new: Any, old: Any, **more: Any) -> Attributes:
+    return a_write(new, UPDATE, old=old, **more)
+
+
+async def admitted(plugin: Plugin, record: Attributes) -> Attributes:
+    """The record after both rounds."""
+    await plugin.admit(record)
+    await plugin.validate(record)
+    return record
+
+
+async def refusal(plugin: Plugin, record: Attributes) -> StatusError:
+    """The error of the plugin that must refuse."""
+    with pytest.raises(StatusError) as caught:
+        await admitted(plugin, record)
+    return caught.value
