@@ -18,7 +18,7 @@ from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required
 from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import Quantity, parse
-from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
+from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.resource_names import is_native_resource, validate_quantity
 from steersman.machinery.validation.selectors import (
@@ -77,10 +77,9 @@ def _drop_unknown_source(spec: PersistentVolumeClaimSpec, old: PersistentVolumeC
         spec.data_source = None
 
 
-def _has_invalid_api_group(spec: PersistentVolumeClaimSpec) -> bool:
-    """Whether a stored claim names a group that would be refused today."""
-    groups = [each.api_group for each in (spec.data_source, spec.data_source_ref) if each is not None]
-    return any(group and is_dns1123_subdomain(group) for group in groups)
+def _has_api_group(spec: PersistentVolumeClaimSpec) -> bool:
+    """Whether a stored claim names a group, be it one that would be refused today: then any is taken."""
+    return any(each.api_group for each in (spec.data_source, spec.data_source_ref) if each is not None)
 
 
 def _validate_spec(new: PersistentVolumeClaim, old: PersistentVolumeClaim | None) -> Iterator[FieldError]:
@@ -89,7 +88,7 @@ def _validate_spec(new: PersistentVolumeClaim, old: PersistentVolumeClaim | None
         new.spec,
         _SPEC,
         LabelSelectorOptions(allow_invalid_label_value=True) if lenient else STRICT,
-        allow_invalid_api_group=old is not None and _has_invalid_api_group(old.spec),
+        allow_invalid_api_group=old is not None and _has_api_group(old.spec),
     )
 
 

@@ -26,6 +26,7 @@ _NAMES: Final = {
     "apiGroup": "APIGroup",
     "apiVersion": "APIVersion",
     "awsElasticBlockStore": "AWSElasticBlockStore",
+    "cel": "CEL",
     "cephfs": "CephFS",
     "chapAuthDiscovery": "DiscoveryCHAPAuth",
     "chapAuthSession": "SessionCHAPAuth",
@@ -58,6 +59,7 @@ _NAMES: Final = {
     "storageos": "StorageOS",
     "tcpSocket": "TCPSocket",
     "tty": "TTY",
+    "uid": "UID",
     "wwids": "WWIDs",
 }
 """JSON names whose Go name is not the same with a capital."""
