@@ -118,3 +118,17 @@ async def test_an_update_strategy_nobody_knows_is_shown_whole(cluster: Cluster) 
         'spec.updateStrategy: Unsupported value: {"Type":"New","RollingUpdate":{"MaxUnavailable":2,"MaxSurge":0}}: '
         'supported values: "RollingUpdate", "OnDelete"'
     ]
+
+
+async def test_claims_of_fractions_of_a_byte_are_warned_of(cluster: Cluster) -> None:
+    c = await cluster(STATEFUL_SETS)
+    claim = {"metadata": {"name": "d"}, "spec": {"accessModes": ["ReadWriteOnce"],
+             "resources": {"requests": {"storage": "1500m"}}}}  # fmt: skip
+    text = 'resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer'
+    told: list[str] = []
+    made = await c.create("statefulsets", workload(volumeClaimTemplates=[claim]), group="apps", warnings=told)
+    assert f"spec.volumeClaimTemplates[0].{text}" in told
+    told.clear()
+    made["spec"]["replicas"] = 3
+    await c.update("statefulsets", made, group="apps", warnings=told)
+    assert f"spec.volumeClaimTemplates[0].Spec.{text}" in told

@@ -42,6 +42,7 @@ from steersman.registry.core.pod_defaults import set_pod_template_defaults
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_validation import validate_pod_template_spec
 from steersman.registry.core.pod_volume_defaults import set_claim_spec_defaults
+from steersman.registry.core.pod_warnings import claim_spec_warnings
 from steersman.registry.scale import SCALE
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -219,6 +220,12 @@ def _fixed(spec: StatefulSetSpec) -> StatefulSetSpec:
     )
 
 
+def _claim_warnings(spec: StatefulSetSpec, *member: str) -> Iterator[str]:
+    """Those of the claims; upstream leaves `spec` out of their paths on create, and spells it so on update."""
+    for index, claim in enumerate(spec.volume_claim_templates):
+        yield from claim_spec_warnings(claim.spec, Path("spec", "volumeClaimTemplates")[index].child(*member))
+
+
 class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
     def prepare_for_create(self, ctx: Context, stateful_set: StatefulSet) -> None:
         stateful_set.status = StatefulSetStatus()
@@ -232,6 +239,7 @@ class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
     def warnings_on_create(self, ctx: Context, stateful_set: StatefulSet) -> Iterator[str]:
         yield from template_warnings(stateful_set.spec.template)
         yield from _warnings(stateful_set.spec)
+        yield from _claim_warnings(stateful_set.spec)
 
     def prepare_for_update(self, ctx: Context, new: StatefulSet, old: StatefulSet) -> None:
         new.status = old.status
@@ -253,6 +261,7 @@ class StatefulSetStrategy(WorkloadStrategy[StatefulSet]):
         if new.metadata.generation != old.metadata.generation:
             yield from template_warnings(new.spec.template)
         yield from _warnings(new.spec)
+        yield from _claim_warnings(new.spec, "Spec")
 
 
 class StatefulSetStatusStrategy(StatusStrategy[StatefulSet]):
