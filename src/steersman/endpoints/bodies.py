@@ -15,7 +15,7 @@ from steersman.api.index import RETIRED
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
-from steersman.endpoints.scope import Scope
+from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, bad_request, request_entity_too_large
 from steersman.machinery.managed_fields import FORGET_ALL
@@ -172,7 +172,7 @@ def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind
         )
     if not scheme.recognizes(actual):
         return cannot_be_handled(actual, wanted, no_kind_registered(actual.kind, str(version)))
-    return cannot_be_handled(actual, wanted, no_conversion(actual, wanted, scope.hub_package))
+    return cannot_be_handled(actual, wanted, no_conversion(scope, actual, wanted))
 
 
 def is_retired(kind: GroupVersionKind) -> bool:
@@ -190,8 +190,10 @@ def no_internal_kind(kind: str, group: str) -> str:
     return f'no kind "{kind}" is registered for the internal version of group "{group}" in scheme "{_SCHEME}"'
 
 
-def no_conversion(actual: GroupVersionKind, wanted: GroupVersionKind, package: str) -> str:
-    """The text for a kind that is known, but is no other version of the one that is wanted; `package` is Go's."""
+def no_conversion(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> str:
+    """The text for a kind that is known, but is no other version of the one that is wanted."""
+    # a resource in two groups has one internal type; a view of another kind (Scale) has its own
+    package = go_package(scope.resource.group if wanted.group == scope.group else wanted.group)
     return f"converting ({actual.version}.{actual.kind}) to ({package}.{wanted.kind}): unknown conversion"
 
 

@@ -150,7 +150,7 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
     decoded: Decoded[Any] = decode_object(scheme.lookup(actual), data, "json", want_strict=patch.is_strict)
     obj = _other_version(patch.scope, decoded.obj, kind)
     if obj is None:
-        raise DecodeError(no_conversion(actual, gvk, patch.scope.hub_package))
+        raise DecodeError(no_conversion(patch.scope, actual, gvk))
     return Decoded(obj, decoded.warnings)
 
 
@@ -164,7 +164,7 @@ def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
     if not patch.scope.shared.scheme.recognizes_in_group(wanted.group, name):
         raise DecodeError(no_internal_kind(name, wanted.group))
     internal = wanted._replace(version=go_package(wanted.group), kind=name)
-    raise DecodeError(no_conversion(internal, wanted, patch.scope.hub_package))
+    raise DecodeError(no_conversion(patch.scope, internal, wanted))
 
 
 def _other_version(scope: Scope, obj: Any, kind: type[Any]) -> Any | None:

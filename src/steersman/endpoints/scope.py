@@ -70,7 +70,6 @@ class Scope:
         self.group_resource = GroupResource(self.group, resource.plural)
         self.group_kind = GroupKind(self.group, self.kind_name)
         self.go_package = go_package(self.group)
-        self.hub_package = go_package(resource.group)
         self.prefix = self.type_meta(self.kind_name)
         self.list_prefix = self.type_meta(f"{self.kind_name}List")
         self.default = other.default if other else resource.default
