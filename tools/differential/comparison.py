@@ -12,7 +12,7 @@ from .server import Answer
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
-_PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP )(3[0-2]\d{3})')
+_PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP |Duplicate value: )(3[0-2]\d{3})')
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
 _DIFF: Final = "\n@@ -"
 _EMPTY: Final = re.compile(r"(: ?)(\[\]|\{\})(?=[:,}])")

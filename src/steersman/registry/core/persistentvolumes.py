@@ -20,6 +20,7 @@ from steersman.machinery.validation.resource_names import validate_positive_quan
 from steersman.registry.core.pod_claim_validation import ACCESS_MODES, VOLUME_MODES
 from steersman.registry.core.pod_internal_form import internal_diff, internal_form
 from steersman.registry.core.pod_scheduling_validation import validate_node_selector
+from steersman.registry.core.pod_volume_defaults import set_source_defaults
 from steersman.registry.core.pod_warnings import DEPRECATED_NODE_LABELS
 from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES, validate_sources
 from steersman.rest.context import Context
@@ -291,23 +292,12 @@ def _warnings(volume: PersistentVolume) -> Iterator[str]:
             yield f"{_SPEC / name}: {text}"
 
 
-def _default_sources(spec: PersistentVolumeSpec) -> None:
-    if (host_path := spec.host_path) is not None and host_path.type is None:
-        host_path.type = ""
-    if (rbd := spec.rbd) is not None:
-        rbd.pool = rbd.pool or "rbd"
-        rbd.user = rbd.user or "admin"
-        rbd.keyring = rbd.keyring or "/etc/ceph/keyring"
-    if (iscsi := spec.iscsi) is not None:
-        iscsi.iscsi_interface = iscsi.iscsi_interface or "default"
-    if (azure := spec.azure_disk) is not None:
-        azure.caching_mode = "ReadWrite" if azure.caching_mode is None else azure.caching_mode
-        azure.fs_type = "ext4" if azure.fs_type is None else azure.fs_type
-        azure.read_only = False if azure.read_only is None else azure.read_only
-        azure.kind = "Shared" if azure.kind is None else azure.kind
-    if (scale_io := spec.scale_io) is not None:
-        scale_io.storage_mode = scale_io.storage_mode or "ThinProvisioned"
-        scale_io.fs_type = scale_io.fs_type or "xfs"
+def set_persistent_source_defaults(spec: PersistentVolumeSpec) -> None:
+    """What a source gets, in a volume or written into an attachment."""
+    if spec.host_path is not None and spec.host_path.type is None:
+        spec.host_path.type = ""
+    set_source_defaults(spec)
+    round_up_to_milli(spec.capacity)
 
 
 def default_persistent_volume(volume: PersistentVolume) -> None:
@@ -317,8 +307,7 @@ def default_persistent_volume(volume: PersistentVolume) -> None:
     spec.persistent_volume_reclaim_policy = spec.persistent_volume_reclaim_policy or "Retain"
     if spec.volume_mode is None:
         spec.volume_mode = "Filesystem"
-    round_up_to_milli(spec.capacity)
-    _default_sources(spec)
+    set_persistent_source_defaults(spec)
 
 
 _SHORT_MODES: Final = {

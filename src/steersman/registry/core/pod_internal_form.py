@@ -110,14 +110,14 @@ def internal_form(value: Any) -> Any:
     """`value` (a Struct of core/v1, or lists and maps of such) as plain data in the order upstream prints it."""
     if isinstance(value, msgspec.Struct):
         if isinstance(value, LabelSelector | ObjectMeta):
-            return msgspec.to_builtins(value)
+            return _plain(value)
         if isinstance(value, core.PodSpec):
             return _spec_form(value)
         form: dict[str, Any] = {}
         for attribute, name in _fields(type(value)):
             member = getattr(value, attribute)
             if isinstance(member, ObjectMeta):
-                form |= msgspec.to_builtins(member)
+                form |= _plain(member)
             else:
                 form[name] = internal_form(member)
         return form
@@ -127,6 +127,11 @@ def internal_form(value: Any) -> Any:
         # Go prints maps in the order of their keys.
         return {key: internal_form(value[key]) for key in sorted(value)} if value else None
     return value
+
+
+def _plain(value: Any) -> Any:
+    """What has the same form in every version; maps by their keys, as Go prints them."""
+    return msgspec.to_builtins(value, enc_hook=msgspec.json.decode, order="deterministic")
 
 
 def internal_text(value: Any) -> Verbatim:

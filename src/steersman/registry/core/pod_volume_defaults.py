@@ -36,7 +36,7 @@ def set_volume_defaults(volume: core.Volume) -> None:
         set_claim_spec_defaults(volume.ephemeral.volume_claim_template.spec)
     if volume.image is not None and not volume.image.pull_policy:
         volume.image.pull_policy = "Always" if image_tag(volume.image.reference) == "latest" else "IfNotPresent"
-    _set_storage_defaults(volume)
+    set_source_defaults(volume)
 
 
 def set_projected_defaults(projected: core.ProjectedVolumeSource) -> None:
@@ -68,7 +68,8 @@ def _set_field_versions(files: list[core.DownwardAPIVolumeFile]) -> None:
             file.field_ref.api_version = "v1"
 
 
-def _set_storage_defaults(volume: core.Volume) -> None:
+def set_source_defaults(volume: core.Volume | core.PersistentVolumeSpec) -> None:
+    """What the sources get that volumes of Pods and PersistentVolumes have alike."""
     if (iscsi := volume.iscsi) is not None:
         iscsi.iscsi_interface = iscsi.iscsi_interface or "default"
     if (rbd := volume.rbd) is not None:

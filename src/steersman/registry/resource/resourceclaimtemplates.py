@@ -24,24 +24,28 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
     def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
-        devices, metadata = template.spec.spec.devices, template.spec.metadata
-        yield from self.validate_admin_access(devices, template.metadata.namespace)
-        path = Path("spec", "metadata")
-        yield from validate_annotations(metadata.annotations, path / "annotations")
-        yield from validate_labels(metadata.labels, path / "labels")
-        plain = ObjectMeta()
-        for attribute, name in zip(plain.__struct_fields__, plain.__struct_encode_fields__, strict=True):
-            allowed = attribute in ("annotations", "labels")
-            if not allowed and getattr(metadata, attribute) != getattr(plain, attribute):
-                yield forbidden(path / name, "cannot be set")
-        yield from validate_device_claim(devices, Path("spec", "spec", "devices"))
+        yield from self.validate_admin_access(template.spec.spec.devices, template.metadata.namespace)
+        yield from _validate(template)
 
     def validate_update(
         self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate
     ) -> Iterator[FieldError]:
-        yield from self.validate(ctx, new)
+        yield from _validate(new)
         if new.spec != old.spec:
             yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
+
+
+def _validate(template: ResourceClaimTemplate) -> Iterator[FieldError]:
+    devices, metadata = template.spec.spec.devices, template.spec.metadata
+    path = Path("spec", "metadata")
+    yield from validate_annotations(metadata.annotations, path / "annotations")
+    yield from validate_labels(metadata.labels, path / "labels")
+    plain = ObjectMeta()
+    for attribute, name in zip(plain.__struct_fields__, plain.__struct_encode_fields__, strict=True):
+        allowed = attribute in ("annotations", "labels")
+        if not allowed and getattr(metadata, attribute) != getattr(plain, attribute):
+            yield forbidden(path / ("uID" if attribute == "uid" else name), "cannot be set")
+    yield from validate_device_claim(devices, Path("spec", "spec", "devices"))
 
 
 RESOURCE_CLAIM_TEMPLATES = Resource(

@@ -10,7 +10,7 @@ from steersman.machinery.field import FieldError, Path, forbidden, invalid, requ
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.core.persistentvolumes import validate_inline_volume_spec
+from steersman.registry.core.persistentvolumes import set_persistent_source_defaults, validate_inline_volume_spec
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.registry.storage.validation import size_of, validate_driver_name
 from steersman.rest.context import Context
@@ -95,12 +95,19 @@ class VolumeAttachmentStatusStrategy(StatusStrategy[VolumeAttachment]):
         return _validate_update(new, old)
 
 
+def set_defaults(attachment: VolumeAttachment) -> None:
+    """Those of a volume that is written into the attachment."""
+    if (spec := attachment.spec.source.inline_volume_spec) is not None:
+        set_persistent_source_defaults(spec)
+
+
 VOLUME_ATTACHMENTS = Resource(
     kind=VolumeAttachment,
     group="storage.k8s.io",
     plural="volumeattachments",
     namespaced=False,
     strategy=VolumeAttachmentStrategy(),
+    default=set_defaults,
     name_validator=name_is_dns_subdomain,
     columns=(
         Column("Attacher", lambda a: a.spec.attacher, format="name"),
