@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steersman.endpoints.proxy.passing import ended_with
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
@@ -16,4 +17,4 @@ async def connect(scope: Scope, subresource: Subresource, request: Request) -> R
     assert subresource.connect is not None
     ctx = scope.context(request)
     response: Response = await subresource.connect(scope.shared.services, ctx, request.info.name, request)
-    return response
+    return ended_with(scope.shared.watches, response)
