@@ -98,6 +98,7 @@ class Kubelet:
     log: list[str] = field(default_factory=lambda: ["one", "two", "three"])
     followers_gone: threading.Event = field(default_factory=threading.Event)
     sizes: list[dict[str, int]] = field(default_factory=list)
+    open_sessions: int = 0
 
     def start(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -249,10 +250,13 @@ class Kubelet:
             session = Session(connection, server=True, accept=accept)
             reading = asyncio.create_task(session.run())
             waiting = asyncio.create_task(complete.wait())
+            self.open_sessions += 1
             try:
                 await asyncio.wait([reading, waiting], return_when=asyncio.FIRST_COMPLETED)
                 if complete.is_set():
                     status = {"metadata": {}, **await run(streams)}
+                    if "stdin" in streams:
+                        streams["stdin"].ignore()  # nobody reads it any more
                     await streams["error"].write(json.dumps(status).encode())
                     for stream in streams.values():
                         await stream.end()
@@ -260,6 +264,7 @@ class Kubelet:
             except SpdyError:
                 pass  # the other side has gone
             finally:
+                self.open_sessions -= 1
                 waiting.cancel()
                 reading.cancel()
                 await asyncio.gather(reading, waiting, return_exceptions=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
+import json
 import os
 import re
 import socket
@@ -15,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fake_kubelet import Certificates, Kubelet
 from server_process import ServerProcess
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
 
 if TYPE_CHECKING:
     from conftest import Kubectl
@@ -239,6 +244,87 @@ def test_cp_both_ways(speaking: Kubectl, pod: str, tmp_path: Path) -> None:
     assert (tmp_path / "there" / "copy").read_bytes() == data
     speaking("cp", f"{pod}:{tmp_path}/there/copy", str(tmp_path / "back"))
     assert (tmp_path / "back").read_bytes() == data
+
+
+def websocket(server: ServerProcess, path: str, protocol: str = "v5.channel.k8s.io") -> connect:
+    """A WebSocket client, without an Origin, as kubectl."""
+    host, port = server.address
+    return connect(f"wss://{host}:{port}{path}", ssl=server.context(), proxy=None, subprotocols=[Subprotocol(protocol)])
+
+
+async def messages_of(client: ClientConnection) -> list[bytes]:
+    """All messages up to the end."""
+    return [bytes(each) async for each in client]
+
+
+async def test_the_messages_of_a_terminal(server: ServerProcess, kubelet: Kubelet, kubectl: Kubectl, pod: str) -> None:
+    kubelet.sizes.clear()
+    path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{pod}/exec?stdin=1&stdout=1&stderr=1&tty=1&command=cat"
+    async with websocket(server, path) as client:
+        assert await client.recv() == b"\x01"
+        await client.send(b'\x04{"Width":80,"Height":24}')
+        await client.send(b"\x04no size")
+        await client.send(b"\x09nothing")
+        await client.send(b"")
+        await client.send(b"\x00one ")
+        await client.send([b"\x00t", b"w", b"o"])
+        got = b""
+        while got != b"one two":
+            message = await client.recv()
+            assert message[:1] == b"\x01"
+            got += bytes(message[1:])
+        await client.send(b"\xff\x00")
+        assert await messages_of(client) == [b'\x03{"metadata":{},"status":"Success"}']
+        assert client.close_code == 1000
+    assert kubelet.sizes == [{"Width": 80, "Height": 24}]
+
+
+async def test_a_command_ends_when_its_client_goes(
+    server: ServerProcess, kubelet: Kubelet, kubectl: Kubectl, pod: str
+) -> None:
+    path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{pod}/attach?stdin=1&stdout=1"
+    async with websocket(server, path) as client:
+        assert [await client.recv(), await client.recv()] == [b"\x01", b"\x01attached\n"]
+        assert kubelet.open_sessions == 1
+    for _ in range(100):
+        if not kubelet.open_sessions:
+            break
+        await asyncio.sleep(0.05)
+    assert kubelet.open_sessions == 0
+
+
+async def test_failures_are_told_on_the_error_channel(server: ServerProcess, kubectl: Kubectl, pod: str) -> None:
+    add_node(server, "down", "127.0.0.1", 1)
+    add_pod(server, kubectl.namespace, "down", "down")
+    base = f"/api/v1/namespaces/{kubectl.namespace}/pods"
+
+    async def failure(path: str) -> Any:
+        async with websocket(server, base + path) as client:
+            first, last = await messages_of(client)
+            assert (len(first), last[:1]) == (1, b"\x03")
+            return json.loads(last[1:])
+
+    status = await failure("/down/exec?command=ls&stdout=1")
+    text = (
+        f'error sending request: Post "https://127.0.0.1:1/exec/{kubectl.namespace}/down/c?command=ls&output=1": '
+        "dial tcp 127.0.0.1:1: connect: connection refused"
+    )
+    assert status == {
+        "metadata": {}, "status": "Failure", "message": f"Internal error occurred: {text}", "reason": "InternalError",
+        "details": {"causes": [{"message": text}]}, "code": 500,
+    }  # fmt: skip
+    status = await failure(f"/{pod}/exec?command=refuse&stderr=1")
+    assert status["message"] == "Internal error occurred: unable to upgrade connection: no commands here"
+    status = await failure(f"/{pod}/exec?command=false&stdout=1")
+    assert status == {
+        "metadata": {}, "status": "Failure", "reason": "NonZeroExitCode",
+        "message": "command terminated with non-zero exit code: command terminated with exit code 1",
+        "details": {"causes": [{"reason": "ExitCode", "message": "1"}]},
+    }  # fmt: skip
+    with pytest.raises(InvalidStatus) as caught:
+        await websocket(server, f"{base}/down/exec?command=ls&stdout=1", "v4.channel.k8s.io").__aenter__()
+    assert caught.value.response.status_code == 500
+    assert b"error dialing backend: " in caught.value.response.body
 
 
 # Port forwarding

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,6 +90,7 @@ class _Translation:
         self._client = client
         self._location = location
         self._streams = streams
+        self._moved = 0.0
 
     async def run(self) -> None:
         """Until the command has ended or one side has gone."""
@@ -105,13 +105,14 @@ class _Translation:
                 status = internal(str(error)).status()
                 del status["kind"], status["apiVersion"]
             await self._send(_ERROR, encode_in_order(status))
-        except (ConnectionResetError, TimeoutError):
+        except ConnectionResetError:
             pass  # the client has gone, or nothing has moved for hours
         finally:
             await self._client.close()
 
     async def _send(self, channel: int, data: bytes) -> None:
         await self._client.send(bytes((channel,)) + data)
+        self._moved = asyncio.get_running_loop().time()
 
     async def _stream(self) -> None:
         """Raises _Failed, _NonZeroExit, ConnectionResetError when the client has gone."""
@@ -159,34 +160,43 @@ class _Translation:
         resize = await _open(session, "resize") if wanted.tty and protocol not in SPDY_PROTOCOLS[3:] else None
         if stdin is not None:
             stdin.ignore()
-        outputs: list[Coroutine[Any, Any, None]] = []
+        errors_read = asyncio.create_task(errors.read_all(_MAX_ERROR_BYTES))
+        awaited = [errors_read]
         if stdout is not None:
-            outputs.append(self._copy_output(stdout, _STDOUT))
+            awaited.append(asyncio.create_task(self._copy_output(stdout, _STDOUT)))
         if stderr is not None:
-            outputs.append(self._copy_output(stderr, _STDERR))
-        whole = asyncio.create_task(_all(outputs, errors))
-        helpers = [asyncio.create_task(self._copy_input(stdin, resize)), asyncio.create_task(_keep_alive(session))]
+            awaited.append(asyncio.create_task(self._copy_output(stderr, _STDERR)))
+        others = [asyncio.create_task(self._copy_input(stdin, resize)), asyncio.create_task(self._keep_alive(session))]
+        tasks = {*awaited, *others}
         try:
-            await asyncio.wait([whole, *helpers], return_when=asyncio.FIRST_COMPLETED, timeout=_IDLE_TIMEOUT)
-            while not whole.done():
-                _raise_failures(helpers)
-                await asyncio.wait([whole, *(each for each in helpers if not each.done())],
-                                   return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
-            message = whole.result()
+            while not all(task.done() for task in awaited):
+                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
         finally:
-            for task in (whole, *helpers):
+            for task in (*awaited, *others):
                 task.cancel()
-            await asyncio.gather(whole, *helpers, return_exceptions=True)
-        if message:
+            await asyncio.gather(*awaited, *others, return_exceptions=True)
+        if message := errors_read.result():
             _judge(message, protocol)
 
-    async def _copy_output(self, stream: Stream, channel: int) -> None:
+    async def _copy_output(self, stream: Stream, channel: int) -> bytes:
         while data := await stream.read():
             await self._send(channel, data)
+        return b""
 
-    async def _copy_input(self, stdin: Stream | None, resize: Stream | None) -> None:
+    async def _keep_alive(self, session: Session) -> bytes:
+        """Raises ConnectionResetError when nothing has moved on the WebSocket for long."""
+        while True:
+            await asyncio.sleep(_PING_PERIOD)
+            await session.ping()
+            if session.loop.time() - self._moved > _IDLE_TIMEOUT:
+                raise ConnectionResetError("nothing has moved")
+
+    async def _copy_input(self, stdin: Stream | None, resize: Stream | None) -> bytes:
         """Passes on what the client sends. Raises ConnectionResetError when it has gone."""
         while (message := await self._client.receive()) is not None:
+            self._moved = asyncio.get_running_loop().time()
             if not message:
                 continue
             channel, data = message[0], message[1:]
@@ -207,28 +217,6 @@ class _Translation:
 
 async def _open(session: Session, kind: str) -> Stream:
     return await session.open({"streamtype": kind}, _STREAM_TIMEOUT)
-
-
-async def _all(outputs: list[Coroutine[Any, Any, None]], errors: Stream) -> bytes:
-    """What the error stream brings, once the outputs have ended."""
-    async with asyncio.TaskGroup() as group:
-        message = group.create_task(errors.read_all(_MAX_ERROR_BYTES))
-        for each in outputs:
-            group.create_task(each)
-    await errors.end()
-    return message.result()
-
-
-def _raise_failures(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        if task.done():
-            task.result()
-
-
-async def _keep_alive(session: Session) -> None:
-    while True:
-        await asyncio.sleep(_PING_PERIOD)
-        await session.ping()
 
 
 async def _pass_size(resize: Stream, data: bytes) -> bool:

@@ -41,7 +41,7 @@ _FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 def is_upgrade_request(request: Request) -> bool:
     """Whether the client asks for another protocol on this connection."""
     headers = request.headers
-    return "upgrade" in headers.get("connection", "").lower() and "upgrade" in headers and request.http.version != "2"
+    return "upgrade" in headers and "upgrade" in _listed(headers.get("connection", "")) and request.http.version != "2"
 
 
 async def proxy(
