@@ -160,7 +160,12 @@ class Kubelet:
         if parts[0] == "page":
             text = '<p>A</p><a class=x href="/a/b">B</a><script>"</a>"</script><img src=/i.png><a href="c">C</a>'
             return Response(200, [("content-type", "text/html")], text.encode())
-        fields = [("content-type", "text/plain"), ("access-control-allow-origin", "*"), ("x-kubelet", "yes")]
+        fields = [
+            ("content-type", "text/plain"),
+            ("access-control-allow-origin", "*"),
+            ("x-kubelet", "yes"),
+            ("cache-control", "max-age=3"),
+        ]
         return Response(200, [*fields, ("connection", "x-gone"), ("x-gone", "1")], self.last.body or b"hello")
 
     # Logs

@@ -400,7 +400,7 @@ def node(server: ServerProcess, kubelet: Kubelet) -> str:
 @needs_address
 def test_a_request_to_a_node_is_passed_on_whole(server: ServerProcess, kubelet: Kubelet, node: str) -> None:
     with server.client() as client:
-        fields = {"X-Mine": "1", "Connection": "X-Hop", "X-Hop": "1", "X-Forwarded-For": "1.2.3.4"}
+        fields = {"X-Mine": "1", "Connection": "X-Hop", "X-Hop": "1", "X-Forwarded-For": "1.2.3.4", "Te": "trailers"}
         path = f"{node}/proxy/a%20b/c/d/?q=1&r=%2F"
         code, body = client.request("PUT", path, b"body", fields)
         assert (code, body) == (200, b"body")
@@ -411,7 +411,10 @@ def test_a_request_to_a_node_is_passed_on_whole(server: ServerProcess, kubelet: 
         assert seen.headers["x-forwarded-for"] == "1.2.3.4, 127.0.0.1"
         assert seen.headers["x-forwarded-uri"] == "/api/v1/nodes/proxied/proxy/a%20b/c/d/"
         assert seen.headers["host"] == "{}:{}".format(*server.address)
+        assert seen.headers["te"] == "trailers"
         assert "x-hop" not in seen.headers
+        assert client.request("POST", f"{node}/proxy", b"x") == (200, b"x")
+        assert (kubelet.last.path, kubelet.last.headers["x-forwarded-uri"]) == ("/", f"{node}/proxy/")
         for method in ("GET", "POST", "PATCH", "DELETE", "OPTIONS"):
             assert client.request(method, f"{node}/proxy/x")[0] == 200
             assert kubelet.last.method == method
@@ -427,6 +430,7 @@ def test_what_a_node_answers_loses_what_is_for_the_connection(server: ServerProc
     assert (answer.status, answer.read()) == (200, b"hello")
     assert fields["x-kubelet"] == "yes"
     assert fields["content-length"] == "5"
+    assert answer.headers.get_all("Cache-Control") == ["max-age=3", "no-cache, private"]
     assert not {"x-gone", "access-control-allow-origin"} & fields.keys()
     connection.close()
 

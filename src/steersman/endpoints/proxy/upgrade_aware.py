@@ -35,6 +35,8 @@ _OURS: Final = frozenset({"content-length", "date"})
 """Of an answer: what the transport to the client writes itself."""
 _NEVER_PASSED_ON: Final = frozenset({"authorization"})
 """Of a request: the client's credentials are for this server."""
+_CACHE_CONTROL: Final = ("cache-control", "no-cache, private")
+"""Stands beside what the backend says, as upstream has it."""
 _FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 
 
@@ -63,7 +65,7 @@ async def proxy(
     if not suffix and request.method in ("GET", "HEAD"):
         query = f"?{request.http.query}" if request.http.query else ""
         return Response(301, [("location", f"{escaped_path(path)}/{query}")])
-    location = replace(location, path=suffix, query=request.http.query)
+    location = replace(location, path=suffix or "/", query=request.http.query)
     rewriter = Rewriter(path.removesuffix(suffix), location.authority, request.http.host)
     answer = await _plain_answer(request, location, rewriter)
     return await _passed_back(request, answer, rewriter)
@@ -93,6 +95,8 @@ def _request_headers(request: Request) -> tuple[list[tuple[str, str]], bool]:
     headers = [("Host", request.http.host)]
     headers += [(canonical(name), value) for name, value in request.headers.pairs if name not in dropped]
     headers.append(forwarded_for(request))
+    if "trailers" in _listed(request.headers.get("te", "")):
+        headers.append(("Te", "trailers"))
     body = request.http.body
     if isinstance(body, EmptyBody):
         if request.method in ("POST", "PUT", "PATCH"):
@@ -128,12 +132,17 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> 
         if answer.status == 101:
             raise service_unavailable("error trying to reach service: an upgrade that was not asked for")
         dropped = _HOP_BY_HOP | _OURS | _CORS | _listed(answer.header("connection"))
+        if answer.status == 304:
+            dropped |= {"content-type"}
         headers = rewriter.with_redirect([field for field in answer.headers if field[0] not in dropped])
-        if rewriter.is_page(headers) and request.method != "HEAD":
-            response = await rewritten_page(rewriter, answer, headers)
-            if response is not None:
-                await answer.close()
-                return response
+        is_page = rewriter.is_page(headers)
+        if answer.header("cache-control"):
+            headers.append(_CACHE_CONTROL)
+        if is_page and request.method == "HEAD":
+            return Response(answer.status, headers, PassedBody(answer))  # how long it would be is not known
+        if is_page and (response := await rewritten_page(rewriter, answer, headers)) is not None:
+            await answer.close()
+            return response
         return Response(answer.status, headers, PassedBody(answer), length=answer.length)
     except BaseException:
         await answer.close()
