@@ -327,6 +327,31 @@ async def test_failures_are_told_on_the_error_channel(server: ServerProcess, kub
     assert b"error dialing backend: " in caught.value.response.body
 
 
+@pytest.mark.parametrize(
+    ("protocol", "first", "text"),
+    [("binary.k8s.io", b"", b"one\ntwo\nthree\n"), ("base64.binary.k8s.io", "", "b25lCnR3bwp0aHJlZQo=")],
+)
+async def test_logs_over_a_websocket(
+    server: ServerProcess, kubectl: Kubectl, pod: str, protocol: str, first: bytes | str, text: bytes | str
+) -> None:
+    path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{pod}/log"
+    async with websocket(server, path, protocol) as client:
+        assert client.subprotocol == protocol
+        assert [each async for each in client] == [first, text]
+    with pytest.raises(InvalidStatus, match="403"):
+        await websocket(server, path, "odd").__aenter__()
+
+
+async def test_followed_logs_end_with_their_websocket(
+    server: ServerProcess, kubelet: Kubelet, kubectl: Kubectl, pod: str
+) -> None:
+    kubelet.followers_gone.clear()
+    path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{pod}/log?follow=true&tailLines=1"
+    async with websocket(server, path, "binary.k8s.io") as client:
+        assert [await client.recv(), await client.recv()] == [b"", b"three\n"]
+    assert await asyncio.to_thread(kubelet.followers_gone.wait, 10)
+
+
 # Port forwarding
 
 

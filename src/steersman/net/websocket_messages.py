@@ -61,11 +61,14 @@ class MessageConnection:
                 self._over = True
         return self._frames.popleft()
 
-    async def send(self, data: bytes) -> None:
-        """Sends a binary message, waiting while the client is slow. Raises ConnectionResetError when it has gone."""
+    async def send(self, data: bytes | str) -> None:
+        """Sends a message, waiting while the client is slow. Raises ConnectionResetError when it has gone."""
         if self._over or self._protocol.close_expected():
             raise ConnectionResetError("the WebSocket is closed")
-        self._protocol.send_binary(data)
+        if isinstance(data, str):
+            self._protocol.send_text(data.encode())
+        else:
+            self._protocol.send_binary(data)
         await self._flush()
 
     async def close(self) -> None:

@@ -69,7 +69,7 @@ async def pod_logs(services: Services, ctx: Context, name: str, request: Request
         encoded_query(pairs),
         verify=not truthy(query.get("insecureSkipTLSVerifyBackend")),
     )
-    return await stream_location(location, GroupResource("", "pods/log"), name)
+    return await stream_location(request, location, GroupResource("", "pods/log"), name)
 
 
 def _log_option_errors(numbers: dict[str, int], since_time: bool, stream: bool) -> Iterator[FieldError]:
