@@ -64,6 +64,12 @@ async def test_bodies_end_where_the_head_says(ask: Ask, data: bytes, body: bytes
     assert await answer.read(100) == body
 
 
+async def test_fields_keep_their_text(ask: Ask) -> None:
+    answer = await ask("HTTP/1.1 200 OK\r\nX-A: grün\r\nX-A: b\r\nContent-Length: 0\r\n\r\n".encode())
+    assert answer.headers == [("x-a", "grün"), ("x-a", "b"), ("content-length", "0")]
+    assert request_head("GET", "/", [("X-A", "grün")]) == "GET / HTTP/1.1\r\nX-A: grün\r\n\r\n".encode()
+
+
 async def test_what_head_answers_has_no_body(ask: Ask) -> None:
     answer = await ask(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", "HEAD")
     assert (answer.length, await answer.read(100)) == (500, b"")

@@ -12,6 +12,7 @@ from typing import Final
 
 import httptools
 
+from steersman.net.http2_request import text_of
 from steersman.net.message import BodyAborted, Upgraded
 
 MAX_HEAD_BYTES: Final = 1 << 20
@@ -118,7 +119,7 @@ class Answer:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._head_done and len(self.headers) <= MAX_FIELDS:
-            self.headers.append((name.lower().decode("latin-1"), value.decode("latin-1")))
+            self.headers.append((text_of(name).lower(), text_of(value)))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -145,7 +146,7 @@ def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
         raise ValueError("a line break in a request's head")
-    return text.encode("latin-1", "replace") + b"\r\n\r\n"
+    return text.encode() + b"\r\n\r\n"
 
 
 async def send(
