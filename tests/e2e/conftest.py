@@ -37,7 +37,7 @@ class Kubectl:
     def __init__(self, binary: str, server: ServerProcess, home: Path, namespace: str) -> None:
         self._binary = binary
         places = {"HOME": str(home), "TMPDIR": str(home), "KUBECONFIG": str(server.kubeconfig)}
-        self._environment = {**os.environ, **places}
+        self.environment = {**os.environ, **places}
         self.namespace = namespace
 
     def _arguments(self, arguments: tuple[str, ...]) -> list[str]:
@@ -46,7 +46,7 @@ class Kubectl:
     def run(self, *arguments: str, stdin: str = "", editor: str = "") -> subprocess.CompletedProcess[str]:
         """Runs it, whatever comes of it. `editor` is the command that it has files edited with."""
         return subprocess.run(
-            self._arguments(arguments), input=stdin, env={**self._environment, "KUBE_EDITOR": editor},
+            self._arguments(arguments), input=stdin, env={**self.environment, "KUBE_EDITOR": editor},
             capture_output=True, text=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
 
@@ -74,7 +74,7 @@ class Kubectl:
     def following(self, *arguments: str) -> Iterator[Iterator[str]]:
         """Runs one that goes on, e.g. a watch: its lines as they come, each within PATIENCE. Killed at the end."""
         process = subprocess.Popen(
-            self._arguments(arguments), env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            self._arguments(arguments), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         )  # fmt: skip
         lines: queue.Queue[str] = queue.Queue()

@@ -198,6 +198,15 @@ FLAGS: Final[dict[str, Flag]] = {
     "default-not-ready-toleration-seconds": Flag("default_not_ready_toleration_seconds", _number, "of new pods"),
     "default-unreachable-toleration-seconds": Flag("default_unreachable_toleration_seconds", _number, "of new pods"),
     "etcd-compaction-interval": Flag("etcd_compaction_interval", _seconds, "time between compactions, 0 for never"),
+    "kubelet-preferred-address-types": Flag(
+        "kubelet_preferred_address_types", _names, "types of node addresses, in order of preference", repeats=True
+    ),
+    "kubelet-client-certificate": Flag("kubelet_client_certificate", _file, "shown to kubelets, PEM"),
+    "kubelet-client-key": Flag("kubelet_client_key", _file, "key of --kubelet-client-certificate"),
+    "kubelet-certificate-authority": Flag("kubelet_certificate_authority", _file, "CA of kubelets, PEM"),
+    "kubelet-port": Flag("kubelet_port", _port, "of nodes that tell none"),
+    "kubelet-read-only-port": Flag("kubelet_read_only_port", _port, "has no effect"),
+    "kubelet-timeout": Flag("kubelet_timeout", _seconds, "has no effect"),
     "v": Flag("verbosity", _number, "log level, 3 logs every request"),
 }  # fmt: skip
 
@@ -246,6 +255,8 @@ def check(options: Options) -> None:
     """What no single flag can tell. Raises OptionsError."""
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
+    if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
+        raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
     from steersman.cli.known_flags import ADMISSION_PLUGINS
     from steersman.controlplane.admission import PLUGINS
     from steersman.controlplane.runtime_config import RuntimeConfig

@@ -47,6 +47,7 @@ from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.machinery.scheme import Scheme
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.core.services import ServiceStrategy
+from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths, install_openid
@@ -245,6 +246,13 @@ class ControlPlane:
             extend_token_expiration=options.service_account_extend_token_expiration,
             event_ttl=options.event_ttl,
             authenticate_token=tokens.authenticate_token,
+            kubelet=KubeletConnection(
+                address_types=options.kubelet_preferred_address_types or ADDRESS_TYPES,
+                default_port=options.kubelet_port,
+                client_certificate=options.kubelet_client_certificate,
+                client_key=options.kubelet_client_key,
+                certificate_authority=options.kubelet_certificate_authority,
+            ),
         )
 
     def _token_authenticator(self) -> UnionTokenAuthenticator:

@@ -60,6 +60,15 @@ class Options:
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
     etcd_compaction_interval: float = 300.0
+    kubelet_preferred_address_types: tuple[str, ...] = ()
+    """Empty for upstream's order."""
+    kubelet_client_certificate: str = ""
+    kubelet_client_key: str = ""
+    kubelet_certificate_authority: str = ""
+    kubelet_port: int = 10250
+    kubelet_read_only_port: int = 10255
+    kubelet_timeout: float = 5.0
+    """As upstream, neither this nor the port before is used: streams last, and connecting has limits of its own."""
     verbosity: int = 0
 
     def as_flags(self) -> dict[str, str]:

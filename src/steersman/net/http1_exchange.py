@@ -100,6 +100,8 @@ class Http1Exchange:
         if pieces is not None:
             if not bodiless:
                 parts.append(b"Content-Length: %d\r\n" % size)
+        elif response.length is not None:
+            parts.append(b"Content-Length: %d\r\n" % response.length)
         elif self.old:
             self.keep_alive = self.keep_alive and self._no_body
         elif not self._no_body:

@@ -102,6 +102,8 @@ class Http2Stream:
             size = sum(map(len, body))
         if pieces is not None and not bodiless:
             parts.append(hpack.content_length(size))
+        elif pieces is None and response.length is not None:
+            parts.append(hpack.content_length(response.length))
         self.responded = True
         self._no_body = bodiless or self.request.method == "HEAD"
         block = b"".join(parts)

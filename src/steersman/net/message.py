@@ -150,7 +150,8 @@ class Response:
     `body` is bytes (its content-length is sent), a list of bytes (sent in order, as one length), an async iterator
     (chunks sent under back-pressure) or a `Stream`. Header names are lower case; content-length, transfer-encoding
     and date are the transport's business. `upgrade` goes with status 101 and takes over the connection (HTTP/1.1 only).
-    `close` asks for the connection to be closed after this response (Connection: close, or GOAWAY).
+    `close` asks for the connection to be closed after this response (Connection: close, or GOAWAY). `length` is that of
+    an async iterator, or of what HEAD does not send, where it is known: who makes the body keeps to it.
     """
 
     status: int
@@ -158,6 +159,7 @@ class Response:
     body: Body = b""
     upgrade: Callable[[Upgraded], Awaitable[None]] | None = None
     close: bool = False
+    length: int | None = None
 
 
 Handler = Callable[[Request], Awaitable[Response]]

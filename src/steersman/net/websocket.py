@@ -37,8 +37,12 @@ def is_websocket_request(headers: Headers) -> bool:
     )
 
 
-def handshake(headers: Headers) -> Response:
-    """The answer to a client that asks for a WebSocket: 101 without its `upgrade` yet, or a refusal."""
+def handshake(headers: Headers, *, protocol: str | None = None) -> Response:
+    """The answer to a client that asks for a WebSocket: 101 without its `upgrade` yet, or a refusal.
+
+    `protocol` is the one chosen of those that the client offers ("" for none of them), and any Origin will do; without
+    it there may be one at most, and an Origin is wanted.
+    """
     key = headers.get("sec-websocket-key", "")
     if not key:
         return _refusal(400, b"mismatch challenge/response")
@@ -46,15 +50,20 @@ def handshake(headers: Headers) -> Response:
         refusal = _refusal(400, b"missing or bad WebSocket Version")
         refusal.headers.append(("sec-websocket-version", "13"))
         return refusal
-    if not _ORIGIN.fullmatch(headers.get("origin", "")):
+    if protocol is None and not _ORIGIN.fullmatch(headers.get("origin", "")):
         return _refusal(403, b"")
-    protocols = [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip()]
+    protocols = requested_protocols(headers) if protocol is None else [protocol]
     if len(protocols) > 1:
         return _refusal(400, b"")
     accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
     answer = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-accept", accept)]
-    answer += [("sec-websocket-protocol", each) for each in protocols]
+    answer += [("sec-websocket-protocol", each) for each in protocols if each]
     return Response(101, answer)
+
+
+def requested_protocols(headers: Headers) -> list[str]:
+    """The subprotocols that a client offers, in order."""
+    return [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip()]
 
 
 def _refusal(status: int, text: bytes) -> Response:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, TypeVar
 
 from steersman.authorization.interface import Authorizer, RuleResolver
+from steersman.registry.kubelet import KubeletConnection
 from steersman.rest.objects import Objects
 
 T = TypeVar("T")
@@ -37,3 +38,4 @@ class Services:
     """Seconds."""
     authenticate_token: Callable[[str, tuple[str, ...]], Any]
     """A bearer token and audiences -> TokenIdentity or None (or an awaitable of it); raises AuthenticationError."""
+    kubelet: KubeletConnection = field(default_factory=KubeletConnection)

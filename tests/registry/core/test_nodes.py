@@ -10,8 +10,9 @@ import pytest
 from steersman.api.core.v1 import Node
 from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import from_plain
-from steersman.registry.core.nodes import NODES, kubelet_host
+from steersman.registry.core.nodes import NODES
 from steersman.registry.core.proxy_names import split_scheme_name_port
+from steersman.registry.kubelet import KubeletConnection
 
 
 def node(*, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
@@ -121,9 +122,17 @@ def test_table_shows_readiness_roles_and_kernel() -> None:
 
 def test_kubelet_is_reached_by_the_preferred_address() -> None:
     addresses = [{"type": "ExternalIP", "address": "e"}, {"type": "InternalIP", "address": "i"}]
-    assert kubelet_host(from_plain(Node, {"status": {"addresses": addresses}})) == "i"
+    node = from_plain(Node, {"status": {"addresses": addresses}})
+    assert KubeletConnection().host(node) == "i"
+    assert KubeletConnection(address_types=("Hostname", "ExternalIP")).host(node) == "e"
     with pytest.raises(StatusError, match=r"no preferred addresses found; known addresses: \[\]"):
-        kubelet_host(Node())
+        KubeletConnection().host(Node())
+
+
+def test_kubelet_listens_where_its_node_says() -> None:
+    endpoints = {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1234}}}
+    assert KubeletConnection().port(from_plain(Node, {"status": endpoints})) == 1234
+    assert KubeletConnection().port(Node()) == 10250
 
 
 @pytest.mark.parametrize(

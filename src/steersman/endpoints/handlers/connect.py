@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steersman.admission.interface import CONNECT
 from steersman.endpoints.admit import attributes
+from steersman.endpoints.proxy.passing import ended_with
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
@@ -24,4 +25,4 @@ async def connect(scope: Scope, subresource: Subresource, request: Request) -> R
         await chain.admit(record)
         await chain.validate(record)
     response: Response = await subresource.connect(scope.shared.services, ctx, request.info.name, request)
-    return response
+    return ended_with(scope.shared.watches, response)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from steersman.api.core.v1 import Node, NodeProxyOptions, Taint
-from steersman.machinery.errors import bad_request, not_implemented, plain_internal
+from steersman.endpoints.proxy.location import Location, join_preserving_trailing_slash
+from steersman.endpoints.proxy.upgrade_aware import proxy
+from steersman.endpoints.request import Request
+from steersman.machinery.errors import bad_request
 from steersman.machinery.field import (
     FieldError,
     Path,
@@ -25,8 +28,11 @@ from steersman.machinery.validation.ip import is_valid_cidr_for_legacy_field, pa
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import validate_quantity
 from steersman.machinery.validation.selectors import validate_label_name
+from steersman.net.dial import DialError, resolve
+from steersman.net.message import Response
 from steersman.registry.core.node_annotations import validate_node_annotations
-from steersman.registry.core.proxy_names import split_scheme_name_port
+from steersman.registry.core.pod_kubelet import is_global_unicast, pod_tls
+from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.go_struct import go_struct
 from steersman.registry.services import Services
 from steersman.rest.context import Context
@@ -40,8 +46,6 @@ _ROLE_LABEL: Final = "kubernetes.io/role"
 _METADATA: Final = Path("metadata")
 _SPEC: Final = Path("spec")
 _STATUS: Final = Path("status")
-_ADDRESS_ORDER: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
-"""In which order the addresses of a node are tried (--kubelet-preferred-address-types)."""
 _MAX_FEATURE_NAME: Final = 253
 _is_feature_name: Final = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*", re.ASCII).fullmatch
 
@@ -206,25 +210,29 @@ def default_node(node: Node) -> None:
     round_up_to_milli(status.allocatable)
 
 
-def kubelet_host(node: Node) -> str:
-    """Where the node's kubelet is reached. Raises StatusError 500 if the node has no address."""
-    addresses = node.status.addresses
-    for type_ in _ADDRESS_ORDER:
-        for address in addresses:
-            if address.type == type_:
-                return address.address
-    known = " ".join(f"{{{address.type} {address.address}}}" for address in addresses)
-    raise plain_internal(f"no preferred addresses found; known addresses: [{known}]")
-
-
-async def proxy_to_node(services: Services, ctx: Context, name: str, request: Any) -> Any:
-    """Finds the node that a proxy request is for. Raises StatusError."""
+async def proxy_to_node(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """What the node's kubelet, or another port of the node, answers to the request. Raises StatusError."""
     parts = split_scheme_name_port(name)
     if parts is None:
         raise bad_request(f"invalid node request {quote(name)}")
-    node: Node = await services.objects("", "nodes").get(ctx, parts[1])
-    host = kubelet_host(node)
-    raise not_implemented(f"this server does not connect to kubelets: the one at {host} was not asked")
+    scheme, node_name, port = parts
+    node: Node = await services.objects("", "nodes").get(ctx, node_name)
+    kubelet = services.kubelet
+    host, kubelet_port = kubelet.host(node), kubelet.port(node)
+    try:
+        addresses = await resolve(host)
+    except DialError as error:
+        raise bad_request(str(error)) from None
+    if not all(map(is_global_unicast, addresses)):
+        raise bad_request("address not allowed")
+    at_kubelet = not port or port == str(kubelet_port)
+    location = Location(
+        scheme="https" if at_kubelet else scheme or "http", host=host,
+        port=kubelet_port if at_kubelet else proxied_port(port), addresses=tuple(addresses),
+        path=join_preserving_trailing_slash("", proxied_path(request.info.extra_parts)),
+        tls=kubelet.tls() if at_kubelet else pod_tls(),
+    )  # fmt: skip
+    return await proxy(request, location)
 
 
 def _status_text(node: Node) -> str:

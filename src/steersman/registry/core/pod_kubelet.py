@@ -1,23 +1,30 @@
 """Logs, exec, attach, port forwarding and proxying: the requests about a pod that its node or the pod itself answers.
 
-Everything up to the connection is upstream's: the options, the choice of a container, the way to the node.
+Follows pkg/registry/core/pod (LogLocation, AttachLocation, ExecLocation, PortForwardLocation, ResourceLocation).
 """
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
-from typing import Any, Final
+from functools import cache
+from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import decide
+from steersman.endpoints.proxy.location import Location, encoded_query, join_preserving_trailing_slash
+from steersman.endpoints.proxy.location_streamer import stream_location
+from steersman.endpoints.proxy.stream_translator import Streams, is_translated, translate
+from steersman.endpoints.proxy.stream_tunnel import is_tunneled, tunnel
+from steersman.endpoints.proxy.upgrade_aware import proxy
+from steersman.endpoints.request import Request
+from steersman.endpoints.request_info import Query, truthy
 from steersman.machinery.errors import (
     GroupKind,
     GroupResource,
-    StatusError,
     bad_request,
     internal,
-    not_implemented,
 )
 from steersman.machinery.errors import forbidden as forbidden_request
 from steersman.machinery.errors import invalid as invalid_object
@@ -26,8 +33,8 @@ from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.times import TimeError, canonical_time
 from steersman.machinery.validation.ip import parse_ip_sloppy
 from steersman.net.message import Response
-from steersman.registry.core.nodes import kubelet_host
-from steersman.registry.core.proxy_names import split_scheme_name_port
+from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
+from steersman.registry.kubelet import unverified_tls
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 
@@ -35,9 +42,12 @@ _PODS: Final = GroupResource("", "pods")
 _LOG_OPTIONS: Final = GroupKind("", "PodLogOptions")
 _INT64: Final = 1 << 63
 _NUMBERS: Final = ("sinceSeconds", "tailLines", "limitBytes")
+_FLAGS: Final = ("follow", "previous", "timestamps")
+_STREAMS: Final = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
+"""What is asked for of a command's streams, here and at a kubelet."""
 
 
-async def pod_logs(services: Services, ctx: Context, name: str, request: Any) -> Any:
+async def pod_logs(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """What a container has printed; 204 while the pod has no node. Raises StatusError."""
     query = request.query
     numbers = {key: _int64(query[key]) for key in _NUMBERS if key in query}
@@ -45,10 +55,21 @@ async def pod_logs(services: Services, ctx: Context, name: str, request: Any) ->
     if errors := list(_log_option_errors(numbers, since is not None, "stream" in query)):
         raise invalid_object(_LOG_OPTIONS, name, errors)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    choose_container(pod, query.get("container", ""))
+    container = choose_container(pod, query.get("container", ""))
     if not pod.spec.node_name:
         return Response(204)
-    raise await _not_connected(services, ctx, pod)
+    pairs = [(key, "true") for key in _FLAGS if truthy(query.get(key))]
+    pairs += [(key, str(value)) for key, value in numbers.items()]
+    if since is not None:
+        pairs.append(("sinceTime", since))
+    location = _at_kubelet(
+        services,
+        await _node_of(services, ctx, pod),
+        f"/containerLogs/{pod.metadata.namespace}/{name}/{container}",
+        encoded_query(pairs),
+        verify=not truthy(query.get("insecureSkipTLSVerifyBackend")),
+    )
+    return await stream_location(request, location, GroupResource("", "pods/log"), name)
 
 
 def _log_option_errors(numbers: dict[str, int], since_time: bool, stream: bool) -> Iterator[FieldError]:
@@ -97,19 +118,62 @@ def choose_container(pod: core.Pod, name: str) -> str:
     raise bad_request(f"{text}, choose one of: [{' '.join(names)}]" if containers else text)
 
 
-async def pod_exec(services: Services, ctx: Context, name: str, request: Any) -> Any:
-    """Runs a command in a container, or attaches to it. Raises StatusError."""
+async def pod_exec(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """Runs a command in a container. Raises StatusError."""
+    return await _command_streams(services, ctx, name, request, "exec")
+
+
+async def pod_attach(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """Attaches to what runs in a container. Raises StatusError."""
+    return await _command_streams(services, ctx, name, request, "attach")
+
+
+async def _command_streams(services: Services, ctx: Context, name: str, request: Request, what: str) -> Response:
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    choose_container(pod, request.query.get("container", ""))
-    raise await _no_stream(services, ctx, pod)
+    query = request.query
+    container = choose_container(pod, query.get("container", ""))
+    pairs = [(at_kubelet, "1") for key, at_kubelet in _STREAMS if truthy(query.get(key))]
+    if what == "exec":
+        pairs += [("command", each) for each in query.get_all("command")]
+    path = f"/{what}/{pod.metadata.namespace}/{name}/{container}"
+    location, node = await _with_node(services, ctx, pod, path, encoded_query(pairs))
+    if is_translated(request) and not _speaks_websockets(node):
+        return translate(request, location, Streams(*(truthy(query.get(key)) for key, _ in _STREAMS)))
+    return await proxy(request, location, upgrade_required=True)
 
 
-async def pod_port_forward(services: Services, ctx: Context, name: str, request: Any) -> Any:
+async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """Connects to ports of a pod through its node. Raises StatusError."""
+    ports = _ports(request.query)
     await _check_may_create(services, ctx, name)
     pod: core.Pod = await services.objects("", "pods").get(ctx, name)
-    raise await _no_stream(services, ctx, pod)
+    query = encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
+    path = f"/portForward/{pod.metadata.namespace}/{name}"
+    location, node = await _with_node(services, ctx, pod, path, query)
+    if is_tunneled(request) and not _speaks_websockets(node):
+        return await tunnel(request, location)
+    return await proxy(request, location, upgrade_required=True)
+
+
+def _speaks_websockets(node: core.Node) -> bool:
+    """Whether the kubelet says that it takes all WebSockets itself (ExtendWebSocketsToKubelet)."""
+    return "ExtendWebSocketsToKubelet" in node.status.declared_features
+
+
+def _ports(query: Query) -> list[int]:
+    """The ports that are asked for. Raises StatusError 400."""
+    ports = []
+    for text in query.get_all("ports"):
+        if not (text.isascii() and text.isdigit()):
+            wrong = "invalid syntax"
+        elif len(text.lstrip("0")) > 5 or int(text) > 65535:
+            wrong = "value out of range"
+        else:
+            ports.append(int(text))
+            continue
+        raise bad_request(f"cannot convert to []int32: strconv.ParseUint: parsing {quote(text)}: {wrong}")
+    return ports
 
 
 async def _check_may_create(services: Services, ctx: Context, name: str) -> None:
@@ -135,32 +199,58 @@ async def _check_may_create(services: Services, ctx: Context, name: str) -> None
         raise forbidden_request(_PODS, name, verdict.reason)
 
 
-async def _no_stream(services: Services, ctx: Context, pod: core.Pod) -> StatusError:
+async def _with_node(
+    services: Services, ctx: Context, pod: core.Pod, path: str, query: str
+) -> tuple[Location, core.Node]:
     if not pod.spec.node_name:
-        return bad_request(f"pod {pod.metadata.name} does not have a host assigned")
-    return await _not_connected(services, ctx, pod)
+        raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
+    node = await _node_of(services, ctx, pod)
+    return _at_kubelet(services, node, path, query), node
 
 
-async def _not_connected(services: Services, ctx: Context, pod: core.Pod) -> StatusError:
-    """What is said where upstream would connect to the kubelet. Raises StatusError if there is no way to it."""
+async def _node_of(services: Services, ctx: Context, pod: core.Pod) -> core.Node:
     node: core.Node = await services.objects("", "nodes").get(ctx, pod.spec.node_name)
-    host = kubelet_host(node)
-    return not_implemented(f"this server does not connect to kubelets: the one at {host} was not asked")
+    return node
 
 
-async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Any) -> Any:
-    """Finds the address that a proxy request is for. Raises StatusError."""
+def _at_kubelet(services: Services, node: core.Node, path: str, query: str, *, verify: bool = True) -> Location:
+    """A path of the node's kubelet. Raises StatusError if there is no way to it."""
+    kubelet = services.kubelet
+    return Location(
+        scheme="https", host=kubelet.host(node), port=kubelet.port(node), path=path, query=query,
+        tls=kubelet.tls(verify=verify),
+    )  # fmt: skip
+
+
+async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """What the pod itself answers to the request. Raises StatusError."""
     parts = split_scheme_name_port(name)
     if parts is None:
         raise bad_request(f"invalid pod request {quote(name)}")
-    pod: core.Pod = await services.objects("", "pods").get(ctx, parts[1])
+    scheme, pod_name, port = parts
+    pod: core.Pod = await services.objects("", "pods").get(ctx, pod_name)
     address = pod.status.pod_ips[0].ip if pod.status.pod_ips else ""
-    if not _is_global_unicast(address):
+    if not is_global_unicast(address):
         raise bad_request("address not allowed")
-    raise not_implemented(f"this server does not connect to pods: the one at {address} was not asked")
+    location = Location(
+        scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
+        path=join_preserving_trailing_slash("", proxied_path(request.info.extra_parts)), tls=pod_tls(),
+    )  # fmt: skip
+    return await proxy(request, location)
 
 
-def _is_global_unicast(address: str) -> bool:
+@cache
+def pod_tls() -> ssl.SSLContext:
+    """The TLS for what is reached by address: no certificate is shown, and any is taken."""
+    return unverified_tls()
+
+
+def _first_port(pod: core.Pod) -> int | None:
+    """The first that a container tells of; None for the scheme's own."""
+    return next((c.ports[0].container_port for c in pod.spec.containers or [] if c.ports), None)
+
+
+def is_global_unicast(address: str) -> bool:
     """What Go calls so: private addresses too, but not loopback, link-local, multicast or broadcast ones."""
     ip = parse_ip_sloppy(address)
     return ip is not None and not (

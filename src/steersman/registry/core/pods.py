@@ -18,7 +18,7 @@ from steersman.registry.core.pod_binding import bind_pod
 from steersman.registry.core.pod_columns import POD_COLUMNS, row_conditions
 from steersman.registry.core.pod_defaults import set_pod_defaults
 from steersman.registry.core.pod_eviction import evict_pod
-from steersman.registry.core.pod_kubelet import pod_exec, pod_logs, pod_port_forward, proxy_to_pod
+from steersman.registry.core.pod_kubelet import pod_attach, pod_exec, pod_logs, pod_port_forward, proxy_to_pod
 from steersman.registry.core.pod_strategy import (
     PodEphemeralContainersStrategy,
     PodResizeStrategy,
@@ -50,7 +50,7 @@ PODS: Final = Resource(
         "status.nominatedNodeName": lambda p: p.status.nominated_node_name,
     },
     subresources=(
-        Subresource(name="attach", verbs=("create", "get"), kind=PodAttachOptions, connect=pod_exec, tables=False),
+        Subresource(name="attach", verbs=("create", "get"), kind=PodAttachOptions, connect=pod_attach, tables=False),
         Subresource(name="binding", verbs=("create",), kind=Binding, create=bind_pod),
         Subresource(name="ephemeralcontainers", strategy=PodEphemeralContainersStrategy(), tables=False),
         Subresource(

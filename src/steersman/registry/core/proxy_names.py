@@ -1,6 +1,10 @@
-"""Names in proxy requests: `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`."""
+"""Names in proxy requests, `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`, and what follows them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steersman.machinery.errors import service_unavailable
 
 
 def split_scheme_name_port(text: str) -> tuple[str, str, str] | None:
@@ -12,3 +16,16 @@ def split_scheme_name_port(text: str) -> tuple[str, str, str] | None:
     if not name or scheme not in ("", "http", "https"):
         return None
     return scheme, name, port
+
+
+def proxied_port(text: str) -> int:
+    """A port that a client names. Raises StatusError 503 for what is none."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535):
+        raise service_unavailable(f"error trying to reach service: dial tcp: address {text}: invalid port")
+    return int(text)
+
+
+def proxied_path(parts: Sequence[str]) -> str:
+    """The path that follows the subresource, as a backend is asked for it."""
+    path = "/".join(parts)
+    return f"/{path}" if path and not path.startswith("/") else path

@@ -8,20 +8,23 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from steersman.api.core.v1 import EndpointAddress, Endpoints, Pod, Service
+from steersman.endpoints.proxy.location import Location, join_preserving_trailing_slash
+from steersman.endpoints.proxy.upgrade_aware import proxy
+from steersman.endpoints.request import Request
 from steersman.machinery.errors import (
     GroupResource,
     StatusError,
     bad_request,
     not_found,
-    not_implemented,
     service_unavailable,
 )
 from steersman.machinery.field import quote
-from steersman.registry.core.endpoint_addresses import host_port
-from steersman.registry.core.proxy_names import split_scheme_name_port
+from steersman.net.message import Response
+from steersman.registry.core.pod_kubelet import pod_tls
+from steersman.registry.core.proxy_names import proxied_path, split_scheme_name_port
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 
@@ -30,8 +33,8 @@ T = TypeVar("T")
 _SERVICES: Final = GroupResource("", "services")
 
 
-async def locate(services: Services, ctx: Context, text: str) -> str:
-    """The base URL of an endpoint of the service in `text` (`NAME`, `NAME:PORT`, `SCHEME:NAME:PORT`).
+async def locate(services: Services, ctx: Context, text: str) -> Location:
+    """An endpoint of the service in `text` (`NAME`, `NAME:PORT`, `SCHEME:NAME:PORT`).
 
     Raises StatusError: BadRequest, NotFound, ServiceUnavailable.
     """
@@ -50,7 +53,7 @@ async def locate(services: Services, ctx: Context, text: str) -> str:
             continue
         for address in _from_anywhere(subset.addresses):
             if await _is_pod(services, ctx, address):
-                return f"{scheme or 'http'}://{host_port(address.ip, number)}"
+                return Location(scheme=scheme or "http", host=address.ip, port=number)
     raise service_unavailable(f"no endpoints available for service {quote(text)}")
 
 
@@ -87,7 +90,8 @@ async def _is_pod(services: Services, ctx: Context, address: EndpointAddress) ->
     return pod is not None and any(each.ip == address.ip for each in pod.status.pod_ips)
 
 
-async def proxy_to_service(services: Services, ctx: Context, name: str, request: Any) -> Any:
-    """Finds the endpoint that a proxy request is for. Raises StatusError."""
+async def proxy_to_service(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """What an endpoint of the service answers to the request. Raises StatusError."""
     location = await locate(services, ctx, name)
-    raise not_implemented(f"this server does not connect to pods: the one at {location} was not asked")
+    path = join_preserving_trailing_slash("", proxied_path(request.info.extra_parts))
+    return await proxy(request, replace(location, path=path, tls=pod_tls()))

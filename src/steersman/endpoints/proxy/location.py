@@ -1,0 +1,81 @@
+"""Where a request is passed on to."""
+
+from __future__ import annotations
+
+import posixpath
+import ssl
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+from steersman.net.dial import dial, host_port
+from steersman.net.upgrade import UpgradedConnection
+
+_PATH_SAFE: Final = "/$&+,:;=@-_.~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """The URL of a backend, and how it is connected to.
+
+    `path` is unescaped, `query` as sent. Without `port` it is the scheme's own. `tls` is used with the scheme https;
+    `addresses` are those that `host` was found to have, if that had to be known before.
+    """
+
+    scheme: str
+    host: str
+    port: int | None = None
+    path: str = ""
+    query: str = ""
+    tls: ssl.SSLContext | None = None
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def authority(self) -> str:
+        """Host and port as they stand in a URL."""
+        if self.port is None:
+            return f"[{self.host}]" if ":" in self.host else self.host
+        return host_port(self.host, self.port)
+
+    @property
+    def target(self) -> str:
+        """Path and query as they stand in a request's first line."""
+        path = escaped_path(self.path)
+        path = path if path.startswith("/") else f"/{path}"
+        return f"{path}?{self.query}" if self.query else path
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+    async def dial(self) -> UpgradedConnection:
+        """Connects. Raises DialError."""
+        secure = self.scheme == "https"
+        port = self.port if self.port is not None else 443 if secure else 80
+        return await dial(self.host, port, self.tls if secure else None, addresses=self.addresses)
+
+
+def escaped_path(path: str) -> str:
+    """A path as Go's URL.EscapedPath has it."""
+    return quote(path, safe=_PATH_SAFE)
+
+
+def encoded_query(pairs: list[tuple[str, str]]) -> str:
+    """As Go's url.Values.Encode: by name, values of one name in their order."""
+    return "&".join(
+        f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(pairs, key=lambda pair: pair[0])
+    )
+
+
+def join_path(*parts: str) -> str:
+    """As Go's path.Join: cleaned, "" for nothing."""
+    joined = "/".join(part for part in parts if part)
+    if not joined:
+        return ""
+    return posixpath.normpath(joined.replace("//", "/") if joined.startswith("//") else joined)
+
+
+def join_preserving_trailing_slash(*parts: str) -> str:
+    """The parts joined and cleaned; a slash at the end of the last stays."""
+    joined = join_path(*parts)
+    last = next((part for part in reversed(parts) if part), "")
+    return f"{joined}/" if last.endswith("/") and not joined.endswith("/") else joined

@@ -1,0 +1,120 @@
+"""The answer of another server to a GET of its own, as a stream of text: logs.
+
+Follows k8s.io/apiserver `registry/generic/rest` (LocationStreamer, GenericHttpResponseChecker), and for WebSockets
+k8s.io/streaming `httpstream/wsstream` (Reader).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from typing import Final
+
+from steersman.endpoints.proxy.location import Location
+from steersman.endpoints.proxy.passing import PassedBody
+from steersman.endpoints.request import Request
+from steersman.machinery.errors import (
+    GroupResource,
+    StatusError,
+    bad_request,
+    generic_server_response,
+    internal,
+    plain_internal,
+)
+from steersman.net.dial import DialError
+from steersman.net.http_client import Answer, BadAnswer, send
+from steersman.net.message import BodyAborted, Response, Upgraded
+from steersman.net.websocket import handshake, is_websocket_request, requested_protocols
+from steersman.net.websocket_messages import MessageConnection, open_messages
+
+_MAX_ERROR_BYTES: Final = 50_000
+_BASE64: Final = "base64.binary.k8s.io"
+_PROTOCOLS: Final = ("binary.k8s.io", _BASE64)
+_PIECE: Final = 32 << 10
+
+
+async def stream_location(request: Request, location: Location, resource: GroupResource, name: str) -> Response:
+    """What `location` answers, as it comes; over a WebSocket if the client asks for one.
+
+    Raises StatusError, also for what it says instead.
+    """
+    try:
+        connection = await location.dial()
+        try:
+            headers = [("Host", location.authority), ("User-Agent", "steersman")]
+            answer = await send(connection, "GET", location.target, headers)
+        except BaseException:
+            connection.close()
+            raise
+    except (DialError, BadAnswer, ValueError) as error:
+        raise plain_internal(f'Get "{location}": {error}') from None
+    if 200 <= answer.status <= 206:
+        body = PassedBody(answer)
+        if is_websocket_request(request.headers) and request.http.version != "2":
+            return await _over_websocket(request, body)
+        return Response(200, [("content-type", "text/plain")], body)
+    try:
+        if 300 <= answer.status < 400 and (target := answer.header("location")):
+            raise plain_internal(f'Get "{target}": redirects forbidden')
+        raise await _failure(answer, resource, name)
+    finally:
+        await answer.close()
+
+
+async def _failure(answer: Answer, resource: GroupResource, name: str) -> StatusError:
+    try:
+        text = (await answer.read(_MAX_ERROR_BYTES)).decode(errors="replace")
+    except BodyAborted as error:
+        return internal(error)
+    if answer.status == 500:
+        return internal(text)
+    if answer.status == 400:
+        return bad_request(text)
+    return generic_server_response(answer.status, "", resource, name, text)
+
+
+async def _over_websocket(request: Request, body: PassedBody) -> Response:
+    offered = requested_protocols(request.headers)
+    chosen = next((each for each in offered if each in _PROTOCOLS), "")
+    if offered and not chosen:
+        response = Response(403, [("content-type", "text/plain; charset=utf-8")], close=True)
+    else:
+        response = handshake(request.headers, protocol=chosen)
+    if response.status != 101:
+        await body.aclose()
+        return response
+
+    async def take_over(connection: Upgraded) -> None:
+        client = await open_messages(connection)
+        ways = [
+            asyncio.create_task(_send_pieces(client, body, encoded=chosen == _BASE64)),
+            asyncio.create_task(_ignore_messages(client)),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            await body.aclose()
+            await client.close()
+
+    response.upgrade = take_over
+    return response
+
+
+async def _send_pieces(client: MessageConnection, body: AsyncIterator[bytes], *, encoded: bool) -> None:
+    try:
+        await client.send("" if encoded else b"")  # tells the client that it is connected
+        async for piece in body:
+            for at in range(0, len(piece), _PIECE):
+                part = piece[at : at + _PIECE]
+                await client.send(base64.b64encode(part).decode() if encoded else part)
+    except (BodyAborted, ConnectionResetError):
+        return  # one side has gone: the other is told by the end
+
+
+async def _ignore_messages(client: MessageConnection) -> None:
+    while await client.receive_frame() is not None:
+        pass

@@ -1,0 +1,286 @@
+"""A command's streams over a WebSocket (`v5.channel.k8s.io`), translated to SPDY towards the kubelet.
+
+Follows k8s.io/apiserver `util/proxy` (StreamTranslatorHandler) and client-go's `remotecommand`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.endpoints.proxy.location import Location
+from steersman.endpoints.request import Request
+from steersman.machinery.errors import internal
+from steersman.machinery.field import quote
+from steersman.machinery.serializer import encode_in_order
+from steersman.net.dial import DialError
+from steersman.net.http_client import Answer, BadAnswer, send
+from steersman.net.message import BodyAborted, Response, Upgraded
+from steersman.net.spdy import PROTOCOL, Session, SpdyError, Stream
+from steersman.net.websocket import handshake, is_websocket_request, requested_protocols
+from steersman.net.websocket_messages import MessageConnection, open_messages
+
+CHANNEL_PROTOCOL: Final = "v5.channel.k8s.io"
+SPDY_PROTOCOLS: Final = (
+    "v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io",
+)  # fmt: skip
+_STDIN: Final = 0
+_STDOUT: Final = 1
+_STDERR: Final = 2
+_ERROR: Final = 3
+_RESIZE: Final = 4
+_CLOSE: Final = 255
+_STREAM_TIMEOUT: Final = 30.0
+_PING_PERIOD: Final = 5.0
+_IDLE_TIMEOUT: Final = 4 * 3600.0
+_MAX_ERROR_BYTES: Final = 1 << 20
+_MAX_SIZE_BYTES: Final = 4096
+_WITH_STATUS: Final = frozenset({"v5.channel.k8s.io", "v4.channel.k8s.io"})
+_SUCCESS: Final = {"metadata": {}, "status": "Success"}
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Which of a command's streams are asked for."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+
+class _Failed(Exception):
+    """The command's streams could not be opened, or broke; the text is upstream's."""
+
+
+class _NonZeroExit(Exception):
+    """The command has run and ended with this code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"command terminated with exit code {code}")
+        self.code = code
+
+
+def is_translated(request: Request) -> bool:
+    """Whether the client offers the WebSocket protocol that is translated; others are passed on to the kubelet."""
+    headers = request.headers
+    if request.http.version == "2" or not is_websocket_request(headers):
+        return False
+    return CHANNEL_PROTOCOL in requested_protocols(headers)
+
+
+def translate(request: Request, location: Location, streams: Streams) -> Response:
+    """The WebSocket on which the command's streams are; the kubelet is asked once it is open."""
+    response = handshake(request.headers, protocol=CHANNEL_PROTOCOL)
+    if response.status == 101:
+
+        async def take_over(connection: Upgraded) -> None:
+            await _Translation(await open_messages(connection), location, streams).run()
+
+        response.upgrade = take_over
+    return response
+
+
+class _Translation:
+    """One command: its WebSocket to the client and its SPDY session to the kubelet."""
+
+    def __init__(self, client: MessageConnection, location: Location, streams: Streams) -> None:
+        self._client = client
+        self._location = location
+        self._streams = streams
+        self._moved = 0.0
+
+    async def run(self) -> None:
+        """Until the command has ended or one side has gone."""
+        try:
+            await self._send(_STDOUT if self._streams.stdout else _STDERR if self._streams.stderr else _ERROR, b"")
+            try:
+                await self._stream()
+                status: dict[str, Any] = _SUCCESS
+            except _NonZeroExit as error:
+                status = _exit_status(error)
+            except _Failed as error:
+                status = internal(str(error)).status()
+                del status["kind"], status["apiVersion"]
+            await self._send(_ERROR, encode_in_order(status))
+        except ConnectionResetError:
+            pass  # the client has gone, or nothing has moved for hours
+        finally:
+            await self._client.close()
+
+    async def _send(self, channel: int, data: bytes) -> None:
+        await self._client.send(bytes((channel,)) + data)
+        self._moved = asyncio.get_running_loop().time()
+
+    async def _stream(self) -> None:
+        """Raises _Failed, _NonZeroExit, ConnectionResetError when the client has gone."""
+        connection, answer = await self._connect()
+        session = Session(connection, first=answer.leftover)
+        running = asyncio.create_task(session.run())
+        try:
+            await self._run_command(session, answer.header("x-stream-protocol-version") or "channel.k8s.io")
+        except SpdyError as error:
+            raise _Failed(str(error)) from None
+        finally:
+            session.close()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def _connect(self) -> tuple[Upgraded, Answer]:
+        headers = [("Host", self._location.authority), ("User-Agent", "steersman"), ("Content-Length", "0")]
+        headers += [("X-Stream-Protocol-Version", each) for each in SPDY_PROTOCOLS]
+        headers += [("Connection", "Upgrade"), ("Upgrade", PROTOCOL)]
+        try:
+            connection = await self._location.dial()
+            try:
+                answer = await send(connection, "POST", self._location.target, headers)
+            except BaseException:
+                connection.close()
+                raise
+        except (DialError, BadAnswer, ValueError) as error:
+            raise _Failed(f'error sending request: Post "{self._location}": {error}') from None
+        if answer.status == 101 and PROTOCOL.lower() in answer.header("upgrade").lower():
+            return connection, answer
+        try:
+            if 300 <= answer.status < 400 and answer.header("location"):
+                target = answer.header("location")
+                raise _Failed(f'error sending request: Post "{target}": redirect not allowed')
+            raise _Failed(f"unable to upgrade connection: {await _refusal(answer)}")
+        finally:
+            await answer.close()
+
+    async def _run_command(self, session: Session, protocol: str) -> None:
+        wanted = self._streams
+        errors = await _open(session, "error")
+        stdin = await _open(session, "stdin") if wanted.stdin else None
+        stdout = await _open(session, "stdout") if wanted.stdout else None
+        stderr = await _open(session, "stderr") if wanted.stderr and not wanted.tty else None
+        resize = await _open(session, "resize") if wanted.tty and protocol not in SPDY_PROTOCOLS[3:] else None
+        if stdin is not None:
+            stdin.ignore()
+        errors_read = asyncio.create_task(errors.read_all(_MAX_ERROR_BYTES))
+        awaited = [errors_read]
+        if stdout is not None:
+            awaited.append(asyncio.create_task(self._copy_output(stdout, _STDOUT)))
+        if stderr is not None:
+            awaited.append(asyncio.create_task(self._copy_output(stderr, _STDERR)))
+        others = [asyncio.create_task(self._copy_input(stdin, resize)), asyncio.create_task(self._keep_alive(session))]
+        tasks = {*awaited, *others}
+        try:
+            while not all(task.done() for task in awaited):
+                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            for task in (*awaited, *others):
+                task.cancel()
+            await asyncio.gather(*awaited, *others, return_exceptions=True)
+        if message := errors_read.result():
+            _judge(message, protocol)
+
+    async def _copy_output(self, stream: Stream, channel: int) -> bytes:
+        while data := await stream.read():
+            await self._send(channel, data)
+        return b""
+
+    async def _keep_alive(self, session: Session) -> bytes:
+        """Raises ConnectionResetError when nothing has moved on the WebSocket for long."""
+        while True:
+            await asyncio.sleep(_PING_PERIOD)
+            await session.ping()
+            if session.loop.time() - self._moved > _IDLE_TIMEOUT:
+                raise ConnectionResetError("nothing has moved")
+
+    async def _copy_input(self, stdin: Stream | None, resize: Stream | None) -> bytes:
+        """Passes on what the client sends. Raises ConnectionResetError when it has gone."""
+        while (message := await self._client.receive()) is not None:
+            self._moved = asyncio.get_running_loop().time()
+            if not message:
+                continue
+            channel, data = message[0], message[1:]
+            if channel == _CLOSE:
+                if len(data) != 1 or data[0] > _RESIZE:
+                    break
+                if data[0] == _STDIN and stdin is not None:
+                    await stdin.end()
+            elif channel == _STDIN and stdin is not None:
+                try:
+                    await stdin.write(data)
+                except SpdyError:
+                    stdin = None  # the command reads no more
+            elif channel == _RESIZE and resize is not None and not await _pass_size(resize, data):
+                resize = None
+        raise ConnectionResetError("the client has closed the WebSocket")
+
+
+async def _open(session: Session, kind: str) -> Stream:
+    return await session.open({"streamtype": kind}, _STREAM_TIMEOUT)
+
+
+async def _pass_size(resize: Stream, data: bytes) -> bool:
+    """Passes on the size of a terminal; whether more of them can be."""
+    try:
+        size = json.loads(data[:_MAX_SIZE_BYTES])
+        width, height = int(size.get("Width", 0)), int(size.get("Height", 0))
+    except (ValueError, AttributeError, TypeError):
+        return False
+    try:
+        await resize.write(b'{"Width":%d,"Height":%d}\n' % (width, height))
+    except SpdyError:
+        return False
+    return True
+
+
+async def _refusal(answer: Answer) -> str:
+    try:
+        text = (await answer.read(_MAX_ERROR_BYTES)).decode(errors="replace")
+    except BodyAborted:
+        return "unable to read error from server response"
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if isinstance(told, dict):
+        for key in ("message", "error"):
+            if isinstance(message := told.get(key), str) and message.strip():
+                return message.strip()
+    return text.strip() or "empty server response"
+
+
+def _judge(message: bytes, protocol: str) -> None:
+    """What the error stream says. Raises _NonZeroExit, or _Failed if it is no success."""
+    text = message.decode(errors="replace")
+    if protocol not in _WITH_STATUS:
+        raise _Failed(f"error executing remote command: {text}")
+    try:
+        status = json.loads(message)
+    except ValueError as error:
+        raise _Failed(f"error stream protocol error: {error} in {quote(text)}") from None
+    if not isinstance(status, dict) or status.get("status") not in ("Success", "Failure"):
+        raise _Failed("error stream protocol error: unknown error")
+    if status["status"] == "Success":
+        return
+    if status.get("reason") != "NonZeroExitCode":
+        raise _Failed(str(status.get("message", "")))
+    details = status.get("details")
+    if not isinstance(details, dict):
+        raise _Failed("error stream protocol error: details must be set")
+    for cause in details.get("causes") or ():
+        if cause.get("reason") == "ExitCode":
+            code = str(cause.get("message", ""))
+            if not (code.isascii() and code.isdigit() and int(code) < 256):
+                raise _Failed(f"error stream protocol error: invalid exit code value {quote(code)}")
+            raise _NonZeroExit(int(code))
+    raise _Failed("error stream protocol error: no ExitCode cause given")
+
+
+def _exit_status(error: _NonZeroExit) -> dict[str, Any]:
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: {error}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(error.code)}]},
+    }

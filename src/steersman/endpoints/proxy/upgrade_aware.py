@@ -1,0 +1,214 @@
+"""Passes a request on to a backend and its answer back; connections with another protocol are passed on byte by byte.
+
+Follows k8s.io/apimachinery `util/proxy` (UpgradeAwareHandler, Transport) and Go's httputil.ReverseProxy.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Final
+from urllib.parse import unquote
+
+from steersman.endpoints.proxy.location import Location, escaped_path, join_path
+from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
+from steersman.endpoints.proxy.rewriting import Rewriter, rewritten_page
+from steersman.endpoints.request import Request
+from steersman.machinery.errors import bad_request, plain_internal, service_unavailable
+from steersman.net.body import EmptyBody
+from steersman.net.dial import DialError
+from steersman.net.http_client import Answer, BadAnswer, send
+from steersman.net.message import Headers, Response, Upgraded
+
+logger = logging.getLogger(__name__)
+
+_HOP_BY_HOP: Final = frozenset({
+    "connection", "proxy-connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+_CORS: Final = frozenset({
+    "access-control-allow-credentials", "access-control-allow-headers", "access-control-allow-methods",
+    "access-control-allow-origin",
+})  # fmt: skip
+_OURS: Final = frozenset({"content-length", "date"})
+"""Of an answer: what the transport to the client writes itself."""
+_NEVER_PASSED_ON: Final = frozenset({"authorization"})
+"""Of a request: the client's credentials are for this server."""
+_CACHE_CONTROL: Final = ("cache-control", "no-cache, private")
+"""Stands beside what the backend says, as upstream has it."""
+_FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
+
+
+def is_upgrade_request(request: Request) -> bool:
+    """Whether the client asks for another protocol on this connection."""
+    headers = request.headers
+    return "upgrade" in headers and "upgrade" in _listed(headers.get("connection", "")) and request.http.version != "2"
+
+
+async def proxy(
+    request: Request, location: Location, *, upgrade_required: bool = False, rewrite: bool = True
+) -> Response:
+    """What the backend answers. `rewrite` makes links in pages and redirects lead through this server.
+
+    Raises StatusError: 400 where an upgrade is required and not asked for, 500 if an upgrade and 503 if a plain request
+    does not get through.
+    """
+    if is_upgrade_request(request):
+        return await upgrade(request, location)
+    if upgrade_required:
+        raise bad_request("Upgrade request required")
+    path = request.path if "%" not in request.path else unquote(request.path)
+    suffix = location.path
+    if path.endswith("/") and not suffix.endswith("/"):
+        suffix += "/"
+    if not suffix and request.method in ("GET", "HEAD"):
+        query = f"?{request.http.query}" if request.http.query else ""
+        return Response(301, [("location", f"{escaped_path(path)}/{query}")])
+    location = replace(location, path=suffix or "/", query=request.http.query)
+    rewriter = Rewriter(path.removesuffix(suffix), location.authority, request.http.host)
+    answer = await _plain_answer(request, location, rewriter)
+    return await _passed_back(request, answer, rewriter)
+
+
+async def _plain_answer(request: Request, location: Location, rewriter: Rewriter) -> Answer:
+    headers, chunked = _request_headers(request)
+    forwarded = join_path(rewriter.prefix, escaped_path(location.path))
+    headers.append(("X-Forwarded-Uri", f"{forwarded}/" if location.path.endswith("/") else forwarded))
+    body = request.http.body
+    pieces = None if isinstance(body, EmptyBody) else aiter(body)
+    try:
+        connection = await location.dial()
+        try:
+            return await send(connection, request.method, location.target, headers, pieces, chunked=chunked)
+        except BaseException:
+            connection.close()
+            raise
+    except (DialError, BadAnswer, ValueError) as error:
+        raise service_unavailable(f"error trying to reach service: {error}") from None
+
+
+def _request_headers(request: Request) -> tuple[list[tuple[str, str]], bool]:
+    """The fields of a plain request that is passed on, and whether its body goes in chunks."""
+    left_out = _listed(request.headers.get("connection", ""))
+    dropped = _HOP_BY_HOP | _NEVER_PASSED_ON | _FRAMING | {"expect", "x-forwarded-for", "x-forwarded-uri"} | left_out
+    headers = [("Host", request.http.host)]
+    headers += [(canonical(name), value) for name, value in request.headers.pairs if name not in dropped]
+    headers.append(forwarded_for(request))
+    if "trailers" in _listed(request.headers.get("te", "")):
+        headers.append(("Te", "trailers"))
+    body = request.http.body
+    if isinstance(body, EmptyBody):
+        if request.method in ("POST", "PUT", "PATCH"):
+            headers.append(("Content-Length", "0"))
+        return headers, False
+    length = request.headers.get("content-length")
+    if length is not None and "transfer-encoding" not in request.headers:
+        headers.append(("Content-Length", length))
+        return headers, False
+    headers.append(("Transfer-Encoding", "chunked"))
+    return headers, True
+
+
+def forwarded_for(request: Request) -> tuple[str, str]:
+    """The field that tells the backend whom the request comes from."""
+    before = request.headers.get("x-forwarded-for")
+    host = request.http.peer.host
+    return "X-Forwarded-For", f"{before}, {host}" if before else host
+
+
+def _listed(connection: str) -> set[str]:
+    """The fields that a Connection field names: they are for this connection only."""
+    return {each.strip().lower() for each in connection.split(",") if each.strip()}
+
+
+def canonical(name: str) -> str:
+    """A field's name as Go writes it."""
+    return "-".join(part.capitalize() for part in name.split("-"))
+
+
+async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> Response:
+    try:
+        if answer.status == 101:
+            raise service_unavailable("error trying to reach service: an upgrade that was not asked for")
+        dropped = _HOP_BY_HOP | _OURS | _CORS | _listed(answer.header("connection"))
+        if answer.status == 304:
+            dropped |= {"content-type"}
+        headers = rewriter.with_redirect([field for field in answer.headers if field[0] not in dropped])
+        is_page = rewriter.is_page(headers)
+        if answer.header("cache-control"):
+            headers.append(_CACHE_CONTROL)
+        if is_page and request.method == "HEAD":
+            return Response(answer.status, headers, PassedBody(answer))  # how long it would be is not known
+        if is_page and (response := await rewritten_page(rewriter, answer, headers)) is not None:
+            await answer.close()
+            return response
+        return Response(answer.status, headers, PassedBody(answer), length=answer.length)
+    except BaseException:
+        await answer.close()
+        raise
+
+
+# Upgrades
+
+
+async def upgrade(request: Request, location: Location) -> Response:
+    """Asks the backend for the other protocol; the answer takes the connection over. Raises StatusError 500."""
+    headers = upgrade_headers(request.headers, request.http.host, [forwarded_for(request)])
+    connection, answer = await connect_upgraded(location, request.method, headers)
+    if answer.status != 101:
+        return refused_upgrade(answer)
+    passed = [(name, value) for name, value in answer.headers if name not in _OURS]
+    return Response(101, passed, upgrade=partial(_take_over, connection, answer.leftover))
+
+
+def upgrade_headers(
+    headers: Headers, host: str, more: list[tuple[str, str]], *, without: frozenset[str] = frozenset()
+) -> list[tuple[str, str]]:
+    """The fields of a request that asks for an upgrade, as they are passed on: `without` some, and with `more`."""
+    left_out = _NEVER_PASSED_ON | _FRAMING | without | {name.lower() for name, _ in more}
+    kept = [(canonical(name), value) for name, value in headers.pairs if name not in left_out]
+    return [("Host", host), *kept, *more]
+
+
+async def connect_upgraded(location: Location, method: str, headers: list[tuple[str, str]]) -> tuple[Upgraded, Answer]:
+    """The connection to a backend that was asked to change the protocol, and what it said: 101, or from 400 on.
+
+    Raises StatusError 500.
+    """
+    try:
+        connection = await location.dial()
+    except DialError as error:
+        raise plain_internal(f"error dialing backend: {error}") from None
+    if method in ("POST", "PUT", "PATCH"):
+        headers = [*headers, ("Content-Length", "0")]
+    try:
+        answer = await send(connection, method, location.target, headers)
+    except (BadAnswer, ValueError) as error:
+        connection.close()
+        raise plain_internal(str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+    if answer.status != 101 and answer.status < 400:
+        await answer.close()
+        raise plain_internal(f"invalid upgrade response: status code {answer.status}")
+    return connection, answer
+
+
+def refused_upgrade(answer: Answer) -> Response:
+    """What the backend said instead of changing the protocol; the connection ends with it."""
+    dropped = _HOP_BY_HOP | _OURS
+    headers = [(name, value) for name, value in answer.headers if name not in dropped]
+    return Response(answer.status, headers, PassedBody(answer), close=True, length=answer.length)
+
+
+async def _take_over(backend: Upgraded, first: bytes, client: Upgraded) -> None:
+    try:
+        if first:
+            await client.write(first)
+        await pass_bytes(client, backend)
+    except ConnectionResetError:
+        logger.debug("the client had gone before the backend's first bytes")
+    finally:
+        backend.close()

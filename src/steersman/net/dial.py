@@ -1,0 +1,159 @@
+"""Connections to other servers: TCP and TLS, as raw bytes both ways. What goes wrong is said in Go's words."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Final, cast
+
+from steersman.net.upgrade import UpgradedConnection
+
+DIAL_TIMEOUT: Final = 30.0
+TLS_HANDSHAKE_TIMEOUT: Final = 10.0
+_WRITE_HIGH_WATER: Final = 256 << 10
+_UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
+"""OpenSSL's codes for a certificate that leads to no known authority."""
+_OUT_OF_DATE: Final = frozenset({9, 10})
+_WRONG_NAME: Final = frozenset({62, 64})
+_REASONS: Final = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.EHOSTUNREACH: "no route to host",
+    errno.ENETUNREACH: "network is unreachable",
+    errno.ECONNRESET: "connection reset by peer",
+    errno.ETIMEDOUT: "connection timed out",
+    errno.EINVAL: "invalid argument",
+    errno.EACCES: "permission denied",
+}
+
+
+class DialError(Exception):
+    """There is no connection; the text is Go's."""
+
+
+class _Dialed(asyncio.Protocol):
+    """The events of a connection, passed on to who reads and writes it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._tls = False
+        self.connection: UpgradedConnection | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._tls = transport.get_extra_info("ssl_object") is not None
+        sending = cast(asyncio.Transport, transport)
+        sending.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+        if (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.connection = UpgradedConnection(sending, self._loop, False)
+
+    def data_received(self, data: bytes) -> None:
+        assert self.connection is not None
+        self.connection.feed(data)
+
+    def eof_received(self) -> bool:
+        assert self.connection is not None
+        self.connection.eof()
+        return not self._tls
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.connection is not None:
+            self.connection.lost()
+
+    def pause_writing(self) -> None:
+        assert self.connection is not None
+        self.connection.pause()
+
+    def resume_writing(self) -> None:
+        assert self.connection is not None
+        self.connection.resume()
+
+
+def host_port(host: str, port: int) -> str:
+    """As Go's net.JoinHostPort."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def resolve(host: str) -> list[str]:
+    """The addresses of a host name, or the address that it is. Raises DialError."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(DIAL_TIMEOUT):
+            found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise DialError(f"lookup {host}: no such host") from None
+    except TimeoutError:
+        raise DialError(f"lookup {host}: i/o timeout") from None
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+async def dial(
+    host: str, port: int, tls: ssl.SSLContext | None = None, *, addresses: Sequence[str] = ()
+) -> UpgradedConnection:
+    """Connects to `host`, with TLS if there is a context for it. Raises DialError.
+
+    `addresses` are those that the host has been found to have, so that what was judged is what is connected to.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        found = list(addresses) or await resolve(host)
+    except DialError as error:
+        raise DialError(f"dial tcp: {error}") from None
+    failure: DialError | None = None
+    for address in found:
+        try:
+            protocol = await _connect(loop, address, port, host, tls)
+        except DialError as error:
+            failure = failure or error
+        else:
+            assert protocol.connection is not None
+            return protocol.connection
+    raise failure or DialError(f"dial tcp: lookup {host}: no such host")
+
+
+async def _connect(
+    loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext | None
+) -> _Dialed:
+    place = host_port(address, port)
+    try:
+        async with asyncio.timeout(DIAL_TIMEOUT):
+            _, protocol = await loop.create_connection(
+                lambda: _Dialed(loop), address, port, ssl=tls,
+                server_hostname=host if tls is not None else None,
+                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT if tls is not None else None,
+            )  # fmt: skip
+    except ssl.SSLError as error:
+        raise DialError(_tls_failure(error, host)) from None
+    except TimeoutError:
+        raise DialError(f"dial tcp {place}: i/o timeout") from None
+    except ConnectionAbortedError:
+        raise DialError("net/http: TLS handshake timeout") from None
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise DialError(f"dial tcp {place}: connect: {_reason(error)}") from None
+    return protocol
+
+
+def _reason(error: Exception) -> str:
+    number = error.errno if isinstance(error, OSError) else None
+    return _REASONS.get(number or 0) or (os.strerror(number).lower() if number else str(error))
+
+
+def _tls_failure(error: ssl.SSLError, host: str) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        code = error.verify_code
+        if code in _UNKNOWN_AUTHORITY:
+            what = "certificate signed by unknown authority"
+        elif code in _OUT_OF_DATE:
+            what = "certificate has expired or is not yet valid"
+        elif code in _WRONG_NAME:
+            what = f"certificate is not valid for {host}"
+        else:
+            what = error.verify_message
+        return f"tls: failed to verify certificate: x509: {what}"
+    if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
+        return "tls: first record does not look like a TLS handshake"
+    reason = (error.reason or str(error)).lower().replace("_", " ")
+    return f"remote error: tls: {reason}"

@@ -1,0 +1,69 @@
+"""Links of proxied pages and redirects, as upstream rewrites them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.endpoints.proxy.location import encoded_query, escaped_path, join_preserving_trailing_slash
+from steersman.endpoints.proxy.rewriting import Rewriter
+
+REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
+
+
+@pytest.mark.parametrize(
+    ("url", "rewritten"),
+    [
+        ("/a", "/api/v1/nodes/n/proxy/a"),
+        ("/a/", "/api/v1/nodes/n/proxy/a/"),
+        ("/a?b=c#d", "/api/v1/nodes/n/proxy/a?b=c#d"),
+        ("http://10.0.0.1:80/a", "/api/v1/nodes/n/proxy/a"),
+        ("https://api.example.org/a", "https://api.example.org/api/v1/nodes/n/proxy/a"),
+        ("/api/v1/nodes/n/proxy/a", "/api/v1/nodes/n/proxy/a"),
+        ("a", "a"),
+        ("../a", "../a"),
+        ("http://elsewhere/a", "http://elsewhere/a"),
+        ("mailto:a@b", "mailto:a@b"),
+        ("http://[broken/", "http://[broken/"),
+    ],
+)
+def test_urls_of_the_backend_lead_through_the_server(url: str, rewritten: str) -> None:
+    assert REWRITER.url(url) == rewritten
+
+
+@pytest.mark.parametrize(
+    ("page", "rewritten"),
+    [
+        ('<a href="/x">y</a>', '<a href="/api/v1/nodes/n/proxy/x">y</a>'),
+        ("<A HREF=/x>", '<a href="/api/v1/nodes/n/proxy/x">'),
+        ("<img src='/x?a=1&amp;b=2'/>", '<img src="/api/v1/nodes/n/proxy/x?a=1&amp;b=2"/>'),
+        ('<p title="/x">', '<p title="/x">'),
+        ('<!-- <a href="/x"> -->', '<!-- <a href="/x"> -->'),
+        ('<script>"<a href=/x>"</script>', '<script>"<a href=/x>"</script>'),
+        ("<textarea><a href=/x></textarea>", "<textarea><a href=/x></textarea>"),
+        ("<!DOCTYPE html>1 < 2 &amp; 3", "<!DOCTYPE html>1 < 2 &amp; 3"),
+        ("<a href", "<a href"),
+        ("<input disabled formaction=/x>", '<input disabled="" formaction="/api/v1/nodes/n/proxy/x">'),
+    ],
+)
+def test_links_of_a_page(page: str, rewritten: str) -> None:
+    assert REWRITER.page(page) == rewritten
+
+
+@given(st.text(alphabet="<>/!-= \"'aA\n&;", max_size=200))
+def test_every_page_comes_out(page: str) -> None:
+    assert isinstance(REWRITER.page(page), str)
+
+
+@given(st.text(alphabet="ab c/&;", max_size=100))
+def test_text_stays_as_it_is(text: str) -> None:
+    assert REWRITER.page(text) == text
+
+
+def test_paths_and_queries_are_written_as_go_does() -> None:
+    assert escaped_path("/a b/ä:@?") == "/a%20b/%C3%A4:@%3F"
+    assert encoded_query([("b", "1 2"), ("a", "x&y"), ("b", "0")]) == "a=x%26y&b=1+2&b=0"
+    assert join_preserving_trailing_slash("", "/a//b/../c/") == "/a/c/"
+    assert join_preserving_trailing_slash("", "/a/../../b") == "/b"
+    assert join_preserving_trailing_slash("", "") == ""

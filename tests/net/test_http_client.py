@@ -1,0 +1,123 @@
+"""Requests to other servers: against servers that say exactly what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from steersman.net.dial import DialError, dial, resolve
+from steersman.net.http_client import Answer, BadAnswer, request_head, send
+from steersman.net.message import BodyAborted
+
+Ask = Callable[..., Awaitable[Answer]]
+
+
+@pytest.fixture
+async def ask() -> AsyncIterator[Ask]:
+    """`ask(answer, method)` is what the client makes of these bytes, after which the server hangs up."""
+    servers: list[asyncio.Server] = []
+    answers: list[Answer] = []
+
+    async def run(data: bytes, method: str = "GET", **options) -> Answer:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            for at in range(0, len(data), 7):
+                writer.write(data[at : at + 7])
+                await writer.drain()
+                await asyncio.sleep(0)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        servers.append(server)
+        connection = await dial("127.0.0.1", server.sockets[0].getsockname()[1])
+        answer = await send(connection, method, "/", [("Host", "x")], **options)
+        answers.append(answer)
+        return answer
+
+    yield run
+    for answer in answers:
+        await answer.close()
+    for server in servers:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", b"hello"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", b"hello"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", b"hello"),
+        (b"HTTP/1.0 200 OK\r\n\r\nhello", b"hello"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b""),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"ok"),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", b"ok"),
+    ],
+)
+async def test_bodies_end_where_the_head_says(ask: Ask, data: bytes, body: bytes) -> None:
+    answer = await ask(data)
+    assert answer.status in (200, 204)
+    assert "link" not in dict(answer.headers)
+    assert await answer.read(100) == body
+
+
+async def test_fields_keep_their_text(ask: Ask) -> None:
+    answer = await ask("HTTP/1.1 200 OK\r\nX-A: grün\r\nX-A: b\r\nContent-Length: 0\r\n\r\n".encode())
+    assert answer.headers == [("x-a", "grün"), ("x-a", "b"), ("content-length", "0")]
+    assert request_head("GET", "/", [("X-A", "grün")]) == "GET / HTTP/1.1\r\nX-A: grün\r\n\r\n".encode()
+
+
+async def test_what_head_answers_has_no_body(ask: Ask) -> None:
+    answer = await ask(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", "HEAD")
+    assert (answer.length, await answer.read(100)) == (500, b"")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n",
+    ],
+)
+async def test_a_body_that_is_cut_off_is_told(ask: Ask, data: bytes) -> None:
+    with pytest.raises((BodyAborted, BadAnswer)):
+        await (await ask(data)).read(100)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "^EOF$"),
+        (b"HTTP/1.1 200 OK\r\nA", "unexpected EOF"),
+        (b"SSH-2.0-x\r\n", "malformed HTTP response"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1100, "headers exceeded"),
+    ],
+)
+async def test_what_is_no_answer(ask: Ask, data: bytes, message: str) -> None:
+    with pytest.raises(BadAnswer, match=message):
+        await ask(data)
+
+
+async def test_what_follows_an_upgrade_is_kept(ask: Ask) -> None:
+    answer = await ask(b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfirst bytes")
+    assert answer.status == 101
+    assert b"first bytes".startswith(answer.leftover)
+
+
+@pytest.mark.parametrize("value", ["a\r\nB: c", "a\nB: c", "a\0"])
+def test_no_field_smuggles_another(value: str) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        request_head("GET", "/", [("A", value)])
+
+
+async def test_nobody_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(DialError, match=rf"^dial tcp 127\.0\.0\.1:{port}: connect: connection refused$"):
+        await dial("127.0.0.1", port)
+    with pytest.raises(DialError, match=r"^lookup no-such-host\.invalid: no such host$"):
+        await resolve("no-such-host.invalid")
