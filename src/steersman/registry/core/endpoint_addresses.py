@@ -53,8 +53,3 @@ def validate_qualified_name(value: str, path: Path) -> Iterator[FieldError]:
     """A name that may have a domain before it, e.g. an application protocol."""
     for message in is_qualified_name(value):
         yield invalid(path, value, message)
-
-
-def host_port(host: str, port: int) -> str:
-    """Host and port in one text; an IPv6 address in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

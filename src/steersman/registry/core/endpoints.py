@@ -11,9 +11,9 @@ from steersman.machinery.field import FieldError, Path, invalid, not_supported, 
 from steersman.machinery.validation.formats import is_valid_port_num
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, warnings_for_ip
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.net.dial import host_port
 from steersman.registry.core.endpoint_addresses import (
     PROTOCOLS,
-    host_port,
     validate_dns_label,
     validate_endpoint_ip,
     validate_qualified_name,

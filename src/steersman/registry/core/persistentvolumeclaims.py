@@ -15,9 +15,9 @@ from steersman.api.core.v1 import (
     TypedObjectReference,
 )
 from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.pod_resources import round_up_to_milli
-from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.quantity import parse
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.resource_names import is_native_resource, validate_quantity
@@ -30,6 +30,7 @@ from steersman.registry.core.persistentvolumes import access_modes_text, phase_t
 from steersman.registry.core.pod_claim_validation import validate_claim_spec
 from steersman.registry.core.pod_internal_form import internal_diff
 from steersman.registry.core.pod_volume_defaults import set_claim_spec_defaults
+from steersman.registry.core.pod_warnings import claim_spec_warnings
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
@@ -221,16 +222,7 @@ def _validate_resource_key(name: str, path: Path) -> Iterator[FieldError]:
 def _warnings(claim: PersistentVolumeClaim) -> Iterator[str]:
     if STORAGE_CLASS in claim.metadata.annotations:
         yield f'metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
-    resources = claim.spec.resources
-    for member, quantities in (("requests", resources.requests), ("limits", resources.limits)):
-        quantity = quantities.get("storage")
-        if quantity is not None and not _is_whole(parse(quantity)):
-            path = _SPEC.child("resources", member)["storage"]
-            yield f"{path}: fractional byte value {quote(quantity)} is invalid, must be an integer"
-
-
-def _is_whole(quantity: Quantity) -> bool:
-    return quantity.as_milli() % 1000 == 0
+    yield from claim_spec_warnings(claim.spec, _SPEC)
 
 
 def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> None:
