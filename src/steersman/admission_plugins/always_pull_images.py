@@ -46,7 +46,7 @@ class AlwaysPullImages(Plugin):
 
 def _concerns(attributes: Attributes) -> bool:
     """Whether it is about a pod, and not an update that brings no new image."""
-    if attributes.resource != _PODS or attributes.subresource:
+    if attributes.subresource:
         return False
     if attributes.operation == CREATE:
         return True

@@ -34,14 +34,14 @@ class PodNodeSelector(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds the namespace's selector to the pod's. Raises StatusError 403 where they cannot both hold."""
-        if attributes.resource == _PODS and not attributes.subresource:
+        if not attributes.subresource:
             selector = self._agreed(attributes)
             spec: PodSpec = attributes.obj.spec
             spec.node_selector = selector | spec.node_selector
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if attributes.resource == _PODS and not attributes.subresource:
+        if not attributes.subresource:
             self._agreed(attributes)
 
     def _agreed(self, attributes: Attributes) -> dict[str, str]:

@@ -46,7 +46,7 @@ class PodResizeValidator(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for a node that is missing, too small, or not Linux."""
-        if attributes.resource != _PODS or attributes.subresource != "resize":
+        if attributes.subresource != "resize":
             return
         pod = attributes.obj
         name = pod.spec.node_name

@@ -395,6 +395,15 @@ def _restricted_volumes(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
     return Violation("restricted volume types", f"{_named(names, 'volume')} {uses} {_quoted(sorted(types))}")
 
 
+def _leaving_open(spec: core.PodSpec, attribute: str) -> list[str]:
+    """The containers whose security context says nothing of an attribute."""
+    return [
+        each.name
+        for each in _containers(spec)
+        if each.security_context is None or getattr(each.security_context, attribute) is None
+    ]
+
+
 def _run_as_non_root(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | None:
     def bad(context: Context) -> tuple[str, ...]:
         return ("false",) if context.run_as_non_root is False else ()
@@ -404,11 +413,7 @@ def _run_as_non_root(metadata: ObjectMeta, spec: core.PodSpec) -> Violation | No
         return Violation("runAsNonRoot != true", f"{setters} must not set securityContext.runAsNonRoot=false")
     if spec.security_context is not None and spec.security_context.run_as_non_root:
         return None
-    names = [
-        each.name
-        for each in _containers(spec)
-        if each.security_context is None or each.security_context.run_as_non_root is None
-    ]
+    names = _leaving_open(spec, "run_as_non_root")
     if not names:
         return None
     return Violation("runAsNonRoot != true", f"pod or {_named(names)} must set securityContext.runAsNonRoot=true")
@@ -427,11 +432,7 @@ def _seccomp_restricted(metadata: ObjectMeta, spec: core.PodSpec) -> Violation |
         return found
     if spec.security_context is not None and spec.security_context.seccomp_profile is not None:
         return None
-    names = [
-        each.name
-        for each in _containers(spec)
-        if each.security_context is None or each.security_context.seccomp_profile is None
-    ]
+    names = _leaving_open(spec, "seccomp_profile")
     if not names:
         return None
     wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'

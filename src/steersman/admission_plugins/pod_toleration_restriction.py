@@ -51,7 +51,7 @@ class PodTolerationRestriction(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds what the namespace's pods tolerate, and memory pressure where a pod has asked for resources."""
-        if attributes.resource != _PODS or attributes.subresource:
+        if attributes.subresource:
             return
         spec: PodSpec = attributes.obj.spec
         extra = _parse(self._annotations(attributes).defaults) if attributes.operation == CREATE else []
@@ -63,7 +63,7 @@ class PodTolerationRestriction(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 500, as upstream, where the pod tolerates what it may not."""
-        if attributes.resource != _PODS or attributes.subresource:
+        if attributes.subresource:
             return
         tolerations = attributes.obj.spec.tolerations
         allowed = _parse(self._annotations(attributes).whitelist) if tolerations else []

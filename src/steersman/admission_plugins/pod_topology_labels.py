@@ -31,8 +31,6 @@ class PodTopologyLabels(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Labels a pod that is made on a node, or a binding, which hands its labels on to the pod."""
-        if attributes.resource != _PODS:
-            return
         if not attributes.subresource:
             node = attributes.obj.spec.node_name
         elif attributes.subresource == "binding" and attributes.obj.target.kind == "Node":

@@ -71,7 +71,7 @@ class ServiceAccount(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives a new pod its account, the account's pull secrets and a token. Raises StatusError 403."""
-        if attributes.resource != _PODS or attributes.subresource or attributes.operation != CREATE:
+        if attributes.subresource or attributes.operation != CREATE:
             return
         pod: core.Pod = attributes.obj
         spec = pod.spec
@@ -92,8 +92,6 @@ class ServiceAccount(Plugin):
 
         Raises StatusError 403, and 500 where an ephemeral container uses a secret that is not the account's.
         """
-        if attributes.resource != _PODS:
-            return
         if attributes.subresource:
             if attributes.subresource == "ephemeralcontainers" and attributes.operation == UPDATE:
                 await self._check_ephemeral(attributes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from steersman.admission.interface import Chain, Plugin
 from steersman.admission_plugins.always_admit import AlwaysAdmit
@@ -54,6 +54,8 @@ from steersman.machinery.errors import GroupResource
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -86,9 +88,9 @@ def _service_account(server: Surroundings) -> ServiceAccount:
 
 
 def _pod_security(server: Surroundings) -> PodSecurity:
-    namespaces, pods = server.objects("", "namespaces"), server.objects("", "pods")
+    pods = server.objects("", "pods")
     return PodSecurity(
-        lambda name: namespaces.known("", name, namespace_policy),
+        _known(server, "namespaces", namespace_policy),
         lambda namespace: (pods.count(namespace), pods.list(namespace)),
     )
 
@@ -98,29 +100,10 @@ def _runtime_class(server: Surroundings) -> RuntimeClass:
     return RuntimeClass(lambda name: classes.find("", name))
 
 
-def _pod_node_selector(server: Surroundings) -> PodNodeSelector:
-    namespaces = server.objects("", "namespaces")
-    return PodNodeSelector(lambda name: namespaces.known("", name, node_selector_of))
-
-
-def _pod_toleration_restriction(server: Surroundings) -> PodTolerationRestriction:
-    namespaces = server.objects("", "namespaces")
-    return PodTolerationRestriction(lambda name: namespaces.known("", name, toleration_annotations))
-
-
-def _node_declared_features(server: Surroundings) -> NodeDeclaredFeatureValidator:
-    nodes = server.objects("", "nodes")
-    return NodeDeclaredFeatureValidator(lambda name: nodes.known("", name, declared_features))
-
-
-def _pod_resize(server: Surroundings) -> PodResizeValidator:
-    nodes = server.objects("", "nodes")
-    return PodResizeValidator(lambda name: nodes.known("", name, host_of))
-
-
-def _pod_topology_labels(server: Surroundings) -> PodTopologyLabels:
-    nodes = server.objects("", "nodes")
-    return PodTopologyLabels(lambda name: nodes.known("", name, topology_of))
+def _known(server: Surroundings, plural: str, read: Callable[[Any], T]) -> Callable[[str], T | None]:
+    """Gives what `read` finds in a cluster-scoped object of the core group by its name, None if there is none."""
+    objects = server.objects("", plural)
+    return lambda name: objects.known("", name, read)
 
 
 def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSeconds:
@@ -198,10 +181,14 @@ PLUGINS: Final = (
     BuiltIn("TaintNodesByCondition", True, lambda server: TaintNodesByCondition()),
     BuiltIn("AlwaysPullImages", False, lambda server: AlwaysPullImages()),
     BuiltIn("PodSecurity", True, _pod_security),
-    BuiltIn("PodNodeSelector", False, _pod_node_selector),
+    BuiltIn("PodNodeSelector", False, lambda server: PodNodeSelector(_known(server, "namespaces", node_selector_of))),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
-    BuiltIn("PodTolerationRestriction", False, _pod_toleration_restriction),
+    BuiltIn(
+        "PodTolerationRestriction",
+        False,
+        lambda server: PodTolerationRestriction(_known(server, "namespaces", toleration_annotations)),
+    ),
     BuiltIn("ExtendedResourceToleration", False, lambda server: ExtendedResourceToleration()),
     BuiltIn("DefaultStorageClass", True, _default_storage_class),
     BuiltIn("StorageObjectInUseProtection", True, lambda server: StorageObjectInUseProtection()),
@@ -214,9 +201,13 @@ PLUGINS: Final = (
     BuiltIn("CertificateSubjectRestriction", True, lambda server: CertificateSubjectRestriction()),
     BuiltIn("DefaultIngressClass", True, _default_ingress_class),
     BuiltIn("DenyServiceExternalIPs", False, lambda server: DenyServiceExternalIPs()),
-    BuiltIn("PodTopologyLabels", True, _pod_topology_labels),
-    BuiltIn("NodeDeclaredFeatureValidator", True, _node_declared_features),
-    BuiltIn("PodResizeValidator", True, _pod_resize),
+    BuiltIn("PodTopologyLabels", True, lambda server: PodTopologyLabels(_known(server, "nodes", topology_of))),
+    BuiltIn(
+        "NodeDeclaredFeatureValidator",
+        True,
+        lambda server: NodeDeclaredFeatureValidator(_known(server, "nodes", declared_features)),
+    ),
+    BuiltIn("PodResizeValidator", True, lambda server: PodResizeValidator(_known(server, "nodes", host_of))),
     BuiltIn("ResourceQuota", True, _resource_quota),
     BuiltIn("AlwaysDeny", False, lambda server: AlwaysDeny()),
 )
