@@ -79,9 +79,13 @@ def test_what_may_i(kubectl):
     assert "*.*" in kubectl("auth", "can-i", "--list")
 
 
-def test_impersonation_is_never_ignored(kubectl):
+def test_who_acts_as_another_has_their_rights_only(kubectl):
     assert kubectl.run("auth", "can-i", "create", "pods", "--as=nobody").returncode != 0
     kubectl.fails("get", "pods", "--as=nobody")
+    told = kubectl("auth", "whoami", "--as=jane", "--as-group=ops", "--as-uid=7")
+    assert re.search(r"^Username +jane$", told, re.MULTILINE)
+    assert re.search(r"^UID +7$", told, re.MULTILINE)
+    assert re.search(r"^Groups +\[ops system:authenticated\]$", told, re.MULTILINE)
 
 
 # Pods

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from small_server import SmallServer
@@ -301,3 +302,47 @@ async def test_a_watch_is_refused_while_the_server_is_going_down(small: SmallSer
     small.server.lifecycle.shutting_down = True
     assert (await small.get(f"{NOTES}?watch=1")).status == 503
     assert (await small.get(NOTES)).status == 200
+
+
+# Acting as another
+
+
+async def who(request: Request) -> Response:
+    """Tells who asks, and what headers about it are left."""
+    user = request.user
+    left = [name for name, _ in request.headers.pairs if name.startswith("impersonate-")]
+    return Response(200, [], json.dumps([user.name, user.uid, user.groups, dict(user.extra), left]).encode())
+
+
+async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(start_server) -> None:
+    small: SmallServer = await start_server({"/who": who})
+    headers = [
+        ("authorization", "Bearer alice"), ("impersonate-user", "bob"), ("impersonate-uid", "7"),
+        ("impersonate-group", "dev"), ("impersonate-group", "ops, or dev"),
+        ("impersonate-extra-acme.io%2fscope", "a"), ("impersonate-extra-acme.io%2fscope", "b"),
+        ("impersonate-extra-100%", "yes"),
+    ]  # fmt: skip
+    response = await small.client.request("GET", "/who", headers, b"")
+    groups = ["dev", "ops, or dev", "system:authenticated"]
+    extra = {"acme.io/scope": ["a", "b"], "100%": ["yes"]}
+    assert json.loads(await response.read()) == ["bob", "7", groups, extra, []]
+    assert small.rights.asked[-1].user.name == "bob"
+
+
+async def test_who_may_not_act_as_another_is_refused(start_server) -> None:
+    small: SmallServer = await start_server({"/who": who})
+    answer = await small.get("/who", user="mallory", impersonate_user="alice")
+    assert answer.status == 403
+    assert answer.json()["message"] == (
+        'forbidden: User "mallory" cannot impersonate-on:user-info:get path "/who": not her'
+    )
+
+
+async def test_groups_without_a_user_are_refused(start_server) -> None:
+    small: SmallServer = await start_server({"/who": who})
+    answer = await small.get("/who", user="root", impersonate_extra_a="b")
+    assert answer.status == 400
+    assert answer.json()["message"] == (
+        'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), '
+        'Extra:map[string][]string{"a":[]string{"b"}}} without impersonating a user name'
+    )

@@ -59,7 +59,8 @@ RESOURCES = [
     ("GET", "/api/v1/pods?fieldSelector=metadata.name=..", "list", "api", "", "v1", "", "pods", "", "", ()),
     ("GET", "/api/v1/pods?fieldSelector=metadata.name=a/b", "list", "api", "", "v1", "", "pods", "", "", ()),
     ("DELETE", "/api/v1/nodes?fieldSelector=metadata.name=n", "deletecollection", "api", "", "v1", "", "nodes", "",
-     "n", ()),
+     "", ()),
+    ("GET", "/api/v1/watch/pods?fieldSelector=metadata.name=foo", "watch", "api", "", "v1", "", "pods", "", "", ()),
 ]  # fmt: skip
 
 OTHERS = [

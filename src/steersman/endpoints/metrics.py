@@ -15,6 +15,7 @@ _DURATIONS: Final = (
 )  # fmt: skip
 _SIZES: Final = tuple(float(1000 * 10**power) for power in range(7))
 _BODY_SIZES: Final = tuple(50000.0 + 50000 * step for step in range(31))
+_IMPERSONATION_DURATIONS: Final = tuple(0.001 * 2**power for power in range(15))
 _REQUEST: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _COUNTED: Final = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code")
 _VERBS: Final = {
@@ -84,7 +85,20 @@ class RequestMetrics:
             "'no-opinion' or 'error'.",
             ("result",),
         )
+        by_mode = ("mode", "decision")
+        self.impersonations = Histogram(
+            "apiserver_impersonation_attempts_duration_seconds",
+            "[ALPHA] Latency of impersonation attempts in seconds split by mode and decision.",
+            _IMPERSONATION_DURATIONS,
+            by_mode,
+        )
+        self.impersonations_total = Counter(
+            "apiserver_impersonation_attempts_total",
+            "[ALPHA] Total number of impersonation attempts split by mode and decision.",
+            by_mode,
+        )
         registry.add(
+            self.impersonations, self.impersonations_total,
             self.total, self.duration, self.sizes, self.body_sizes, self.long_running, self.watch_events,
             self.terminations, self.authentications, self.authentication_attempts, self.authorization_attempts,
         )  # fmt: skip

@@ -169,19 +169,22 @@ def _read_parts(info: RequestInfo, parts: list[str]) -> None:
 
 
 def _collection_verb(info: RequestInfo, query: Query) -> None:
-    """GET of a collection lists or watches it, DELETE deletes it; `metadata.name=x` alone names the object."""
+    """GET of a collection lists or watches it, DELETE deletes it; a GET with `metadata.name=x` names the object."""
+    _take_selectors(info, query)
     if info.verb == "delete":
         info.verb = "deletecollection"
-    elif truthy(query.get("watch")):
-        info.verb = "watch"
-    else:
-        info.verb = "list"
-    _take_selectors(info, query)
+        return
+    info.verb = "watch" if truthy(query.get("watch")) else "list"
+    _take_name(info)
 
 
 def _take_selectors(info: RequestInfo, query: Query) -> None:
     info.label_selector = query.get("labelSelector", "")
-    info.field_selector = text = query.get("fieldSelector", "")
+    info.field_selector = query.get("fieldSelector", "")
+
+
+def _take_name(info: RequestInfo) -> None:
+    text = info.field_selector
     name = _exact_name(text) if "metadata.name" in text else ""
     if name and name not in (".", "..") and "/" not in name and "%" not in name:
         info.name = name

@@ -1,6 +1,6 @@
 """The filters every request passes, outermost first, in upstream's order (DefaultBuildHandlerChain).
 
-Those whose subject this server does not have yet (audit, tracing, impersonation, priority and fairness) are not in it.
+Those whose subject this server does not have yet (audit, tracing, priority and fairness) are not in it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from steersman.endpoints.filters.cors import with_cors
 from steersman.endpoints.filters.goaway import with_probabilistic_goaway
 from steersman.endpoints.filters.hsts import with_hsts
 from steersman.endpoints.filters.http_logging import with_http_logging
+from steersman.endpoints.filters.impersonation import with_impersonation
 from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.filters.mux_and_discovery_complete import with_mux_and_discovery_complete
 from steersman.endpoints.filters.panic_recovery import with_panic_recovery
@@ -50,6 +51,7 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_warnings,
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
         with_authentication(config.authenticator, metrics),
+        with_impersonation(config.authorizer, metrics),
         with_max_in_flight(config.max_requests_in_flight, config.max_mutating_requests_in_flight, metrics),
         with_authorization(config.authorizer, metrics),
     )

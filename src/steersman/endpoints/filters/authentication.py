@@ -10,7 +10,7 @@ from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
-from steersman.machinery.errors import not_implemented, unauthorized
+from steersman.machinery.errors import unauthorized
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,8 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
                     del headers["authorization"]
                     metrics.authentication_attempts.inc(("success",))
                     metrics.authentications.inc((known[0].name,))
-                    return await _go_on(request, known[0], next_)
+                    request.user = known[0]
+                    return await next_(request)
             token = _take_token(request, headers)
             credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.path)
             user = authenticator.authenticate(credentials)
@@ -60,18 +61,10 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
             if len(recent) >= _KEPT:
                 recent.clear()
             recent[authorization] = (user, request.received + _KEPT_SECONDS)
-        return await _go_on(request, user, next_)
+        request.user = user
+        return await next_(request)
 
     return authentication
-
-
-async def _go_on(request: Request, user: UserInfo, next_: Handler) -> Response:
-    headers = request.headers
-    request.user = user
-    if "impersonate-user" in headers or "impersonate-group" in headers or "impersonate-uid" in headers:
-        # to answer with the user's own rights would be wrong, and dangerous
-        return error_response(request, not_implemented("impersonation is not supported yet"))
-    return await next_(request)
 
 
 def _take_token(request: Request, headers: Headers) -> str | None:

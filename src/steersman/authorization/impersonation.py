@@ -1,0 +1,254 @@
+"""Acting as somebody else: whether a user may, and who the request is then made by.
+
+Source: KEP-5284 (constrained impersonation) and k8s.io/apiserver `endpoints/filters/impersonation`. There are five
+modes. Four are constrained: besides the right to be somebody (`impersonate:MODE`) they ask for the right to do this
+very action as them (`impersonate-on:MODE:VERB`). The last is the older one, whose right `impersonate` is good for all
+actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from steersman.authentication.aggregate import aggregate
+from steersman.authentication.service_account_claims import NODE_NAME
+from steersman.authentication.user import (
+    ALL_AUTHENTICATED,
+    ALL_UNAUTHENTICATED,
+    ANONYMOUS,
+    NODES,
+    SERVICE_ACCOUNT_PREFIX,
+    SYSTEM_MASTERS,
+    UserInfo,
+    service_account_groups,
+)
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.forbidden import forbidden_error
+from steersman.authorization.interface import Authorizer, decide
+from steersman.machinery.errors import StatusError
+from steersman.machinery.field import Path, quote
+from steersman.machinery.validation.domains import is_domain_prefixed_path
+from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
+
+_ASSOCIATED_NODE_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
+_NODE_PREFIX: Final = "system:node:"
+_AUTHENTICATION: Final = "authentication.k8s.io"
+_MANY: Final = 4
+"""From so many groups or extra values on, a right to all of them is asked for first."""
+_REMEMBERED: Final = 10_000
+"""For how many users the mode that worked last is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonated:
+    """Who a request is made by from here on, and the right that allowed it (`constraint`; empty in the legacy mode)."""
+
+    user: UserInfo
+    constraint: str = ""
+
+
+class Impersonation:
+    """Decides who may act as whom.
+
+    The modes are tried in upstream's order, the one that worked last for a user first; of several refusals the first is
+    told. Nothing that was allowed is kept, so a right that is taken away is gone at once; upstream keeps it for 10 s.
+    """
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._modes = (
+            _Mode(authorizer, "associated-node", _is_own_node, asked_as=_of_any_node),
+            _Mode(authorizer, "arbitrary-node", _is_node_alone),
+            _Mode(authorizer, "serviceaccount", _is_service_account_alone),
+            _Mode(authorizer, "user-info", _is_other_user),
+            _Mode(authorizer, "", lambda wanted, requestor: True),
+        )
+        self._last: dict[str, _Mode] = {}
+
+    async def impersonate(self, wanted: UserInfo, attributes: Attributes) -> Impersonated:
+        """Who the request becomes. `attributes` is the action, with who asks. Raises StatusError: 403."""
+        requestor = attributes.user.name
+        last = self._last.get(requestor)
+        refusals = []
+        for mode in sorted(self._modes, key=lambda each: each is not last):
+            if not mode.applies(wanted, attributes.user):
+                continue
+            try:
+                impersonated = await mode.impersonate(wanted, attributes)
+            except StatusError as refusal:
+                refusals.append(refusal)
+            else:
+                self._remember(requestor, mode)
+                return impersonated
+        raise refusals[0]  # one at least, of the legacy mode, which is for everybody
+
+    def _remember(self, requestor: str, mode: _Mode) -> None:
+        self._last.pop(requestor, None)
+        if len(self._last) >= _REMEMBERED:
+            del self._last[next(iter(self._last))]
+        self._last[requestor] = mode
+
+
+def _as_it_is(attributes: Attributes) -> Attributes:
+    return attributes
+
+
+class _Mode:
+    """One way to become somebody; without a name the legacy one, which does not ask about the action.
+
+    `applies` tells from the wanted user and the one who asks whether the mode is for them; `asked_as` changes what the
+    authorizer is asked. Each part of a user needs a right of its own: the name, the uid, each group, each value of
+    `extra`.
+    """
+
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        name: str,
+        applies: Callable[[UserInfo, UserInfo], bool],
+        asked_as: Callable[[Attributes], Attributes] = _as_it_is,
+    ) -> None:
+        self.applies = applies
+        self._authorizer = authorizer
+        self._name = name
+        self._verb = f"impersonate:{name}" if name else "impersonate"
+        self._group = _AUTHENTICATION if name else ""
+        self._asked_as = asked_as
+
+    async def impersonate(self, wanted: UserInfo, attributes: Attributes) -> Impersonated:
+        """The wanted user in full, with the groups that follow from the name. Raises StatusError: 403."""
+        requestor = attributes.user
+        if self._name:
+            await self._check(replace(attributes, verb=f"impersonate-on:{self._name}:{attributes.verb}"))
+        groups = await self._check_name(wanted, requestor)
+        if wanted.uid:
+            await self._check(self._right(requestor, _AUTHENTICATION, "uids", wanted.uid))
+        if wanted.groups:
+            await self._check_groups(wanted.groups, requestor)
+        if wanted.extra:
+            await self._check_extra(wanted.extra, requestor)
+        if wanted.name == ANONYMOUS:
+            groups = _with_group(groups, ALL_UNAUTHENTICATED)
+        elif ALL_UNAUTHENTICATED not in groups:
+            groups = _with_group(groups, ALL_AUTHENTICATED)
+        return Impersonated(replace(wanted, groups=groups), self._verb if self._name else "")
+
+    async def _check_name(self, wanted: UserInfo, requestor: UserInfo) -> tuple[str, ...]:
+        """The groups that the user has."""
+        groups = wanted.groups
+        right = self._right(requestor, self._group, "users", wanted.name)
+        node = node_name(wanted.name) if self._name else ""
+        account = service_account(wanted.name)
+        if node:
+            right = replace(right, resource="nodes", name=node)
+            groups = (NODES,)
+        elif account is not None:
+            namespace, name = account
+            right = replace(right, resource="serviceaccounts", namespace=namespace, name=name)
+            groups = groups or service_account_groups(namespace)
+        await self._check(right)
+        return groups
+
+    async def _check_groups(self, groups: tuple[str, ...], requestor: UserInfo) -> None:
+        right = self._right(requestor, self._group, "groups", "")
+        if self._name:
+            if "" in groups:
+                raise forbidden_error(right, "impersonating the empty string group is not allowed")
+            if SYSTEM_MASTERS in groups:
+                right = replace(right, name=SYSTEM_MASTERS)
+                raise forbidden_error(right, "impersonating the system:masters group is not allowed")
+            if len(groups) >= _MANY and await self._allows(replace(right, name="*")):
+                return
+        for group in groups:
+            await self._check(replace(right, name=group))
+
+    async def _check_extra(self, extra: Mapping[str, tuple[str, ...]], requestor: UserInfo) -> None:
+        right = self._right(requestor, _AUTHENTICATION, "userextras", "")
+        if self._name:
+            for problem in _extra_problems(extra):
+                raise forbidden_error(right, problem)
+            many = sum(len(values) for values in extra.values()) >= _MANY
+            if many and await self._allows(replace(right, subresource="*", name="*")):
+                return
+        for key, values in extra.items():
+            for value in values:
+                await self._check(replace(right, subresource=key, name=value))
+
+    def _right(self, requestor: UserInfo, group: str, resource: str, name: str) -> Attributes:
+        return Attributes(
+            requestor, self._verb, api_group=group, api_version="v1", resource=resource, name=name,
+            resource_request=True,
+        )  # fmt: skip
+
+    async def _allows(self, attributes: Attributes) -> bool:
+        return (await decide(self._authorizer, self._asked_as(attributes))).allowed
+
+    async def _check(self, attributes: Attributes) -> None:
+        asked = self._asked_as(attributes)
+        verdict = await decide(self._authorizer, asked)
+        if not verdict.allowed:
+            raise forbidden_error(asked, ": ".join(text for text in (verdict.error, verdict.reason) if text))
+
+
+def node_name(username: str) -> str:
+    """The node that a user name stands for, `system:node:NAME`; empty for other users."""
+    name = username.removeprefix(_NODE_PREFIX)
+    return "" if name == username or is_dns1123_subdomain(name) else name
+
+
+def service_account(username: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user name stands for; None for other users."""
+    parts = username.removeprefix(SERVICE_ACCOUNT_PREFIX).split(":")
+    if not username.startswith(SERVICE_ACCOUNT_PREFIX) or len(parts) != 2:
+        return None
+    namespace, name = parts
+    return None if is_dns1123_label(namespace) or is_dns1123_subdomain(name) else (namespace, name)
+
+
+def _is_own_node(wanted: UserInfo, requestor: UserInfo) -> bool:
+    """A service account that wants to be the node of the pod which its token is bound to."""
+    node = node_name(wanted.name)
+    is_account = service_account(requestor.name) is not None
+    return _is_name_alone(wanted) and node != "" and is_account and requestor.extra.get(NODE_NAME) == (node,)
+
+
+def _is_node_alone(wanted: UserInfo, requestor: UserInfo) -> bool:
+    return _is_name_alone(wanted) and node_name(wanted.name) != ""
+
+
+def _is_service_account_alone(wanted: UserInfo, requestor: UserInfo) -> bool:
+    return _is_name_alone(wanted) and service_account(wanted.name) is not None
+
+
+def _is_other_user(wanted: UserInfo, requestor: UserInfo) -> bool:
+    return node_name(wanted.name) == "" and service_account(wanted.name) is None
+
+
+def _is_name_alone(wanted: UserInfo) -> bool:
+    return not (wanted.uid or wanted.groups or wanted.extra)
+
+
+def _of_any_node(attributes: Attributes) -> Attributes:
+    """The question without which pod and node it is about: all pods of a daemon have the same right."""
+    user = replace(attributes.user, extra={_ASSOCIATED_NODE_KEYS: tuple(sorted(attributes.user.extra))})
+    name = "*" if attributes.verb == "impersonate:associated-node" else attributes.name
+    return replace(attributes, user=user, name=name)
+
+
+def _extra_problems(extra: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    for key, values in extra.items():
+        errors = list(is_domain_prefixed_path(key, Path("extra").child("key"))) if key else []
+        if not key:
+            yield "impersonating the empty string key in extra is not allowed"
+        elif errors:
+            text = aggregate(str(error) for error in errors)
+            yield f"impersonating an invalid key in extra is not allowed: {text}"
+        elif key != key.lower():
+            yield f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"
+        elif "" in values:
+            yield "impersonating the empty string value in extra is not allowed"
+
+
+def _with_group(groups: tuple[str, ...], group: str) -> tuple[str, ...]:
+    return groups if group in groups else (*groups, group)

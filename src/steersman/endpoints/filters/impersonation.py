@@ -1,0 +1,113 @@
+"""Lets a user act as another (WithImpersonation): `kubectl --as`."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import Final
+from urllib.parse import unquote
+
+from steersman.authentication.user import UserInfo
+from steersman.authorization.impersonation import Impersonation
+from steersman.authorization.interface import Authorizer
+from steersman.endpoints.filters.authorization import request_attributes
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.request import Filter, Handler, Request
+from steersman.endpoints.responses import NOSNIFF, error_response
+from steersman.machinery.errors import StatusError, bad_request
+from steersman.machinery.field import quote
+from steersman.net.message import Headers, Response
+
+logger = logging.getLogger(__name__)
+
+_PREFIX: Final = "impersonate-"
+_USER: Final = "impersonate-user"
+_UID: Final = "impersonate-uid"
+_GROUP: Final = "impersonate-group"
+_EXTRA: Final = "impersonate-extra-"
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+
+
+def with_impersonation(authorizer: Authorizer, metrics: RequestMetrics) -> Filter:
+    """Puts the user that the headers name in the place of `request.user`: 403 if who asks may not be them.
+
+    The headers are taken off: nothing behind this filter sees that somebody acts for another. 400 for groups, a uid or
+    extra values without a user.
+    """
+    impersonation = Impersonation(authorizer)
+
+    async def impersonate(request: Request, next_: Handler) -> Response:
+        headers = request.headers
+        named = [name for name in headers if name.startswith(_PREFIX)]
+        if not named:
+            return await next_(request)
+        try:
+            wanted = _wanted_user(headers, named)
+            if wanted is None:
+                return await next_(request)
+            for name in named:
+                if name in (_USER, _UID, _GROUP) or name.startswith(_EXTRA):
+                    del headers[name]
+            began = time.monotonic()
+            try:
+                impersonated = await impersonation.impersonate(wanted, request_attributes(request))
+            except StatusError:
+                _count(metrics, "", "denied", began)
+                raise
+        except StatusError as error:
+            response = error_response(request, error)
+            response.headers.append(NOSNIFF)
+            return response
+        _count(metrics, impersonated.constraint.partition(":")[2] or "legacy", "allowed", began)
+        logger.info("%s is impersonating %s", _shown(request.user), _shown(impersonated.user))
+        request.user = impersonated.user
+        return await next_(request)
+
+    return impersonate
+
+
+def _count(metrics: RequestMetrics, mode: str, decision: str, began: float) -> None:
+    metrics.impersonations_total.inc((mode, decision))
+    metrics.impersonations.observe(time.monotonic() - began, (mode, decision))
+
+
+def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
+    """The user that the headers name; None for none. Raises StatusError: 400 for more than nothing without a name."""
+    extra: dict[str, tuple[str, ...]] = {}
+    for name in named:
+        if name.startswith(_EXTRA):
+            key = _unescaped(name.removeprefix(_EXTRA))
+            extra[key] = (*extra.get(key, ()), *headers.get_all(name))
+    user = UserInfo(_first(headers, _USER), _first(headers, _UID), tuple(headers.get_all(_GROUP)), extra)
+    if user.name:
+        return user
+    if not (user.uid or user.groups or extra):
+        return None
+    raise bad_request(f"requested {_go_source(user)} without impersonating a user name")
+
+
+def _first(headers: Headers, name: str) -> str:
+    return next(iter(headers.get_all(name)), "")
+
+
+def _unescaped(key: str) -> str:
+    """A key of `extra` out of a header's name; one that is not escaped well stays as it is."""
+    return key if _BAD_ESCAPE.search(key) else unquote(key)
+
+
+def _go_source(user: UserInfo) -> str:
+    """A user as upstream prints it there."""
+    extra = ", ".join(f"{quote(key)}:{_go_strings(user.extra[key])}" for key in sorted(user.extra))
+    return (
+        f"&user.DefaultInfo{{Name:{quote(user.name)}, UID:{quote(user.uid)}, Groups:{_go_strings(user.groups)}, "
+        f"Extra:map[string][]string{f'{{{extra}}}' if extra else '(nil)'}}}"
+    )
+
+
+def _go_strings(values: tuple[str, ...]) -> str:
+    return "[]string{" + ", ".join(quote(value) for value in values) + "}" if values else "[]string(nil)"
+
+
+def _shown(user: UserInfo) -> str:
+    return f"{user.name}[{','.join(user.groups)}]"
