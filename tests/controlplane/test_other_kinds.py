@@ -41,3 +41,14 @@ async def test_a_scale_of_another_kind_is_refused(api: Any, namespace: str) -> N
         'Deployment in version "v1" cannot be handled as a Scale: converting (v1.Deployment) to (autoscaling.Scale): '
         "unknown conversion"
     )
+
+
+async def test_classes_of_the_system_are_not_deleted(api: Any) -> None:
+    target = "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical"
+    answer = await api.delete(target)
+    assert answer.status == 403
+    assert answer.json()["message"] == (
+        'priorityclasses.scheduling.k8s.io "system-node-critical" is forbidden: '
+        "this is a system priority class and cannot be deleted"
+    )
+    assert (await api.get(target)).status == 200

@@ -1,4 +1,7 @@
-"""What a fresh server makes for itself, and an older one completes at every start; each piece is a post-start hook."""
+"""What a fresh server makes for itself, and an older one completes at every start; each piece is a post-start hook.
+
+What may be taken away while the server runs is made again: by `upkeep`, or as soon as it is gone.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,8 @@ from steersman.rest.context import Context, loopback
 from steersman.server.server import Server
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
+AUTHENTICATION_INFO: Final = ("kube-system", "extension-apiserver-authentication")
+"""Namespace and name of the ConfigMap by which aggregated servers know this one."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _AUTOMANAGED: Final = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
 
@@ -119,19 +124,18 @@ class Bootstrap:
             await _ensure(objects, result.object)
 
     async def authentication_configmap(self) -> None:
-        """What aggregated servers must know to trust this one (kube-system/extension-apiserver-authentication)."""
-        name = "extension-apiserver-authentication"
+        """What aggregated servers must know to trust this one (AUTHENTICATION_INFO)."""
+        namespace, name = AUTHENTICATION_INFO
         objects = self._objects("", "configmaps")
         data = self.authentication_info
-        if objects.find("kube-system", name) is None:
-            await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace="kube-system"), data=data))
+        if await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=dict(data))):
             return
 
         def change(old: ConfigMap) -> ConfigMap:
             old.data |= data
             return old
 
-        await objects.update(loopback("kube-system", name), name, change)
+        await objects.update(loopback(namespace, name), name, change)
 
     async def service_cidr(self) -> None:
         """The range that service addresses come from."""

@@ -44,9 +44,9 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
+from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery.scheme import Scheme
 from steersman.net.tls import Certificate, ServerTLS
-from steersman.registry.core.services import ServiceStrategy
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
@@ -62,9 +62,6 @@ from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
-
-REPAIR_INTERVAL: Final = 180.0
-"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ class ControlPlane:
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._rbac = RbacAuthorizer()
-        self._repairs: asyncio.Task[None] | None = None
+        self._upkeep: Upkeep | None = None
         self._keys: ServiceAccountKeys
         self._making_keys: asyncio.Task[ServiceAccountKeys] | None = None
 
@@ -147,7 +144,10 @@ class ControlPlane:
         self._add_checks(server)
         bootstrap.install(server)
         server.add_checks(HealthCheck("autoregister-completion", bootstrap.unregistered))
-        server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
+        self._upkeep = Upkeep(
+            services, bootstrap, self.store, self.objects, lambda: f"{bootstrap.address}:{bootstrap.port}"
+        )
+        self._upkeep.install(server)
         server.prepare_run()
         install_discovery(server, runtime.group_versions())
         self._keys = await self._making_keys
@@ -167,20 +167,8 @@ class ControlPlane:
         bootstrap.address, bootstrap.port = host, port
         bootstrap.authentication_info = self._authentication_info(files)
         await server.run_post_start_hooks()
+        self._upkeep.follow()
         return self._announce(files, port)
-
-    async def _start_repairs(self) -> None:
-        """Brings node ports in use in line with the stored services, now and every few minutes."""
-        services = self.store("", "services").strategy
-        assert isinstance(services, ServiceStrategy)
-        services.repair()
-
-        async def again() -> None:
-            while True:
-                await asyncio.sleep(REPAIR_INTERVAL)
-                services.repair()
-
-        self._repairs = asyncio.create_task(again(), name="service repair")
 
     def _announce(self, files: CertificateFiles, port: int) -> Address:
         url = f"https://{_reachable(self.options.bind_address)}:{port}"
@@ -192,10 +180,8 @@ class ControlPlane:
         """The orderly end; what was acknowledged is on disk."""
         if self.server is not None:
             await self.server.stop()
-        if self._repairs is not None:
-            self._repairs.cancel()
-            await asyncio.gather(self._repairs, return_exceptions=True)
-            self._repairs = None
+        if self._upkeep is not None:
+            await self._upkeep.stop()
         if self._making_keys is not None:
             await asyncio.gather(self._making_keys, return_exceptions=True)  # before the lock of the folder is released
         for store in self._stores.values():

@@ -72,6 +72,9 @@ class Strategy(Generic[T]):
     def canonicalize(self, obj: T) -> None:
         """Brings a valid object into its one stored form."""
 
+    def check_delete(self, ctx: Context, name: str) -> None:
+        """Raises StatusError for an object that may not be deleted by its name, whether it is there or not."""
+
     def warnings_on_delete(self, ctx: Context, options: DeleteOptions) -> Iterator[str]:
         """What the client should be told about the way it deletes an object, or a collection, of this kind."""
         return iter(())

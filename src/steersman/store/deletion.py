@@ -32,6 +32,7 @@ async def delete(
 
     Raises StatusError NotFound, Conflict, Invalid, and what `check` raises.
     """
+    store.strategy.check_delete(ctx, name)
     _warn(store, ctx, options)
     return await _delete_named(store, ctx, name, options, check)
 

@@ -109,7 +109,7 @@ class ClusterIPs:
             return
         if not any(_contains(network, address) for network in self.ranges()):
             raise AddressError(MISMATCH)
-        if not await self._create(namespace, name, address):
+        if not await self.hold(namespace, name, address):
             raise AddressError(ALLOCATED)
 
     async def allocate_next(self, namespace: str, name: str, family: str, *, dry_run: bool) -> str:
@@ -122,7 +122,7 @@ class ClusterIPs:
             make = IPv4Address if network.version == 4 else IPv6Address
             for tried, number in enumerate(_candidates(network), 1):
                 address = make(number)
-                if addresses.find("", str(address)) is None and await self._create(namespace, name, address):
+                if addresses.find("", str(address)) is None and await self.hold(namespace, name, address):
                     return str(address)
                 if tried % _SCAN == 0:
                     await asyncio.sleep(0)
@@ -139,8 +139,8 @@ class ClusterIPs:
             if error.code != 404:
                 raise
 
-    async def _create(self, namespace: str, name: str, address: Address) -> bool:
-        """Makes the object of an address; False if there is one already. Raises AddressError."""
+    async def hold(self, namespace: str, name: str, address: Address) -> bool:
+        """Makes the object of an address of a service; False if there is one already. Raises AddressError."""
         obj = IPAddress(
             metadata=ObjectMeta(
                 name=str(address), labels={FAMILY_LABEL: f"IPv{address.version}", MANAGED_BY_LABEL: ALLOCATOR}

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.scheduling.v1 import PriorityClass
+from steersman.machinery import errors
+from steersman.machinery.errors import GroupResource
 from steersman.machinery.field import FieldError, Path, forbidden, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.rest.context import Context
@@ -59,6 +61,11 @@ class PriorityClassStrategy(Strategy[PriorityClass]):
         if new.value != old.value:
             yield forbidden(Path("value"), "may not be changed in an update.")
         yield from validate_immutable(new.preemption_policy, old.preemption_policy, Path("preemptionPolicy"))
+
+    def check_delete(self, ctx: Context, name: str) -> None:
+        if name in SYSTEM_CLASSES:
+            resource = GroupResource(PRIORITY_CLASSES.group, PRIORITY_CLASSES.plural)
+            raise errors.forbidden(resource, name, "this is a system priority class and cannot be deleted")
 
 
 PRIORITY_CLASSES = Resource(

@@ -1,0 +1,101 @@
+"""The Lease by which a running server is known (KEP-1965, kube-apiserver identity)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import socket
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from steersman.api.coordination.v1 import Lease, LeaseSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.controlplane.objects import StoreObjects
+from steersman.machinery import times
+from steersman.machinery.errors import StatusError
+from steersman.rest.context import loopback
+
+logger = logging.getLogger(__name__)
+
+RENEWAL: Final = 10.0
+"""Seconds."""
+COLLECTION: Final = 3600.0
+"""Seconds between looks for leases of servers that are gone."""
+
+_COMPONENT: Final = "kube-apiserver"
+_IDENTITY_LABEL: Final = "apiserver.kubernetes.io/identity"
+_HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+_ADDRESS_ANNOTATION: Final = "kubernetes.io/peer-advertise-address"
+_NAMESPACE: Final = "kube-system"
+_DURATION: Final = 3600
+"""Seconds."""
+
+
+class IdentityLease:
+    """Keeps this server's lease in kube-system, and takes away those that ran out. `address` is HOST:PORT."""
+
+    def __init__(self, leases: Callable[[], StoreObjects], address: Callable[[], str]) -> None:
+        self._leases = leases
+        self._address = address
+        self._hostname = socket.gethostname()
+        self.name = server_id(self._hostname)
+        self._holder = f"{self.name}_{uuid.uuid4()}"
+
+    async def begin(self) -> None:
+        """Takes away the lease of an earlier run and makes a new one."""
+        await self.end()
+        await self._create()
+
+    async def renew(self) -> None:
+        """Tells that this server still runs."""
+        if self._leases().find(_NAMESPACE, self.name) is None:
+            await self._create()
+            return
+        ctx = loopback(_NAMESPACE, self.name)
+        await self._leases().update(ctx, self.name, self._marked)
+
+    async def end(self) -> None:
+        """Takes the lease away."""
+        await self._delete(self.name)
+
+    async def collect(self) -> None:
+        """Takes away the leases of servers that did not end orderly."""
+        now = datetime.now(UTC)
+        for lease in self._leases().list(_NAMESPACE):
+            if lease.metadata.labels.get(_IDENTITY_LABEL) == _COMPONENT and _is_over(lease, now):
+                await self._delete(lease.metadata.name)
+
+    async def _create(self) -> None:
+        lease = Lease(metadata=ObjectMeta(name=self.name, namespace=_NAMESPACE), spec=LeaseSpec())
+        await self._leases().create(loopback(_NAMESPACE), self._marked(lease))
+
+    async def _delete(self, name: str) -> None:
+        try:
+            await self._leases().delete(loopback(_NAMESPACE, name), name)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    def _marked(self, lease: Lease) -> Lease:
+        lease.spec.holder_identity = self._holder
+        lease.spec.lease_duration_seconds = _DURATION
+        lease.spec.renew_time = times.now_micro()
+        lease.metadata.labels |= {_IDENTITY_LABEL: _COMPONENT, _HOSTNAME_LABEL: self._hostname}
+        lease.metadata.annotations[_ADDRESS_ANNOTATION] = self._address()
+        return lease
+
+
+def server_id(hostname: str) -> str:
+    """The name of the lease of the server on a host, the same as kube-apiserver's."""
+    parts = (part.encode() for part in (hostname, _COMPONENT))
+    data = b"".join(len(part).to_bytes(2, "big") + part for part in parts)
+    digest = hashlib.sha256(data).digest()[:16]
+    return "apiserver-" + base64.b32encode(digest).decode().rstrip("=").lower()
+
+
+def _is_over(lease: Lease, now: datetime) -> bool:
+    renewed, seconds = lease.spec.renew_time, lease.spec.lease_duration_seconds
+    return renewed is None or seconds is None or times.parse(renewed) + timedelta(seconds=seconds) < now

@@ -1,0 +1,46 @@
+"""Work that a server does again and again while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+logger = logging.getLogger(__name__)
+
+
+class Periodic:
+    """Does `work` every `interval` seconds, and soon after `wake`. What it raises is logged; it is tried again."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[None]], interval: float) -> None:
+        self._name = name
+        self._work = work
+        self._interval = interval
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins with a pause of one interval."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+
+    def wake(self) -> None:
+        """Has the work done now, or again if it is being done."""
+        self._woken.set()
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):  # the interval is over
+                await asyncio.wait_for(self._woken.wait(), self._interval)
+            self._woken.clear()
+            try:
+                await self._work()
+            except Exception:
+                logger.exception("%s failed and is tried again", self._name)

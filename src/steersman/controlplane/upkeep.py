@@ -1,0 +1,127 @@
+"""What a running server keeps up: objects that every cluster has are made again when they are gone.
+
+These are kube-apiserver's own controllers, with its hooks' names and its intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
+from steersman.controlplane.follower import Follower
+from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
+from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
+from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.periodic import Periodic
+from steersman.registry.core.service_ip_repair import ServiceIPRepair
+from steersman.registry.core.services import ServiceStrategy
+from steersman.registry.services import Services
+from steersman.server.server import Server
+from steersman.store.store import Store
+
+REPAIR_INTERVAL: Final = 180.0
+"""Seconds between looks at all addresses and ports of services."""
+_SOON: Final = 10.0
+_MINUTE: Final = 60.0
+
+
+class Upkeep:
+    """Begins with the server's hooks and ends with `stop`. `address` tells where the server is reached."""
+
+    def __init__(
+        self,
+        services: Services,
+        bootstrap: Bootstrap,
+        store: Callable[[str, str], Store[Any]],
+        objects: Callable[[str, str], StoreObjects],
+        address: Callable[[], str],
+    ) -> None:
+        self._store = store
+        self._lease = IdentityLease(lambda: objects("coordination.k8s.io", "leases"), address)
+        self._legacy_tokens = LegacyTokenTracking(lambda: objects("", "configmaps"))
+        self._addresses = ServiceIPRepair(services)
+        self._bootstrap = bootstrap
+        self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
+        self._authentication = Periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
+        self._legacy_token_tracking = Periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
+        self._running: list[Periodic] = []
+
+    def install(self, server: Server) -> None:
+        """Adds the hooks."""
+        server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
+        server.add_post_start_hook("start-kube-apiserver-identity-lease-controller", self._start_identity)
+        server.add_post_start_hook("start-kube-apiserver-identity-lease-garbage-collector", self._start_collector)
+        server.add_post_start_hook("start-legacy-token-tracking-controller", self._start_legacy_token_tracking)
+        server.add_pre_shutdown_hook("stop-kube-apiserver-identity-lease-controller", self._stop_identity)
+
+    def follow(self) -> None:
+        """Keeps up what `bootstrap` made; to be called once its hooks are done."""
+        self._start(Periodic("system namespaces", self._bootstrap.namespaces, _MINUTE))
+        self._start(Periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
+        self._start(Periodic("the service kubernetes", self._bootstrap.kubernetes_service, _SOON))
+        self._start(self._authentication)
+        self._follow_config_map(*AUTHENTICATION_INFO, self._authentication)
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        for each in self._running:
+            await each.stop()
+        self._running.clear()
+
+    def _start(self, periodic: Periodic) -> None:
+        periodic.start()
+        self._running.append(periodic)
+
+    def _follow_config_map(self, namespace: str, name: str, periodic: Periodic) -> None:
+        store = self._store("", "configmaps")
+        Follower(store, lambda *_: periodic.wake(), key=store.key(namespace, name)).begin()
+
+    # Addresses and ports of services
+
+    async def _start_repairs(self) -> None:
+        await self._look_at_everything()
+        await self._addresses.run()
+        self._start(self._address_repair)
+        self._start(Periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
+        Follower(self._store("", "services"), self._service_changed).begin()
+        Follower(self._store("networking.k8s.io", "ipaddresses"), self._address_changed).begin()
+
+    async def _look_at_everything(self) -> None:
+        services = self._store("", "services").strategy
+        assert isinstance(services, ServiceStrategy)
+        services.repair()
+        self._addresses.everything_changed()
+        self._address_repair.wake()
+
+    def _service_changed(self, namespace: str, name: str, entry: object) -> None:
+        if entry is not None:
+            self._addresses.service_changed(namespace, name)
+            self._address_repair.wake()
+
+    def _address_changed(self, namespace: str, name: str, entry: object) -> None:
+        if entry is not None:
+            self._addresses.address_changed(name)
+            self._address_repair.wake()
+
+    # The server's identity
+
+    async def _start_identity(self) -> None:
+        await self._lease.begin()
+        self._renewal = Periodic("identity lease", self._lease.renew, RENEWAL)
+        self._start(self._renewal)
+
+    async def _start_collector(self) -> None:
+        await self._lease.collect()
+        self._start(Periodic("identity lease garbage collector", self._lease.collect, COLLECTION))
+
+    async def _stop_identity(self) -> None:
+        await self._renewal.stop()
+        await self._lease.end()
+
+    # Tokens in secrets
+
+    async def _start_legacy_token_tracking(self) -> None:
+        await self._legacy_tokens.sync()
+        self._start(self._legacy_token_tracking)
+        self._follow_config_map(NAMESPACE, NAME, self._legacy_token_tracking)

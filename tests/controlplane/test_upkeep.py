@@ -1,0 +1,224 @@
+"""What a running server makes again, and the lease that tells it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.api.coordination.v1 import Lease, LeaseSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.controlplane import upkeep
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.controlplane.identity_lease import server_id
+from steersman.controlplane.legacy_token_tracking import NAME, LegacyTokenTracking
+from steersman.controlplane.options import Options
+from steersman.controlplane.periodic import Periodic
+from steersman.machinery import times
+from steersman.machinery.errors import StatusError
+from steersman.rest.context import loopback
+
+IDENTITY = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
+    """`await start()` starts a server on one folder, after the one before it has ended."""
+    running: list[ControlPlane] = []
+
+    async def started() -> ControlPlane:
+        await stop()
+        plane = ControlPlane(Options(data_dir=tmp_path, listen=False, advertise_address="192.0.2.10"))
+        running.append(plane)
+        await plane.start()
+        return plane
+
+    async def stop() -> None:
+        while running:
+            await running.pop().stop()
+
+    yield started
+    await stop()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Waits until something holds; a second at most."""
+    for _ in range(200):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it never came to be")
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "namespace", "name"),
+    [
+        ("", "services", "default", "kubernetes"),
+        ("", "endpoints", "default", "kubernetes"),
+        ("discovery.k8s.io", "endpointslices", "default", "kubernetes"),
+        ("networking.k8s.io", "servicecidrs", "", "kubernetes"),
+        ("", "namespaces", "", "kube-node-lease"),
+        ("", "configmaps", "kube-system", "extension-apiserver-authentication"),
+    ],
+)
+async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, plural, namespace, name) -> None:
+    monkeypatch.setattr(upkeep, "_SOON", 0.02)
+    monkeypatch.setattr(upkeep, "_MINUTE", 0.02)
+    plane = await start()
+    objects = plane.objects(group, plural)
+    before = objects.find(namespace, name)
+    if plural == "namespaces":
+        store = plane.store(group, plural)
+        revision = store.entry("", name).revision
+        await store.storage.delete(store.key("", name), expected_revision=revision)
+    else:
+        await objects.delete(loopback(namespace, name), name)
+    await until(lambda: objects.find(namespace, name))
+    after = objects.find(namespace, name)
+    assert after.metadata.uid != before.metadata.uid
+    assert getattr(after, "spec", None) == getattr(before, "spec", None)
+
+
+async def test_how_aggregated_servers_know_this_one_is_put_right_at_once(start) -> None:
+    plane = await start()
+    objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
+    before = objects.find("kube-system", name).data
+
+    def spoil(old: Any) -> Any:
+        old.data = {"client-ca-file": "nobody", "mine": "stays"}
+        return old
+
+    await objects.update(loopback("kube-system", name), name, spoil)
+    await until(lambda: objects.find("kube-system", name).data["client-ca-file"] == before["client-ca-file"])
+    assert objects.find("kube-system", name).data == {**before, "mine": "stays"}
+
+
+async def test_upkeep_of_what_is_there_writes_nothing(start, monkeypatch) -> None:
+    monkeypatch.setattr(upkeep, "_SOON", 0.01)
+    monkeypatch.setattr(upkeep, "_MINUTE", 0.01)
+    plane = await start()
+    await asyncio.sleep(0.03)
+    before = plane.storage.revision
+    await asyncio.sleep(0.1)
+    assert plane.storage.revision == before
+
+
+async def test_a_missing_address_of_a_service_comes_back_when_the_service_changes(start) -> None:
+    plane = await start()
+    addresses = plane.objects("networking.k8s.io", "ipaddresses")
+    await addresses.delete(loopback(name="10.0.0.1"), "10.0.0.1")
+
+    def label(old: Any) -> Any:
+        old.metadata.labels["changed"] = "yes"
+        return old
+
+    await plane.objects("", "services").update(loopback("default", "kubernetes"), "kubernetes", label)
+    await until(lambda: addresses.find("", "10.0.0.1"))
+
+
+# The lease
+
+
+def test_a_server_is_called_as_kube_apiserver_on_its_host() -> None:
+    assert server_id("vm") == "apiserver-wlv32tlttr4jl3gtroqexyxapa"
+
+
+async def test_a_server_has_a_lease_while_it_runs(start, monkeypatch) -> None:
+    monkeypatch.setattr(upkeep, "RENEWAL", 0.02)
+    plane = await start()
+    leases = plane.objects("coordination.k8s.io", "leases")
+    [first] = leases.list("kube-system")
+    assert first.metadata.labels.items() >= IDENTITY.items()
+    assert first.metadata.annotations == {"kubernetes.io/peer-advertise-address": "192.0.2.10:6443"}
+    assert first.spec.holder_identity.startswith(f"{first.metadata.name}_")
+    assert first.spec.lease_duration_seconds == 3600
+    await until(lambda: next(leases.list("kube-system")).spec.renew_time != first.spec.renew_time)
+    await leases.delete(loopback("kube-system", first.metadata.name), first.metadata.name)
+    await until(lambda: leases.count("kube-system") == 1)
+    again = await start()
+    [second] = again.objects("coordination.k8s.io", "leases").list("kube-system")
+    assert second.metadata.name == first.metadata.name
+    assert second.spec.holder_identity != first.spec.holder_identity
+
+
+async def test_a_lease_goes_with_its_server(start) -> None:
+    plane = await start()
+    leases = plane.objects("coordination.k8s.io", "leases")
+    await plane.server.stop()
+    assert leases.count("kube-system") == 0
+
+
+async def test_leases_of_servers_that_are_gone_are_collected(start) -> None:
+    plane = await start()
+    now = datetime.now(UTC)
+    objects = plane.objects("coordination.k8s.io", "leases")
+    for name, labels, ago in (("old", IDENTITY, 3700), ("alive", IDENTITY, 60), ("other", {}, 3700)):
+        renewed = times.format_micro_time(now - timedelta(seconds=ago))
+        spec = LeaseSpec(holder_identity=name, lease_duration_seconds=3600, renew_time=renewed)
+        metadata = ObjectMeta(name=name, namespace="kube-system", labels=dict(labels))
+        await objects.create(loopback("kube-system"), Lease(metadata=metadata, spec=spec))
+    plane = await start()
+    names = {lease.metadata.name for lease in plane.objects("coordination.k8s.io", "leases").list("kube-system")}
+    assert names >= {"alive", "other"}
+    assert "old" not in names
+
+
+# Tokens in secrets
+
+
+async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
+    plane = await start()
+    objects = plane.objects("", "configmaps")
+    since = objects.find("kube-system", NAME).data["since"]
+    assert datetime.strptime(since, "%Y-%m-%d").replace(tzinfo=UTC) <= datetime.now(UTC)
+    now = 0.0
+    tracking = LegacyTokenTracking(lambda: objects, clock=lambda: now)
+    await objects.delete(loopback("kube-system", NAME), NAME)
+    await tracking.sync()
+    await objects.delete(loopback("kube-system", NAME), NAME)
+    now = 1799.0
+    await tracking.sync()
+    assert objects.find("kube-system", NAME) is None
+    now = 1800.0
+    await tracking.sync()
+    assert objects.find("kube-system", NAME).data == {"since": since}
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-13-01", "2026-1-1"])
+async def test_a_day_that_is_none_is_mended(start, since) -> None:
+    plane = await start()
+    objects = plane.objects("", "configmaps")
+    today = objects.find("kube-system", NAME).data["since"]
+
+    def spoil(old: Any) -> Any:
+        old.data["since"] = since
+        return old
+
+    await objects.update(loopback("kube-system", NAME), NAME, spoil)
+    await until(lambda: objects.find("kube-system", NAME).data["since"] == today)
+
+
+# What is done again and again
+
+
+async def test_work_that_fails_is_logged_and_tried_again(caplog) -> None:
+    done = 0
+
+    async def work() -> None:
+        nonlocal done
+        done += 1
+        if done == 1:
+            raise StatusError(500, "InternalError", "the disk is away")
+
+    periodic = Periodic("some work", work, 0.001)
+    periodic.start()
+    await until(lambda: done >= 3)
+    await periodic.stop()
+    assert "some work failed and is tried again" in caplog.text
+    before = done
+    await asyncio.sleep(0.01)
+    assert done == before
