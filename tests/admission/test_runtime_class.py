@@ -59,6 +59,8 @@ NONE = "pod rejected: Pod Overhead set without corresponding RuntimeClass define
         ({"runtimeClassName": "heavy", "overhead": {"cpu": "1"}}, OTHER),
         ({"runtimeClassName": "plain", "overhead": {"cpu": "1"}}, NONE),
         ({"overhead": {"cpu": "1"}}, NONE),
+        ({"overhead": {}}, NONE),
+        ({"runtimeClassName": "heavy", "overhead": {}}, OTHER),
         (
             {"runtimeClassName": "heavy", "nodeSelector": {"kind": "light"}},
             "conflict: runtimeClass.scheduling.nodeSelector[kind] = heavy; pod.spec.nodeSelector[kind] = light",

@@ -21,10 +21,11 @@ _SCALARS = {"Quantity", "Time", "MicroTime", "Duration", "Float64", "Int32", "In
 }
 _EMPTY_COUNTS = {
     ("HPAScalingRules", "policies"),
+    ("PodSpec", "overhead"),
     ("ResourceSliceSpec", "devices"),
     ("ResourceSliceSpec", "sharedCounters"),
 }
-"""Lists that are omitted if there is none, but mean something else where they are empty."""
+"""Lists and maps that are omitted if there is none, but mean something else where they are empty."""
 _BUILTINS = {"str", "int", "bool", "bytes", "list", "dict"}
 
 

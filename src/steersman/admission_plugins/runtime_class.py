@@ -15,6 +15,7 @@ from steersman.machinery.quantity import parse
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 class RuntimeClass(Plugin):
@@ -30,16 +31,21 @@ class RuntimeClass(Plugin):
         self._find = find
 
     async def admit(self, attributes: Attributes) -> None:
-        """Gives the pod what its class says. Raises StatusError 403 where the pod says something else."""
+        """Gives the pod what its class says. Raises StatusError 403 where the pod says something else.
+
+        An overhead that says nothing is refused here already: once the pod is prepared it is the same as none.
+        """
         if attributes.resource != _PODS or attributes.subresource:
             return
         spec: PodSpec = attributes.obj.spec
-        if spec.runtime_class_name is None:
+        found = None if spec.runtime_class_name is None else self._class(attributes, spec.runtime_class_name)
+        if spec.overhead == {} and (found is None or found.overhead is None):
+            raise attributes.forbid(_NO_OVERHEAD)
+        if found is None:
             return
-        found = self._class(attributes, spec.runtime_class_name)
         if found.overhead is not None:
             fixed = found.overhead.pod_fixed
-            if spec.overhead and not _same(fixed, spec.overhead):
+            if spec.overhead is not None and not _same(fixed, spec.overhead):
                 raise attributes.forbid(_OTHER_OVERHEAD)
             spec.overhead = dict(fixed)
         if found.scheduling is not None:
@@ -63,12 +69,10 @@ class RuntimeClass(Plugin):
         if spec.runtime_class_name is not None:
             overhead = self._class(attributes, spec.runtime_class_name).overhead
         if overhead is not None:
-            if not _same(overhead.pod_fixed, spec.overhead):
+            if not _same(overhead.pod_fixed, spec.overhead or {}):
                 raise attributes.forbid(_OTHER_OVERHEAD)
         elif spec.overhead:
-            raise attributes.forbid(
-                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            )
+            raise attributes.forbid(_NO_OVERHEAD)
 
     def _class(self, attributes: Attributes, name: str) -> Class:
         if not name:

@@ -107,7 +107,7 @@ def pod_requests(pod: core.Pod) -> Amounts:
     total = aggregate(pod.spec, given)
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.requests)
-    _add(total, _parsed(pod.spec.overhead))
+    _add(total, _parsed(pod.spec.overhead or {}))
     return total
 
 
@@ -116,7 +116,7 @@ def requests_of_spec(spec: core.PodSpec) -> Amounts:
     total = aggregate(spec, requests_of)
     if spec.resources is not None:
         _override(total, spec.resources.requests)
-    _add(total, _parsed(spec.overhead))
+    _add(total, _parsed(spec.overhead or {}))
     return total
 
 
@@ -125,7 +125,7 @@ def pod_limits(pod: core.Pod) -> Amounts:
     total = aggregate(pod.spec, _given(pod, limits_of, lambda status, resources: (resources.limits,)))
     if pod.spec.resources is not None:
         _override(total, pod.spec.resources.limits)
-    _add(total, {name: amount for name, amount in _parsed(pod.spec.overhead).items() if total.get(name)})
+    _add(total, {name: amount for name, amount in _parsed(pod.spec.overhead or {}).items() if total.get(name)})
     return total
 
 

@@ -1505,7 +1505,7 @@ class PodSpec(Wire):
     runtime_class_name: str | None = None
     enable_service_links: bool | None = None
     preemption_policy: str | None = None
-    overhead: dict[str, Quantity] = {}
+    overhead: dict[str, Quantity] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     set_hostname_as_fqdn: bool | None = msgspec.field(name="setHostnameAsFQDN", default=None)
     os: PodOS | None = None

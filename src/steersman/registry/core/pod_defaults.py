@@ -53,6 +53,7 @@ def set_pod_defaults(pod: core.Pod) -> None:
 
 def set_pod_template_defaults(template: core.PodTemplateSpec) -> None:
     """Everything a template gets; less than a pod, which gets the rest when it is made from the template."""
+    template.spec.overhead = template.spec.overhead or None
     set_pod_spec_defaults(template.spec)
     drop_init_container_annotations(template.metadata.annotations)
 
@@ -77,7 +78,8 @@ def set_pod_spec_defaults(spec: core.PodSpec) -> None:
     _set_containers_defaults(spec.init_containers)
     _set_containers_defaults(spec.containers or ())
     _set_containers_defaults(spec.ephemeral_containers)
-    round_up_to_milli(spec.overhead)
+    if spec.overhead:
+        round_up_to_milli(spec.overhead)
     if spec.resources is not None:
         round_up_to_milli(spec.resources.limits)
         round_up_to_milli(spec.resources.requests)

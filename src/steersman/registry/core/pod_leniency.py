@@ -123,7 +123,7 @@ def _has_invalid_spread_label_keys(spec: core.PodSpec) -> bool:
 
 
 def _has_indivisible_huge_pages(spec: core.PodSpec) -> bool:
-    lists = [spec.overhead]
+    lists = [spec.overhead or {}]
     for container in all_containers(spec):
         lists += [container.resources.limits, container.resources.requests]
     return any(

@@ -49,6 +49,7 @@ class PodStrategy(Strategy[core.Pod]):
         qos_class = pod.status.qos_class or compute_qos_class(pod.spec)
         pod.status = core.PodStatus(phase="Pending", qos_class=qos_class)
         pod.spec.service_account = pod.spec.service_account_name
+        pod.spec.overhead = pod.spec.overhead or None
         drop_disabled_fields(pod.spec, None)
         if pod.spec.scheduling_gates:
             set_condition(
@@ -77,6 +78,7 @@ class PodStrategy(Strategy[core.Pod]):
     def prepare_for_update(self, ctx: Context, new: core.Pod, old: core.Pod) -> None:
         new.status = old.status
         new.spec.service_account = new.spec.service_account_name
+        new.spec.overhead = new.spec.overhead or None
         drop_disabled_fields(new.spec, old.spec)
         _bump_generation(new, old)
 
