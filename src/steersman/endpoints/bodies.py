@@ -82,6 +82,7 @@ def decode_now(
             raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
         request.warnings.extend(warning_texts(decoded.warnings))
     obj = decoded.obj
+    _check_internal(scope, obj, wanted)
     obj.kind = obj.api_version = ""
     if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
         obj.metadata.managed_fields = [*FORGET_ALL]
@@ -124,9 +125,16 @@ def _decode_protobuf(
     if actual != wanted and str(version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
-        return protobuf.decode(kind, found.raw)
+        obj = protobuf.decode(kind, found.raw)
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
+    _check_internal(scope, obj, wanted)
+    return obj
+
+
+def _check_internal(scope: Scope, obj: Any, wanted: GroupVersionKind) -> None:
+    if why := scope.internal_error(obj):
+        raise cannot_be_handled(wanted, wanted, why)
 
 
 def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> GroupVersionKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
@@ -13,6 +13,7 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery import fields, labels
 from steersman.machinery.errors import GroupKind, bad_request, invalid
 from steersman.machinery.field import FieldError, quote
+from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.validation.options import (
     validate_create_options,
     validate_delete_options,
@@ -76,18 +77,11 @@ def delete_options_from_query(query: Query) -> DeleteOptions:
     return options
 
 
-_MAX_DIGITS: Final = 100
-"""Digits of a number that are read at all: the time to read one grows faster than its length."""
-
-
 def _integer(text: str) -> int:
-    digits = text[1:] if text[:1] in "+-" else text
-    if not (digits.isascii() and digits.isdigit()):
-        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    value = int(text) if len(digits) <= _MAX_DIGITS else 1 << 63
-    if not -(1 << 63) <= value < 1 << 63:
-        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
-    return value
+    try:
+        return parse_int(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:

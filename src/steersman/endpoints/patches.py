@@ -16,7 +16,7 @@ from steersman.endpoints.bodies import is_retired, no_conversion, no_internal_ki
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery import json_patch, merge_patch, strategic_merge_patch
-from steersman.machinery.errors import Cause, StatusError, bad_request, generic_server_response
+from steersman.machinery.errors import Cause, StatusError, bad_request, generic_server_response, plain_internal
 from steersman.machinery.field import INVALID, quote
 from steersman.machinery.go_print import go_value
 from steersman.machinery.go_types import struct_of
@@ -119,6 +119,8 @@ def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind,
     data = encode_in_order(patched)
     try:
         decoded = _read(patch, patched, data, kind, gvk)
+        if why := patch.scope.internal_error(decoded.obj):
+            raise DecodeError(why)
     except DecodeError as error:
         raise _undecodable(data.decode(), str(error)) from None
     patch.judge(data.decode, objections + decoded.warnings)
@@ -198,6 +200,8 @@ def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: type[
         raise _undecodable(shown(), str(error)) from None
     if patch.is_strict:
         patch.judge(shown, patch.duplicates() + decoded.warnings)
+    if why := patch.scope.internal_error(decoded.obj):
+        raise plain_internal(why)
     return _forgetful(decoded.obj, patched)
 
 

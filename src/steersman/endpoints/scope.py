@@ -136,6 +136,11 @@ class Scope:
             other.hub_default(hub)
         return hub
 
+    def internal_error(self, obj: Any) -> str:
+        """Why an object as sent, of whatever kind, cannot become upstream's internal type; "" if it can."""
+        check = self.resource.internal_error
+        return check(obj) if check is not None and type(obj) is self.resource.kind else ""
+
     def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
         """The body of a bookmark: an empty object but for its version."""
         metadata = ObjectMeta(resource_version=str(revision), annotations=annotations)

@@ -146,6 +146,9 @@ class Resource(Generic[T]):
     """Whether an update is checked as a whole new object too, so that clients see faults of the metadata once more."""
     default: Callable[[T], None] | None = None
     """Fills in the version's defaults after decoding (SetDefaults_* of upstream)."""
+    internal_error: Callable[[T], str] | None = None
+    """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
+    one form. Such an object is refused as one that does not decode."""
     columns: tuple[Column, ...] = (AGE,)
     """After Name."""
     row_conditions: Callable[[T], list[dict[str, Any]]] | None = None

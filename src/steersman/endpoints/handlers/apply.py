@@ -76,6 +76,10 @@ class Configuration:
             why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
             self.error = bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
 
+    def described(self, applier: Applier) -> str:
+        """The object as messages name it."""
+        return applier.described(self.value or {})
+
     async def applied(self, applier: Applier, live: Any, default: Callable[[Any], None] | None) -> Any:
         """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
 
@@ -176,6 +180,8 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         else:
             live = scope.other.from_hub(old) if scope.other else old
         new = await configuration.applied(applier, live, scope.default)
+        if why := scope.internal_error(new):
+            raise plain_internal(f"failed to convert to unversioned ({configuration.described(applier)}): {why}")
         if old is None and new.metadata.uid:
             mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
             raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")

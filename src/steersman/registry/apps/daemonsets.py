@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
-from steersman.machinery.errors import bad_request
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, quote, required
+from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
 from steersman.machinery.validation.selectors import (
     STRICT,
@@ -67,12 +67,22 @@ def set_defaults(daemon_set: DaemonSet) -> None:
 
 
 def template_generation(daemon_set: DaemonSet) -> int:
-    """What the annotation counts, 0 without one. Raises StatusError (400) where it is not a number."""
-    text = daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "0")
+    """What the annotation counts, 0 without one, or where what is stored is no number."""
     try:
-        return int(text)
+        return parse_int(daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "0"))
     except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax") from None
+        return 0
+
+
+def internal_error(daemon_set: DaemonSet) -> str:
+    """The annotation is a number, and is kept as one."""
+    annotations = daemon_set.metadata.annotations
+    try:
+        if TEMPLATE_GENERATION in annotations:
+            annotations[TEMPLATE_GENERATION] = str(parse_int(annotations[TEMPLATE_GENERATION]))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _validate_rolling_update(rolling: RollingUpdateDaemonSet, path: Path) -> Iterator[FieldError]:
@@ -170,6 +180,7 @@ DAEMON_SETS = Resource(
     strategy=DaemonSetStrategy(),
     name_validator=name_is_dns_subdomain,
     default=set_defaults,
+    internal_error=internal_error,
     columns=(
         Column("Desired", lambda d: d.status.desired_number_scheduled, type="integer"),
         Column("Current", lambda d: d.status.current_number_scheduled, type="integer"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.apps import v1
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, RollingUpdateDeployment
-from steersman.machinery.errors import bad_request
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.object_meta import (
     NOT_NEGATIVE,
@@ -45,7 +44,6 @@ from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy
 
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
-INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 """The annotation that asks for an earlier revision, what is left of a field of v1beta1."""
 
 COUNTERS: Final = (
@@ -108,19 +106,22 @@ def _validate_strategy(strategy: v1.DeploymentStrategy, path: Path) -> Iterator[
         yield not_supported(path, shown_strategy(strategy), ("Recreate", "RollingUpdate"))
 
 
+def internal_error(deployment: Deployment) -> str:
+    """The annotation is a number, and is kept as one."""
+    annotations = deployment.metadata.annotations
+    text = annotations.get(ROLLBACK_TO)
+    try:
+        if text is not None:
+            annotations[ROLLBACK_TO] = str(parse_int(text))
+    except ValueError as error:
+        return f"failed to parse annotation[{ROLLBACK_TO}]={text} as int64: {error}"
+    return ""
+
+
 def _validate_rollback(deployment: Deployment) -> Iterator[FieldError]:
-    text = deployment.metadata.annotations.get(ROLLBACK_TO)
-    if text is None:
-        return
-    if not INTEGER.fullmatch(text):
-        raise bad_request(
-            'Deployment in version "v1" cannot be handled as a Deployment: '
-            f"failed to parse annotation[{ROLLBACK_TO}]={text} as int64: "
-            f"strconv.ParseInt: parsing {quote(text)}: invalid syntax"
-        )
-    revision = int(text)
-    if revision < 0:
-        yield invalid(Path("spec", "rollback", "version"), revision, NOT_NEGATIVE)
+    text = deployment.metadata.annotations.get(ROLLBACK_TO, "0")
+    if text.startswith("-"):
+        yield invalid(Path("spec", "rollback", "version"), parse_int(text), NOT_NEGATIVE)
 
 
 def _validate_spec(deployment: Deployment, options: PodValidationOptions) -> Iterator[FieldError]:
@@ -203,6 +204,7 @@ DEPLOYMENTS = Resource(
     strategy=DeploymentStrategy(),
     name_validator=name_is_dns_subdomain,
     default=set_defaults,
+    internal_error=internal_error,
     columns=(
         Column(
             "Ready",

@@ -29,6 +29,7 @@ from steersman.machinery.errors import (
 from steersman.machinery.errors import forbidden as forbidden_request
 from steersman.machinery.errors import invalid as invalid_object
 from steersman.machinery.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote
+from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.times import TimeError, canonical_time
 from steersman.machinery.validation.ip import parse_ip_sloppy
@@ -88,12 +89,10 @@ def _log_option_errors(numbers: dict[str, int], since_time: bool, stream: bool) 
 
 def _int64(text: str) -> int:
     """A number as Go's strconv reads it. Raises StatusError 400."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
-    if len(digits) > 20 or not -_INT64 <= int(text) < _INT64:
-        raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
-    return int(text)
+    try:
+        return parse_int(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
 
 
 def _time(text: str) -> str | None:
