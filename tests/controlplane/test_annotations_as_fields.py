@@ -36,14 +36,17 @@ async def test_a_number_that_is_none_is_refused_as_each_way_of_writing_does(
     answer = await api.put(f"{target}/w", bad)
     assert (answer.status, answer.json()["message"]) == (400, undecodable)
     change = json.dumps({"metadata": bad["metadata"]}).encode()
-    answer = await api.patch(f"{target}/w", change, content_type="application/merge-patch+json")
+    answer = await api.request("PATCH", f"{target}/w", change, content_type="application/merge-patch+json")
     assert answer.status == 422
     assert answer.json()["message"].startswith(' "" is invalid: patch: Invalid value: "{')
     assert answer.json()["message"].endswith(f": {why}")
-    answer = await api.patch(f"{target}/w", change, content_type="application/strategic-merge-patch+json")
+    answer = await api.request("PATCH", f"{target}/w", change, content_type="application/strategic-merge-patch+json")
     assert (answer.status, answer.json()["message"]) == (500, why)
-    answer = await api.patch(
-        f"{target}/w?fieldManager=m&force=true", json.dumps(bad).encode(), content_type="application/apply-patch+yaml"
+    answer = await api.request(
+        "PATCH",
+        f"{target}/w?fieldManager=m&force=true",
+        json.dumps(bad).encode(),
+        content_type="application/apply-patch+yaml",
     )
     told = f"failed to convert to unversioned (/w; apps/v1, Kind={kind}): {why}"
     assert (answer.status, answer.json()["message"]) == (500, told)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from steersman.api.apps.v1 import Deployment
-from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import from_plain
 from steersman.registry.apps.deployments import DEPLOYMENTS
 from steersman.registry.apps.replicasets import REPLICA_SETS
@@ -126,11 +125,3 @@ def test_a_deployment_shows_containers_images_and_selector() -> None:
     assert cells == {
         "Ready": "0/2", "Up-to-date": 0, "Available": 0, "Containers": "c", "Images": "nginx", "Selector": "app=a",
     }  # fmt: skip
-
-
-async def test_a_revision_to_roll_back_to_is_a_number(cluster: Cluster) -> None:
-    c = await cluster(DEPLOYMENTS)
-    body = workload()
-    body["metadata"]["annotations"] = {"deprecated.deployment.rollback.to": "soon"}
-    with pytest.raises(StatusError, match=r'as int64: strconv.ParseInt: parsing "soon": invalid syntax'):
-        await c.create("deployments", body, group="apps")
