@@ -21,6 +21,7 @@ from steersman.rest.context import Context
 
 T = TypeVar("T")
 
+MetadataChecks = Literal["twice", "finalizers", "once"]
 GarbageCollection = Literal["background", "orphan", "unsupported"]
 
 NameValidator = Callable[[str, bool], list[str]]
@@ -37,7 +38,7 @@ class Strategy(Generic[T]):
 
     allow_create_on_update: bool = False
     allow_unconditional_update: bool = True
-    metadata_on_update: Literal["twice", "finalizers", "once"] = "finalizers"
+    metadata_on_update: MetadataChecks = "finalizers"
     """How often upstream looks at the metadata of an update, which clients see from repeated causes: once for all
     kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
     garbage_collection: GarbageCollection = "background"

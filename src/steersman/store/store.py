@@ -17,6 +17,7 @@ from steersman.machinery.names import generate_name
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
+    validate_new_metadata,
     validate_object_meta,
     validate_object_meta_update,
     validate_standard_finalizers,
@@ -213,10 +214,7 @@ class Store(Generic[T]):
 
     def _validate_names(self, meta: Any) -> Iterator[field.FieldError]:
         resource = self.resource
-        yield from validate_object_meta(
-            meta, namespaced=resource.namespaced, name_validator=resource.name_validator, path=_META
-        )
-        yield from validate_standard_finalizers(meta.finalizers, _META / "finalizers")
+        return validate_new_metadata(meta, namespaced=resource.namespaced, name_validator=resource.name_validator)
 
     async def _commit_create(self, ctx: Context, obj: T) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]

@@ -254,3 +254,16 @@ def test_only_times_differ() -> None:
     assert not differ_in_times_only([a], [a])
     assert not differ_in_times_only([b, b], [a])
     assert not differ_in_times_only([entry("m", {"f:b": {}}, time=T2)], [a])
+
+
+def test_the_managers_in_a_template_are_a_field_like_any_other() -> None:
+    kind = CORE["PodTemplate"]
+    fields = FieldManager(schema_for(kind), "v1")
+    template = {"metadata": {"managedFields": [{"manager": "of nothing"}]}}
+    obj = from_plain(kind, {"metadata": {"managedFields": [{"manager": "me"}]}, "template": template})
+    owned = {"f:template": {"f:metadata": {"f:managedFields": {}}}}
+    obj.metadata.managed_fields = fields.create(obj, "maker", T1)
+    assert shown(obj.metadata.managed_fields) == {"maker": owned}
+    changed = deep_copy(obj)
+    changed.template.metadata.managed_fields = [ManagedFieldsEntry(manager="of something")]
+    assert shown(fields.update(changed, obj, "changer", T1))["changer"] == owned

@@ -116,3 +116,42 @@ def test_volume_table_shows_its_claim() -> None:
     )
     cells = {column.name: column.cell(bound) for column in PERSISTENT_VOLUMES.columns if column.cell is not None}
     assert (cells["Claim"], cells["Access Modes"], cells["Capacity"]) == ("ns/pvc", "ROX", "1Gi")
+
+
+def affinity(*keys: str) -> dict[str, Any]:
+    expressions = [{"key": key, "operator": "In", "values": ["a"]} for key in keys]
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "allowed"),
+    [
+        (("disk", "kubernetes.io/os"), True),
+        (("disk", "beta.kubernetes.io/os"), True),
+        (("disk", "beta.kubernetes.io/arch"), False),
+        (("other", "beta.kubernetes.io/os"), False),
+        (("disk",), False),
+        (("disk", "beta.kubernetes.io/os", "more"), False),
+    ],
+)
+async def test_an_affinity_may_only_move_to_what_took_a_labels_place(
+    cluster: Callable[..., Any], keys: tuple[str, ...], allowed: bool
+) -> None:
+    c = await cluster(PERSISTENT_VOLUMES)
+    await c.create("persistentvolumes", volume(nodeAffinity=affinity("disk", "beta.kubernetes.io/os")))
+    change = c.change("persistentvolumes", "pv", nodeAffinity=affinity(*keys))
+    if allowed:
+        await change
+    else:
+        (fault,) = await c.faults(change)
+        assert fault.endswith("field is immutable, except for updating from beta label to GA")
+
+
+async def test_an_update_tells_what_is_wrong_with_the_metadata_as_often_as_upstream(
+    cluster: Callable[..., Any],
+) -> None:
+    c = await cluster(PERSISTENT_VOLUMES)
+    made = await c.create("persistentvolumes", VOLUME)
+    made["metadata"]["finalizers"] = ["sh"]
+    why = 'Invalid value: "sh": name is neither a standard finalizer name nor is it fully qualified'
+    assert await c.faults(c.update("persistentvolumes", made)) == [f"metadata.finalizers[0]: {why}"] * 2

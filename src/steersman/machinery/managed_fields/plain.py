@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -61,8 +61,7 @@ def members(cls: Callable[..., msgspec.Struct]) -> tuple[Member, ...]:
             present = _if_set(each.default)
         elif each.default_factory in (list, dict):
             present = _if_filled
-        if each.name != "managed_fields":
-            out.append((each.encode_name, each.name, present))
+        out.append((each.encode_name, each.name, present))
     return tuple(sorted(out, key=lambda member: member[0]))
 
 
@@ -73,14 +72,30 @@ def differing(old: Any, new: Any) -> tuple[Plain, Plain]:
     """
     if isinstance(new, dict):
         return _differing_dicts(old, new)
+    return _differing_structs(old, new, _ROOT)
+
+
+_ROOT: Final = "metadata"
+_METADATA: Final = "managed_fields"
+_BELOW: Final = ""
+"""Where two Structs are, told by the name of the member that is special there: the object's own managedFields are left
+out, those of a template's metadata are a field like any other."""
+
+
+def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     before: Plain = {}
     after: Plain = {}
     for name, attribute, present in members(new.__class__):
         a, b = getattr(old, attribute), getattr(new, attribute)
         if a is b or a == b:
             continue
+        below = _BELOW
+        if attribute == where:
+            if where == _METADATA:
+                continue
+            below = _METADATA
         if isinstance(a, msgspec.Struct) and type(a) is type(b):
-            before[name], after[name] = differing(a, b)
+            before[name], after[name] = _differing_structs(a, b, below)
             continue
         if present(a):
             before[name] = plain_value(a)

@@ -116,6 +116,13 @@ def _validate_namespace(namespace: str, path: Path) -> Iterator[FieldError]:
         yield field.invalid(path, namespace, message)
 
 
+def validate_new_metadata(meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator) -> Iterator[FieldError]:
+    """The metadata of an object of a built-in kind, as a new one's is validated."""
+    path = Path("metadata")
+    yield from validate_object_meta(meta, namespaced=namespaced, name_validator=name_validator, path=path)
+    yield from validate_standard_finalizers(meta.finalizers, path / "finalizers")
+
+
 def validate_object_meta_update(new: ObjectMeta, old: ObjectMeta, path: Path) -> Iterator[FieldError]:
     """What an update may change in the metadata. Finalizers are the strategy's to check."""
     if old.deletion_timestamp is not None:

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
 
-from steersman.api.core.v1 import PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus, VolumeNodeAffinity
+from steersman.api.core.v1 import (
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    VolumeNodeAffinity,
+)
 from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import parse
 from steersman.machinery.times import now
 from steersman.machinery.validation.formats import is_valid_label_value
-from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_immutable
+from steersman.machinery.validation.object_meta import (
+    FIELD_IMMUTABLE,
+    name_is_dns_subdomain,
+    validate_immutable,
+    validate_new_metadata,
+)
 from steersman.machinery.validation.resource_names import validate_positive_quantity
 from steersman.registry.core.pod_claim_validation import ACCESS_MODES, VOLUME_MODES
 from steersman.registry.core.pod_internal_form import internal_diff, internal_form
@@ -25,7 +38,7 @@ from steersman.registry.core.pod_warnings import DEPRECATED_NODE_LABELS
 from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES, validate_sources
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import Strategy
+from steersman.rest.strategy import MetadataChecks, Strategy
 
 MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
 """What `spec.mountOptions` was before there was such a field."""
@@ -188,23 +201,32 @@ def _validate_source_update(new: PersistentVolumeSpec, old: PersistentVolumeSpec
         yield forbidden(_SPEC / "persistentvolumesource", detail)
 
 
-def _terms(affinity: VolumeNodeAffinity) -> list[Any]:
-    """The terms of an affinity; a beta label and its successor count as the same."""
-    if affinity.required is None:
-        return []
-    return [
-        (
-            [(_GA_LABELS.get(each.key, each.key), each.operator, each.values) for each in term.match_expressions],
-            term.match_fields,
-        )
-        for term in affinity.required.node_selector_terms or ()
-    ]
+def _terms(affinity: VolumeNodeAffinity) -> Sequence[NodeSelectorTerm]:
+    return () if affinity.required is None else affinity.required.node_selector_terms or ()
+
+
+def _same_terms(new: VolumeNodeAffinity, old: VolumeNodeAffinity) -> bool:
+    """Whether nothing but keys changed, each from a beta label to its successor. No key at all succeeds any other."""
+    terms = list(zip_longest(_terms(new), _terms(old)))
+    return all(a and b and _same_requirements(a, b) for a, b in terms)
+
+
+def _same_requirements(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
+    lists = ((new.match_expressions, old.match_expressions), (new.match_fields, old.match_fields))
+    return all(
+        a is not None and b is not None and _same_requirement(a, b) for pair in lists for a, b in zip_longest(*pair)
+    )
+
+
+def _same_requirement(new: NodeSelectorRequirement, old: NodeSelectorRequirement) -> bool:
+    same_key = new.key == old.key or new.key == _GA_LABELS.get(old.key, "")
+    return same_key and (new.operator, new.values) == (old.operator, old.values)
 
 
 def _validate_affinity_update(new: VolumeNodeAffinity | None, old: VolumeNodeAffinity | None) -> Iterator[FieldError]:
     if old is None or new == old:
         return
-    if new is None or _terms(new) != _terms(old):
+    if new is None or not _same_terms(new, old):
         detail = f"{FIELD_IMMUTABLE}, except for updating from beta label to GA"
         yield invalid(Path("nodeAffinity"), internal_form(new), detail)
 
@@ -223,6 +245,8 @@ def _has_invalid_value(spec: PersistentVolumeSpec) -> bool:
 
 
 class PersistentVolumeStrategy(Strategy[PersistentVolume]):
+    metadata_on_update: MetadataChecks = "once"
+
     def prepare_for_create(self, ctx: Context, obj: PersistentVolume) -> None:
         obj.status = PersistentVolumeStatus(phase="Pending", last_phase_transition_time=now())
 
@@ -238,8 +262,11 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
 
     def validate_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> Iterator[FieldError]:
         check_values = not _has_invalid_value(old.spec)
-        # upstream validates the spec twice, and clients see both causes
-        faults = list(validate_volume_spec(new.spec, new.metadata.name, check_values=check_values))
+        # upstream validates all of it twice, and clients see both causes
+        faults = [
+            *validate_new_metadata(new.metadata, namespaced=False, name_validator=name_is_dns_subdomain),
+            *validate_volume_spec(new.spec, new.metadata.name, check_values=check_values),
+        ]
         yield from faults
         yield from _validate_mount_options(new)
         yield from faults
@@ -254,6 +281,8 @@ class PersistentVolumeStrategy(Strategy[PersistentVolume]):
 
 
 class PersistentVolumeStatusStrategy(PersistentVolumeStrategy):
+    metadata_on_update = "finalizers"
+
     def prepare_for_update(self, ctx: Context, new: PersistentVolume, old: PersistentVolume) -> None:
         new.spec = old.spec
         before, after = old.status.last_phase_transition_time, new.status.last_phase_transition_time
@@ -345,7 +374,6 @@ PERSISTENT_VOLUMES: Final = Resource(
     short_names=("pv",),
     strategy=PersistentVolumeStrategy(),
     name_validator=name_is_dns_subdomain,
-    revalidates_metadata=True,
     default=default_persistent_volume,
     columns=(
         Column("Capacity", lambda v: v.spec.capacity.get("storage", "0")),
