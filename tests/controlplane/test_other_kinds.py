@@ -52,3 +52,19 @@ async def test_classes_of_the_system_are_not_deleted(api: Any) -> None:
         "this is a system priority class and cannot be deleted"
     )
     assert (await api.get(target)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/vnd.kubernetes.protobuf,application/json", 200),
+        ("application/json;as=Table", 200),
+        ("*/*", 200),
+        ("application/vnd.kubernetes.protobuf", 406),
+        ("application/*", 406),
+    ],
+)
+async def test_the_version_is_json_for_all_who_take_that_too(api: Any, accept: str, status: int) -> None:
+    answer = await api.get("/version", accept=accept)
+    assert answer.status == status
+    assert status == 406 or answer.json()["major"] == "1"

@@ -95,6 +95,17 @@ def test_watches_cannot_be_had_in_yaml() -> None:
     with pytest.raises(StatusError) as caught:
         negotiate("text/html", stream=True, offers_stream=True)
     assert caught.value.message == f"{ROUTE}, {streamed}"
+    with pytest.raises(StatusError):
+        negotiate(f"{YAML},{JSON}", stream=True, offers_stream=True)
+    assert negotiate(f"{JSON},{YAML}", stream=True, offers_stream=True).media == JSON
+
+
+def test_any_application_type_is_json_once_the_router_lets_it_through() -> None:
+    assert negotiate(f"application/*;q=0.2,{JSON};as=APIGroupDiscoveryList").media == JSON
+    assert negotiate("application/*", routed=False).media == JSON
+    with pytest.raises(StatusError) as caught:
+        negotiate("text/*", routed=False)
+    assert caught.value.message == HANDLER
 
 
 @pytest.mark.parametrize(("accept", "pretty"), [(f"{JSON};pretty=1", True), (f"{JSON};pretty=0", False), (JSON, False)])

@@ -540,3 +540,15 @@ async def test_window_is_bounded_by_count_age_and_bytes() -> None:
     assert len(window) == 2
     assert window.start == 3007
     assert window.size < 1 << 20
+
+
+async def test_what_storage_forgot_is_not_told_by_the_cache_either(store: Storage, cacher: Cacher) -> None:
+    for number in range(5):
+        await store.create(f"{cacher.prefix}{number}", b"1")
+    revision = store.revision
+    assert len(cacher.list_at(revision - 1, cacher.prefix)[0]) == 4
+    await store.compact(revision)
+    assert len(cacher.list_at(revision, cacher.prefix)[0]) == 5
+    with pytest.raises(Compacted) as caught:
+        cacher.list_at(revision - 1, cacher.prefix)
+    assert caught.value.revision == revision

@@ -385,8 +385,10 @@ async def test_compaction_forgets_the_past_and_keeps_the_rest(store: Storage) ->
     whole = Recorder()
     await store.subscribe("", after_revision=1, deliver=whole)
     await write_at_random(store, random.Random(11), 120)
+    assert store.compact_revision < 2
     for at in (5, 30, 31, store.revision):
         await store.compact(at)
+        assert store.compact_revision == at
         for old in (1, at - 1):
             for read in (store.get("/k/1", revision=old), store.range("/", revision=old)):
                 with pytest.raises(Compacted) as refused:

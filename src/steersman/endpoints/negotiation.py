@@ -76,6 +76,7 @@ def _clauses(accept: str) -> tuple[_Clause, ...]:
 _SORTED_BY_INSERTION: Final = 12
 """Go's sort inserts so few; its comparison below is no order, so that clients see how it is done."""
 _WILDCARDS: Final = frozenset({"*", "*/*"})
+_ANY_APPLICATION: Final = "application/*"
 
 
 def _comes_before(one: _Clause, other: _Clause) -> bool:
@@ -94,28 +95,33 @@ def negotiate(
     stream: bool = False,
     pretty: bool = False,
     offers_stream: bool = False,
+    routed: bool = True,
 ) -> Representation:
     """The representation for an Accept header.
 
     `tables` and `partial` say which transformations the endpoint offers, `stream` that a watch is asked for,
-    `offers_stream` that the route could also be a watch (a collection). Raises StatusError 406.
+    `offers_stream` that the route could also be a watch (a collection), `routed` that upstream's router looks at the
+    header before the handler does, which knows no `application/*`. Raises StatusError 406.
     """
     if not accept:
         return Representation(JSON, pretty)
     produced = PRODUCED + STREAMED if offers_stream else PRODUCED
     clauses = _clauses(accept)
-    if not any(_produces(clause, produced) for clause in clauses):
+    if routed and not any(_produces(clause, produced) for clause in clauses):
         raise route_not_acceptable(produced)
     for clause in clauses:
-        if clause.media in _WILDCARDS or clause.media in _ENCODED:
+        if clause.media in _WILDCARDS or clause.media == _ANY_APPLICATION or clause.media in _ENCODED:
             media = clause.media if clause.media in _ENCODED else JSON
             if stream and media == YAML:
-                continue
+                raise _only(STREAMED)
             chosen = _with_parameters(clause, media, tables=tables, partial=partial, stream=stream, pretty=pretty)
             if chosen is not None:
                 return chosen
-    accepted = STREAMED if stream else PRODUCED
-    raise not_acceptable(f"only the following media types are accepted: {', '.join(accepted)}")
+    raise _only(PRODUCED)
+
+
+def _only(accepted: tuple[str, ...]) -> StatusError:
+    return not_acceptable(f"only the following media types are accepted: {', '.join(accepted)}")
 
 
 def route_not_acceptable(produced: tuple[str, ...]) -> StatusError:
@@ -186,3 +192,8 @@ def discovery_form(accept: str) -> str:
         if not parameters.get("as"):
             return "plain"
     return "plain"
+
+
+def accepts(accept: str, media: str) -> bool:
+    """Whether an Accept header lets a route through that produces one media type only."""
+    return not accept or any(_produces(clause, (media,)) for clause in _clauses(accept))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from steersman.endpoints.negotiation import negotiate, route_not_acceptable
+from steersman.endpoints.negotiation import JSON, Representation, accepts, negotiate, route_not_acceptable
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
     JSON_TYPE,
@@ -15,7 +15,6 @@ from steersman.endpoints.responses import (
     plain_response,
     pretty_wanted,
 )
-from steersman.machinery.errors import StatusError
 from steersman.net.message import Response
 from steersman.server.health import HealthChecks
 from steersman.server.profiling import install_profiling
@@ -44,14 +43,9 @@ def install_basic_paths(server: Server) -> None:
 async def _version(request: Request) -> Response:
     if request.method != "GET":
         return error_response(request, method_not_allowed())
-    accept = request.headers.get("accept", "")
-    try:
-        wanted = negotiate(accept, pretty=pretty_wanted(request))
-    except StatusError as error:
-        return error_response(request, error)
-    if wanted.media != "application/json":
-        return error_response(request, route_not_acceptable(("application/json",)))
-    return plain_response(version_info(), wanted)
+    if not accepts(request.headers.get("accept", ""), JSON):
+        return error_response(request, route_not_acceptable((JSON,)))
+    return plain_response(version_info(), Representation(JSON, pretty_wanted(request)))
 
 
 async def _health(checks: HealthChecks, request: Request) -> Response:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.endpoints.discovery import ServedResource, etag_of, group_discovery, resource_list
-from steersman.endpoints.negotiation import JSON, PRODUCED, Representation, discovery_form, negotiate
+from steersman.endpoints.negotiation import JSON, Representation, discovery_form, negotiate
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
     encoded_response,
@@ -17,7 +17,7 @@ from steersman.endpoints.responses import (
     pretty_wanted,
     protobuf_document,
 )
-from steersman.machinery.errors import StatusError, not_acceptable
+from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import encode_in_order
 from steersman.net.message import Response
 from steersman.server.server import Server
@@ -136,7 +136,6 @@ def _document(document: dict[str, Any], request: Request) -> Response:
 
 def negotiate_document(request: Request) -> Representation:
     """The representation of a document that is no resource. Raises StatusError 406."""
-    try:
-        return negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request))
-    except StatusError:
-        raise not_acceptable(f"only the following media types are accepted: {', '.join(PRODUCED)}") from None
+    parts = request.path.strip("/").split("/")
+    aggregated = parts[0] == "apis" and len(parts) <= 2  # the aggregator's own handlers, behind no router
+    return negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request), routed=not aggregated)

@@ -285,15 +285,16 @@ class Cacher:
 
     def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
         """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
-        storage may), FutureRevision if it has not happened yet."""
+        storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
         if revision >= self.revision:
             if revision > self.revision:
                 raise FutureRevision(revision, self.revision)
             return self.list(prefix, start=start, limit=limit)
         if not self._ready.is_set():
             self._not_ready()
-        if revision < self._window.start:
-            raise Compacted(self._window.start)
+        oldest = max(self._window.start, self._storage.compact_revision)
+        if revision < oldest:
+            raise Compacted(oldest)
         undone = self._window.undo(revision)
         if not undone:
             return present_range(self._keys, self._entries, prefix, start, limit)

@@ -112,6 +112,11 @@ class Storage(Protocol):
         """The newest revision this process knows of; every subscriber has been told of all events up to it."""
         ...
 
+    @property
+    def compact_revision(self) -> int:
+        """The oldest revision that can be read, as far as this process knows; 0 where nothing was compacted yet."""
+        ...
+
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         """The key's value now, or at `revision`. Raises Compacted, FutureRevision."""
         ...

@@ -85,6 +85,10 @@ class MemoryStorage:
     def revision(self) -> int:
         return self._revision
 
+    @property
+    def compact_revision(self) -> int:
+        return self._compacted
+
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         self._check_read(revision)
         if revision and (history := self._histories.get(key)):

@@ -112,6 +112,10 @@ class SQLiteStorage:
     def revision(self) -> int:
         return self._revision
 
+    @property
+    def compact_revision(self) -> int:
+        return self._compact_revision
+
     # Writing
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
