@@ -166,7 +166,7 @@ def summary(data: bytes) -> str:
 def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> StatusError:
     scheme = scope.shared.scheme
     version = actual.group_version
-    if actual.kind == wanted.kind and (scheme.recognizes(actual) or is_retired(actual)):
+    if actual.kind == wanted.kind and (is_retired(actual) or scheme.recognizes(actual)):
         return bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted.group_version})"
         )
