@@ -22,6 +22,8 @@ from steersman.server.discovery import install_discovery
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/discovery.json").read_bytes())
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
 def groups_of(*sources: str) -> dict[str, Any]:
     return {item["metadata"].get("name", ""): item for source in sources for item in FACTS[source]}
 

@@ -47,7 +47,8 @@ class RuntimeConfig:
                 raise OptionsError(f"group version {group}/{version} that has not been registered")
             served = _boolean(key, value)
             if not resource:
-                self._versions[group, version] = served
+                if (group, version) in self._versions:
+                    self._versions[group, version] = served
             elif resource[0] != resource[0].lower():
                 raise OptionsError(
                     f"invalid key {key}: group/version/resource and resource is always lowercase plural, "

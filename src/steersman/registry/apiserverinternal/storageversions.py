@@ -162,7 +162,9 @@ class StorageVersionStatusStrategy(StatusStrategy[StorageVersion]):
 def _servers(obj: StorageVersion) -> str:
     servers = obj.status.storage_versions
     shown = ",".join(f"{each.api_server_id}={each.encoding_version}" for each in servers[:SHOWN])
-    return f"{shown} + {len(servers) - SHOWN} more..." if len(servers) > SHOWN else shown
+    if len(servers) > SHOWN:
+        return f"{shown} + {len(servers) - SHOWN} more..."
+    return shown or "<unset>"
 
 
 def _common(obj: StorageVersion) -> str:
