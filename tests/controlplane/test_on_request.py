@@ -99,6 +99,31 @@ async def test_fields_are_owned_in_the_version_they_were_written_in(api_with_eve
 
 
 @SHARED
+async def test_items_of_one_key_are_taken_in_the_version_of_the_request_only(api_with_everything: Any) -> None:
+    """Upstream cannot tell who owns what by another version's manager then: an apply fails, another write forgets."""
+    api = api_with_everything
+    path = "/apis/networking.k8s.io/{}/servicecidrs/twice"
+    cidr = {"kind": "ServiceCIDR", "metadata": {"name": "twice"}, "spec": {"cidrs": ["10.99.0.0/24"]}}
+
+    async def patched(version: str, body: dict[str, Any], manager: str, media: str) -> Any:
+        target = f"{path.format(version)}?fieldManager={manager}"
+        return await api.request("PATCH", target, body, **{"content-type": media})
+
+    made = await patched("v1", cidr | {"apiVersion": "networking.k8s.io/v1"}, "maker", APPLY)
+    twice = [{"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}]
+    body = json.loads(made.body) | {"status": {"conditions": twice}}
+    answer = await api.put(f"{path.format('v1')}/status", body)
+    assert len(json.loads(answer.body)["metadata"]["managedFields"]) == 2
+    answer = await patched("v1beta1", cidr | {"apiVersion": "networking.k8s.io/v1beta1"}, "other", APPLY)
+    message = '.status.conditions: duplicate entries for key [type="Ready"]'
+    assert (answer.status, json.loads(answer.body)["message"]) == (500, message)
+    answer = await patched("v1beta1", {"metadata": {"labels": {"a": "b"}}}, "patcher", MERGE)
+    assert answer.status == 200
+    assert "managedFields" not in json.loads(answer.body)["metadata"]
+    assert (await api.delete(path.format("v1"))).status == 200
+
+
+@SHARED
 async def test_errors_name_the_paths_of_the_stored_version(api_with_everything: Any, namespace: str) -> None:
     body = claim("v1beta1")
     body["spec"]["devices"]["requests"] = [{"name": "a"}, {"name": "b", "count": 1}]
