@@ -140,17 +140,31 @@ async def api(keys_folder: Path) -> AsyncIterator[Api]:
     await plane.stop()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def api_with_everything(keys_folder: Path) -> AsyncIterator[Api]:
+    """A client of another shared server, which serves every version there is."""
+    plane = ControlPlane(_options(keys_folder, runtime_config={"api/all": "true"}))
+    await plane.start()
+    yield Api(plane)
+    await plane.stop()
+
+
 _NUMBERS = count(1)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def namespace(api: Api) -> AsyncIterator[str]:
-    """A fresh namespace of the shared server."""
+async def namespace(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A fresh namespace of the shared server, and of `api_with_everything` where a test uses that."""
     name = f"test-{next(_NUMBERS)}"
-    answer = await api.post("/api/v1/namespaces", {"metadata": {"name": name}})
-    assert answer.status == 201, answer.body
+    servers = [api]
+    if "api_with_everything" in request.fixturenames:
+        servers.append(request.getfixturevalue("api_with_everything"))
+    for each in servers:
+        answer = await each.post("/api/v1/namespaces", {"metadata": {"name": name}})
+        assert answer.status == 201, answer.body
     yield name
-    await api.delete(f"/api/v1/namespaces/{name}")
+    for each in servers:
+        await each.delete(f"/api/v1/namespaces/{name}")
 
 
 ServerFactory = Callable[..., ServerProcess]

@@ -1,10 +1,12 @@
 """Writes what field ownership has to know of the built-in types, from the OpenAPI documents of an API server.
 
-    python tools/generate_field_schemas.py OPENAPI_DIRECTORY
+    python tools/generate_field_schemas.py OPENAPI_DIRECTORY ALL_DIRECTORY
 
-OPENAPI_DIRECTORY holds `/openapi/v3/...` documents, one JSON file a group version. The result,
-src/steersman/machinery/managed_fields/data/definitions.json, has every definition reduced to types, references, list
-and map types, and the defaults of lists' keys; it is the same on every run.
+OPENAPI_DIRECTORY holds `/openapi/v3/...` documents, one JSON file a group version, of a server with the default
+--runtime-config, ALL_DIRECTORY those of one with api/all=true. The results, definitions.json and
+definitions_on_request.json (what the second has besides) in src/steersman/machinery/managed_fields/data, have every
+definition reduced to types, references, list and map types, and the defaults of lists' keys; they are the same on
+every run.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "src/steersman/machinery/managed_fields/data/definitions.json"
+TARGET = Path(__file__).parents[1] / "src/steersman/machinery/managed_fields/data"
 
 KEPT = (
     "type",
@@ -65,7 +67,21 @@ def main() -> None:
     """Reads the documents, writes the data."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
-    directory = parser.parse_args().directory
+    parser.add_argument("all_directory", type=Path)
+    options = parser.parse_args()
+    definitions, kinds = read(options.directory)
+    every_definition, every_kind = read(options.all_directory)
+    TARGET.mkdir(exist_ok=True)
+    write(TARGET / "definitions.json", definitions, kinds)
+    write(
+        TARGET / "definitions_on_request.json",
+        {name: each for name, each in every_definition.items() if name not in definitions},
+        {kind: name for kind, name in every_kind.items() if kind not in kinds},
+    )
+
+
+def read(directory: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The reduced definitions of a folder of documents, and which of them stand for a kind."""
     sources: dict[str, Any] = {}
     for path in sorted(directory.glob("*.json")):
         document = json.loads(path.read_text())
@@ -87,11 +103,15 @@ def main() -> None:
         for name in sorted(sources)
         for each in sources[name]["x-kubernetes-group-version-kind"]
     }
+    return definitions, kinds
+
+
+def write(target: Path, definitions: dict[str, Any], kinds: dict[str, str]) -> None:
+    """Writes definitions and kinds, one a line."""
     compact = {name: json.dumps(each, sort_keys=True, separators=(",", ":")) for name, each in definitions.items()}
     lines = [f'"{name}":{text}' for name, text in compact.items()]
     pairs = [f'"{kind}":"{name}"' for kind, name in sorted(kinds.items())]
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text('{"definitions":{\n' + ",\n".join(lines) + '\n},\n"kinds":{\n' + ",\n".join(pairs) + "\n}}\n")
+    target.write_text('{"definitions":{\n' + ",\n".join(lines) + '\n},\n"kinds":{\n' + ",\n".join(pairs) + "\n}}\n")
 
 
 if __name__ == "__main__":

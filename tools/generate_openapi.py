@@ -3,8 +3,9 @@
     python tools/generate_openapi.py FACTS [--output FOLDER]
 
 FACTS is a folder with `openapi/*.json` (the v3 documents, one a group version) and `openapi-v2.json`, all without
-descriptions. Responses, which must have one, get the reason phrase of their status code (RFC 9110). The output depends
-on the input alone, byte for byte. `manifest.json` names each document's file and its SHA-256.
+descriptions, of a server with the default --runtime-config, and `all/` with the same of one with api/all=true, of which
+is taken what it has besides. Responses, which must have one, get the reason phrase of their status code (RFC 9110). The
+output depends on the input alone, byte for byte. `manifest.json` names each document's file and its SHA-256.
 """
 
 from __future__ import annotations
@@ -32,9 +33,17 @@ def main() -> None:
     output.mkdir(exist_ok=True)
     for old in output.glob("*.json*"):
         old.unlink()
-    sources = sorted((facts / "openapi").glob("*.json"))
-    v3 = {name_of(source): write(source, output / f"v3_{source.stem}.json.gz") for source in sources}
-    manifest = {"note": NOTE, "v2": write(facts / "openapi-v2.json", output / "v2.json.gz"), "v3": v3}
+    sources = {path.name: path for folder in (facts / "all", facts) for path in (folder / "openapi").glob("*.json")}
+    v3 = {
+        name_of(source): write(read(source), output / f"v3_{source.stem}.json.gz")
+        for _, source in sorted(sources.items())
+    }
+    v2 = read(facts / "openapi-v2.json")
+    more = addition(read(facts / "all" / "openapi-v2.json"), v2)
+    manifest = {
+        "note": NOTE, "v2": write(v2, output / "v2.json.gz"),
+        "v2_on_request": write(more, output / "v2_on_request.json.gz"), "v3": v3,
+    }  # fmt: skip
     (output / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 
 
@@ -43,9 +52,33 @@ def name_of(path: Path) -> str:
     return path.stem.replace("_", "/")
 
 
-def write(source: Path, target: Path) -> dict[str, str]:
+def read(source: Path) -> dict[str, Any]:
+    """One document of the facts."""
+    document: dict[str, Any] = json.loads(source.read_bytes())
+    return document
+
+
+def addition(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The paths of a v2 document that another lacks, with every definition and parameter they lead to."""
+    paths = {path: item for path, item in whole["paths"].items() if path not in known["paths"]}
+    kept: dict[str, dict[str, Any]] = {"definitions": {}, "parameters": {}}
+    pending: list[Any] = [paths]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, list):
+            pending += each
+        elif isinstance(each, dict):
+            pending += each.values()
+            if isinstance(reference := each.get("$ref"), str):
+                _, section, name = reference.split("/", 2)
+                if name not in kept[section]:
+                    kept[section][name] = whole[section][name]
+                    pending.append(whole[section][name])
+    return {**whole, **kept, "paths": paths}
+
+
+def write(document: dict[str, Any], target: Path) -> dict[str, str]:
     """Writes one document; its entry in the manifest."""
-    document = json.loads(source.read_bytes())
     for item in document["paths"].values():
         describe_responses(item)
     data = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()

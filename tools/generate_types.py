@@ -1,6 +1,7 @@
 """Writes src/steersman/api anew from the facts about Kubernetes' Go types.
 
 The folder with types.json, discovery.json and openapi-v2.json is the environment's FACTS, or ../shared/facts.
+What is served only on request is read from src/steersman/server/openapi_data, which tools/generate_openapi.py writes.
 The output depends on the facts alone.
 """
 
@@ -15,6 +16,7 @@ from generate.facts import SPECIAL, UNIONS
 from generate.naming import class_of, module_of
 
 ROOT = Path(__file__).resolve().parent.parent
+ON_REQUEST = ROOT / "src/steersman/server/openapi_data/v2_on_request.json.gz"
 HAND_WRITTEN = {"__init__.py", "scalars.py", "tables.py", "__pycache__"}
 
 
@@ -23,7 +25,7 @@ def main() -> None:
     folder = Path(os.environ.get("FACTS", ROOT.parent / "shared" / "facts"))
     if not (folder / "types.json").is_file():
         sys.exit(f"no types.json in {folder}: set FACTS to the folder that has it")
-    facts = facts_of.read(folder)
+    facts = facts_of.read(folder, ON_REQUEST)
     out = ROOT / "src" / "steersman" / "api"
     for old in out.iterdir():
         if old.name not in HAND_WRITTEN:

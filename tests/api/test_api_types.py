@@ -17,6 +17,7 @@ from steersman import api
 from steersman.api import scalars, tables
 from steersman.api.apiextensions.v1 import JSONSchemaProps
 from steersman.api.core.v1 import ConfigMap, Container, Event, Pod, PodSpec, Service, ServicePort
+from steersman.api.index import ON_REQUEST
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.schema import GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import Scheme
@@ -95,6 +96,8 @@ def test_every_kind_is_the_same_after_json_and_back(gvk: GroupVersionKind, cls: 
 def test_all_group_versions_served_by_default_are_there() -> None:
     assert len(api.SERVED) == 22
     assert set(api.SERVED) <= set(api.MODULES)
+    assert len(ON_REQUEST) == 10
+    assert set(ON_REQUEST) <= set(api.MODULES)
 
 
 def test_zero_values_are_omitted_exactly_where_go_omits_them() -> None:

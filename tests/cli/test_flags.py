@@ -99,9 +99,9 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
         ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
         ("--enable-admission-plugins=Mood", "unknown admission plugin 'Mood'"),
-        ("--runtime-config=resource.k8s.io/v1beta1", "not supported yet: --runtime-config=resource.k8s.io/v1beta1="),
+        ("--runtime-config=resource.k8s.io/v9", "group version resource.k8s.io/v9 that has not been registered"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
-        ("--runtime-config=apps/v1=no", "invalid value apps/v1=no in --runtime-config: neither true nor false"),
+        ("--runtime-config=apps/v1=no", "invalid value of apps/v1: no, err: strconv.ParseBool"),
         ("stray", "unexpected argument 'stray'"),
     ],
 )

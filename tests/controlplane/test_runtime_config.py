@@ -62,9 +62,10 @@ async def test_the_api_service_of_a_version_that_was_on_before_goes(start_contro
         ({"api/all": "true", "api/beta": "false", "api/legacy": ""}, True, True, True),
         ({"api/all": "false", "v1": "true", "apps/v1": ""}, True, False, True),
         ({"api/all": "false", "api/v1": "1"}, True, False, False),
-        ({"api/ga": "0", "batch/v1": "t"}, False, True, False),
+        ({"api/ga": "false", "batch/v1": "t"}, False, True, False),
         ({"apps/v1": "false", "apps/v1/deployments": "true"}, True, True, True),
         ({"resource.k8s.io/v1beta1": "false"}, True, True, True),
+        ({"v1/secrets": "false"}, False, True, True),
     ],
 )
 def test_what_is_nearer_counts_more(pairs: dict[str, str], pods: bool, jobs: bool, deployments: bool) -> None:
@@ -74,7 +75,63 @@ def test_what_is_nearer_counts_more(pairs: dict[str, str], pods: bool, jobs: boo
     assert config.serves("apps", "v1", "deployments") == deployments
 
 
-@pytest.mark.parametrize("pairs", [{"foo/v1": "true"}, {"apps/v1": "maybe"}, {"resource.k8s.io/v1beta1": "true"}])
-def test_what_is_unknown_or_not_there_is_refused(pairs: dict[str, str]) -> None:
-    with pytest.raises(OptionsError):
+@pytest.mark.parametrize(
+    ("pairs", "v1", "beta", "alpha"),
+    [
+        ({}, True, False, False),
+        ({"api/all": "true"}, True, True, True),
+        ({"api/beta": "true"}, True, True, False),
+        ({"api/alpha": "true"}, True, False, True),
+        ({"api/all": "true", "api/alpha": "false"}, True, True, False),
+        ({"api/all": "false", "api/alpha": "true"}, False, False, True),
+        ({"api/all": "true", "resource.k8s.io/v1beta2": "0"}, True, False, True),
+        ({"resource.k8s.io/v1beta2": ""}, True, True, False),
+        ({"resource.k8s.io/v1beta2/devicetaintrules": "true"}, True, True, False),
+        ({"api/all": "true", "resource.k8s.io/v1beta2/devicetaintrules": "false"}, True, False, True),
+        (
+            {"storage.k8s.io/v1alpha1": "true", "apps/v1beta1": "true", "admission.k8s.io/v1": "true"},
+            True,
+            False,
+            False,
+        ),
+    ],
+)
+def test_levels_and_versions_turn_on_what_is_off_by_default(
+    pairs: dict[str, str], v1: bool, beta: bool, alpha: bool
+) -> None:
+    config = RuntimeConfig(pairs)
+    assert config.serves("resource.k8s.io", "v1", "resourceclaims") == v1
+    assert config.serves("resource.k8s.io", "v1beta2", "devicetaintrules") == beta
+    assert config.serves("resource.k8s.io", "v1alpha3", "devicetaintrules") == alpha
+    assert config.beyond_default == (beta or alpha)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ({"foo/v1": "true", "bar/v2": "false"}, "unknown api groups bar/v2,foo/v1"),
+        ({"api/foo": "true"}, "unknown api groups api/foo"),
+        ({"bar/baz/v1": "true"}, "unknown api groups bar/baz"),
+        ({"foo": "true"}, "runtime-config invalid key foo"),
+        ({"a/b/c/d": "true"}, "runtime-config invalid key a/b/c/d"),
+        ({"storage.k8s.io/v1alpha7": "true"}, "group version storage.k8s.io/v1alpha7 that has not been registered"),
+        ({"apps/v2/x": "true"}, "group version apps/v2 that has not been registered"),
+        ({"api/all": "maybe"}, "invalid value api/all=maybe"),
+        ({"api/ga": "1"}, "invalid value api/ga=1"),
+        ({"api/all": "false"}, "invalid runtime-config with only api/all=false"),
+        (
+            {"apps/v1": "maybe"},
+            'invalid value of apps/v1: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax',
+        ),
+        ({"v1": "maybe"}, 'invalid value of /v1: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax'),
+        (
+            {"apps/v1/Deployments": "true"},
+            "invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, "
+            'not "Deployments"',
+        ),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_in_upstreams_words(pairs: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionsError) as caught:
         RuntimeConfig(pairs)
+    assert str(caught.value) == message

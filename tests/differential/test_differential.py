@@ -139,6 +139,8 @@ def test_what_differs_only_once_is_told_but_does_not_count(
 
 @pytest.mark.slow
 def test_a_server_is_like_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    serve = shlex.join([sys.executable, str(ROOT / "bench" / "serve"), "--allow-privileged"])
-    assert main(["--a", serve, "--b", serve, "--cases", "5"]) == 0
+    serve = shlex.join(
+        [sys.executable, str(ROOT / "bench" / "serve"), "--allow-privileged", "--runtime-config=api/all=true"]
+    )
+    assert main(["--a", serve, "--b", serve, "--cases", "5", "--kinds", ",".join(KINDS)]) == 0
     assert capsys.readouterr().out.count(" requests, 0 differ,") == len(KINDS)

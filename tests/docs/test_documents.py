@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from markdown_documents import FILES, ROOT, Document, plain
 
+from steersman.api.index import ON_REQUEST as OFF_BY_DEFAULT
 from steersman.cli.flags import FLAGS
 from steersman.cli.known_flags import ADMISSION_PLUGINS, KNOWN
 from steersman.cli.main import main
+from steersman.controlplane import on_request
 from steersman.controlplane.admission import PLUGINS
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.rest.resource import OtherVersion, Resource
@@ -33,6 +35,14 @@ _LINK = re.compile(r"\[[^]]*]\(([^)\s]+)\)")
 def api_version(resource: Resource[Any], other: OtherVersion | None) -> str:
     group, version = (other.group, other.version) if other else (resource.group, resource.version)
     return f"{group}/{version}" if group else version
+
+
+ON_REQUEST = [
+    (resource, other)
+    for resource in on_request.kube_api(lambda *_: True)
+    for other in (None, *resource.other_versions)
+    if tuple(api_version(resource, other).split("/")) in OFF_BY_DEFAULT
+]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -94,6 +104,18 @@ def test_subresources_and_defaults_are_those_of_the_table(compatibility: Documen
         assert subresources == ", ".join(each.name for each in resource.subresources), resource.plural
         has_defaults = (other.default if other else resource.default) is not None
         assert defaults == ("yes" if has_defaults else "none"), resource.plural
+
+
+def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(compatibility: Document) -> None:
+    expected = set()
+    for resource, other in ON_REQUEST:
+        default, warning = (other or resource).default, (other or resource).deprecation_warning
+        subresources = ", ".join(each.name for each in resource.subresources)
+        expected.add((
+            api_version(resource, other), resource.plural, "yes" if default else "none", resource.version,
+            "yes" if warning else "no", subresources,
+        ))  # fmt: skip
+    assert set(compatibility.table("Versions that are off by default")) == expected
 
 
 def test_kinds_that_cannot_be_created_are_marked_as_refused(compatibility: Document) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,51 @@ import pytest
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
+from steersman.controlplane import on_request
 from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.endpoints.discovery import served
 from steersman.net.in_process import InProcessClient
+from steersman.rest.resource import Resource
 from steersman.server.config import Config
 from steersman.server.discovery import install_discovery
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/discovery.json").read_bytes())
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-GROUPS = {item["metadata"].get("name", ""): item for item in (*FACTS["api"], *FACTS["apis"])}
-VERSIONS = [(group, found["version"]) for group, item in GROUPS.items() for found in item["versions"]]
+
+
+def groups_of(*sources: str) -> dict[str, Any]:
+    return {item["metadata"].get("name", ""): item for source in sources for item in FACTS[source]}
+
+
+def versions_of(groups: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(group, found["version"]) for group, item in groups.items() for found in item["versions"]]
+
+
+GROUPS = groups_of("api", "apis")
+VERSIONS = versions_of(GROUPS)
+MORE_GROUPS = groups_of("all")
+MORE_VERSIONS = versions_of(MORE_GROUPS)
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[InProcessClient]:
-    """A server whose documents list every built-in resource."""
+    """A server whose documents list every built-in resource that is served by default."""
+    async for found in client_of_server(KUBE_API):
+        yield found
+
+
+@pytest.fixture
+async def whole_client() -> AsyncIterator[InProcessClient]:
+    """One whose documents list all that --runtime-config can turn on too."""
+    async for found in client_of_server(on_request.kube_api(lambda *_: True)):
+        yield found
+
+
+async def client_of_server(resources: Iterable[Resource[Any]]) -> AsyncIterator[InProcessClient]:
     config = Config(authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer()).complete()
     server = config.new("test")
-    server.served.extend(served((*KUBE_API, *API_EXTENSIONS, *AGGREGATOR)))
+    server.served.extend(served((*resources, *API_EXTENSIONS, *AGGREGATOR)))
     server.group_versions.update((each.group, each.version) for each in server.served)
     server.prepare_run()
     install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
@@ -45,9 +71,9 @@ async def document(client: InProcessClient, path: str, accept: str = "applicatio
         return json.loads(body)
 
 
-def expected_resources(group: str, version: str) -> list[dict[str, Any]]:
+def expected_resources(groups: dict[str, Any], group: str, version: str) -> list[dict[str, Any]]:
     """What meta/v1 APIResourceList says of the resources that the aggregated document describes."""
-    found = next(each for each in GROUPS[group]["versions"] if each["version"] == version)
+    found = next(each for each in groups[group]["versions"] if each["version"] == version)
     out = []
     for resource in found["resources"]:
         namespaced = resource["scope"] == "Namespaced"
@@ -92,7 +118,23 @@ async def test_resource_list_of_a_group_version_is_upstreams(client: InProcessCl
     found = await document(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
     assert found["groupVersion"] == (f"{group}/{version}" if group else version)
     assert found["kind"] == "APIResourceList"
-    assert found["resources"] == expected_resources(group, version)
+    assert found["resources"] == expected_resources(GROUPS, group, version)
+
+
+@pytest.mark.parametrize("group", MORE_GROUPS)
+async def test_a_group_with_all_its_versions_is_as_upstreams(whole_client: InProcessClient, group: str) -> None:
+    found = await document(whole_client, "/apis", AGGREGATED)
+    assert [item for item in found["items"] if item["metadata"]["name"] == group] == [MORE_GROUPS[group]]
+    order = [item["metadata"]["name"] for item in found["items"]]
+    assert [name for name in order if name in MORE_GROUPS] == list(MORE_GROUPS)
+
+
+@pytest.mark.parametrize(("group", "version"), MORE_VERSIONS)
+async def test_resource_list_of_any_version_is_upstreams(
+    whole_client: InProcessClient, group: str, version: str
+) -> None:
+    found = await document(whole_client, f"/apis/{group}/{version}")
+    assert found["resources"] == expected_resources(MORE_GROUPS, group, version)
 
 
 @pytest.mark.parametrize("group", [group for group in GROUPS if group])

@@ -7,24 +7,32 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steersman.api.index import ON_REQUEST
+from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.endpoints.discovery import served
+from steersman.rest.resource import Resource
 from steersman.server.openapi_documents import Tree, manifest
 from steersman.server.openapi_selection import Served, select
 
 ALL_PATHS = frozenset({"/version", "/.well-known/openid-configuration", "/openid/v1/jwks"})
-EVERYTHING = Served(
-    frozenset(
-        (each.group, each.version, each.resource.plural) for each in served((*KUBE_API, *API_EXTENSIONS, *AGGREGATOR))
-    ),
-    ALL_PATHS,
-)
+
+
+def serving(resources: Iterable[Resource[Any]]) -> Served:
+    """A server that has these, in all their versions."""
+    every = served((*resources, *API_EXTENSIONS, *AGGREGATOR))
+    return Served(frozenset((each.group, each.version, each.resource.plural) for each in every), ALL_PATHS)
+
+
+DEFAULT = serving(KUBE_API)
+EVERYTHING = serving(on_request.kube_api(lambda *_: True))
 CONFIG_MAPS = Served(frozenset({("", "v1", "configmaps"), ("apps", "v1", "deployments")}), frozenset())
 
 
@@ -43,7 +51,7 @@ def references(value: Any) -> set[str]:
 
 def test_documents_are_those_the_manifest_names() -> None:
     folder = files("steersman.server") / "openapi_data"
-    stored = [manifest().v2, *manifest().v3.values()]
+    stored = [manifest().v2, manifest().v2_on_request, *manifest().v3.values()]
     assert {each.name for each in folder.iterdir()} == {each.file for each in stored} | {"manifest.json"}
     for each in stored:
         data = gzip.decompress((folder / each.file).read_bytes())
@@ -56,6 +64,11 @@ def test_generator_writes_what_is_in_the_package(tmp_path: Path) -> None:
     for name, stored in manifest().v3.items():
         (facts / "openapi" / f"{name.replace('/', '_')}.json").write_text(json.dumps(stored.load()))
     (facts / "openapi-v2.json").write_text(json.dumps(manifest().v2.load()))
+    (facts / "all").mkdir()
+    sections = ("paths", "definitions", "parameters")
+    v2, more = manifest().v2.load(), manifest().v2_on_request.load()
+    everything = v2 | {section: v2[section] | more[section] for section in sections}
+    (facts / "all" / "openapi-v2.json").write_text(json.dumps(everything))
     generator = Path(__file__).parents[2] / "tools/generate_openapi.py"
     subprocess.run([sys.executable, generator, facts, "--output", output], check=True)
     written = files("steersman.server") / "openapi_data/manifest.json"
@@ -65,13 +78,24 @@ def test_generator_writes_what_is_in_the_package(tmp_path: Path) -> None:
 
 def test_documents_are_small_in_the_package() -> None:
     folder = files("steersman.server") / "openapi_data"
-    assert sum(len(each.read_bytes()) for each in folder.iterdir()) < 300_000
+    assert sum(len(each.read_bytes()) for each in folder.iterdir()) < 400_000
 
 
 @pytest.mark.parametrize("name", ["", *manifest().v3])
 def test_nothing_is_cut_from_a_server_that_serves_everything(name: str) -> None:
     stored = manifest().v3[name] if name else manifest().v2
     assert select(stored.load(), EVERYTHING) == stored.load()
+
+
+def test_the_v2_document_has_what_is_served_by_default_and_the_other_one_the_rest() -> None:
+    assert select(manifest().v2.load(), DEFAULT) == manifest().v2.load()
+    more = manifest().v2_on_request.load()
+    assert select(more, EVERYTHING) == manifest().v2_on_request.load()
+    assert not more["paths"].keys() & manifest().v2.load()["paths"].keys()
+    assert references(more) == defined(more)
+    kinds = {each["x-kubernetes-group-version-kind"]["version"] for item in more["paths"].values()
+             for each in item.values() if "x-kubernetes-group-version-kind" in each}  # fmt: skip
+    assert kinds == {version for _, version in ON_REQUEST}
 
 
 def test_every_built_in_resource_has_paths_in_its_document() -> None:

@@ -4,6 +4,8 @@ The samples can be created as they are. What is changed is chosen along the Go t
 should not be, or added; an item of a list twice, or none. Values come from what the samples have under the same name,
 and from what is wrong in most places. Nothing is made empty: upstream tells an empty list from none at all in its
 messages, which is a known difference.
+
+The versions that only --runtime-config turns on have cases of their own, in which every step may take another version.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.api.index import ON_REQUEST
+from steersman.controlplane import on_request
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
 from steersman.machinery.go_types import GoMember, GoType, members_of, struct_of
 from steersman.machinery.yaml import load
 from steersman.rest.resource import Resource
@@ -53,23 +57,54 @@ class Sample:
 
     @property
     def collection(self) -> str:
-        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        return self.collection_in(self.api_version)
+
+    @property
+    def path(self) -> str:
+        return self.path_in(self.api_version)
+
+    @property
+    def on_request(self) -> bool:
+        """Whether its version is off by default."""
+        return tuple(self.api_version.split("/")) in ON_REQUEST
+
+    @property
+    def versions(self) -> list[str]:
+        """Every API version of its group that it can be asked for in."""
+        resource = self.resource
+        group = self.api_version.rpartition("/")[0]
+        found = [(resource.group, resource.version), *((each.group, each.version) for each in resource.other_versions)]
+        return [f"{group}/{version}" if group else version for each, version in found if each == group]
+
+    def collection_in(self, api_version: str) -> str:
+        """The path of its collection in a version."""
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         return (
             f"{root}/namespaces/{NAMESPACE}/{self.resource.plural}"
             if self.resource.namespaced
             else (f"{root}/{self.resource.plural}")
         )
 
-    @property
-    def path(self) -> str:
-        return f"{self.collection}/{self.body['metadata']['name']}"
+    def path_in(self, api_version: str) -> str:
+        """Its path in a version."""
+        return f"{self.collection_in(api_version)}/{self.body['metadata']['name']}"
+
+
+def samples() -> tuple[Sample, ...]:
+    """The samples of the versions that are served by default."""
+    return tuple(each for each in every_sample() if not each.on_request)
+
+
+def samples_on_request() -> tuple[Sample, ...]:
+    """Those of the versions that are not."""
+    return tuple(each for each in every_sample() if each.on_request)
 
 
 @lru_cache(maxsize=1)
-def samples() -> tuple[Sample, ...]:
-    """Every sample of the file. Raises KeyError for a kind that is not served."""
+def every_sample() -> tuple[Sample, ...]:
+    """Every sample of the file. Raises KeyError for a kind that is not there."""
     served = {}
-    for resource in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS):
+    for resource in (*on_request.kube_api(lambda *_: True), *AGGREGATOR, *API_EXTENSIONS):
         group = f"{resource.group}/" if resource.group else ""
         served[f"{group}{resource.version}", resource.kind.__name__] = resource, resource.kind
         for other in resource.other_versions:
@@ -87,7 +122,7 @@ def samples() -> tuple[Sample, ...]:
 def _seen() -> dict[str, list[Any]]:
     """The scalars that samples have under each name."""
     seen: dict[str, list[Any]] = {}
-    for sample in samples():
+    for sample in every_sample():
         for container, key, _ in _places(sample.body, sample.type):
             value = container[key]
             for each in value if isinstance(value, list) else (value,):
@@ -117,6 +152,43 @@ def cases(random: Random) -> Case:
     return Case(_title(sample), [*steps, gone], cleanup=[unprotected, gone])
 
 
+def cases_on_request(random: Random) -> Case:
+    """The same of the versions that are off by default, written, applied and read in any version there is."""
+    sample = random.choice(samples_on_request())
+
+    def path() -> str:
+        return sample.path_in(random.choice(sample.versions))
+
+    body = copy.deepcopy(sample.body)
+    status = body.pop("status", None)
+    _change(random, body, sample.type, random.choice((0, 0, 1, 1, 2, 3)))
+    steps = [Step("POST", sample.collection, body)]
+    for _ in range(random.choice((1, 2, 3))):
+        if random.random() < 0.6:
+            steps.append(Step("PUT", path(), edit=_edit(random), about="some changes"))
+        else:
+            steps.append(_applied(random, sample))
+    if sample.has_status:
+        about = "a changed status"
+        steps.append(Step("PUT", f"{sample.path}/status", edit=_edit(random, status or {}), about=about))
+    steps += [Step("GET", sample.path_in(version)) for version in sample.versions]
+    gone = Step("DELETE", f"{path()}?gracePeriodSeconds=0")
+    unprotected = Step("PATCH", sample.path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+    return Case(_title(sample), [*steps, gone], cleanup=[unprotected, gone])
+
+
+def _applied(random: Random, sample: Sample) -> Step:
+    """An apply by one of two managers of a sample of the same resource, of any version."""
+    configuration = random.choice([each for each in every_sample() if each.resource.plural == sample.resource.plural])
+    body = copy.deepcopy(configuration.body)
+    body.pop("status", None)
+    body["metadata"]["name"] = sample.body["metadata"]["name"]
+    _change(random, body, configuration.type, random.choice((0, 0, 1)))
+    path = sample.path_in(configuration.api_version)
+    query = f"fieldManager={random.choice('mn')}&force={random.choice(('true', 'false'))}"
+    return Step("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
+
+
 def _title(sample: Sample) -> str:
     return f"objects of {sample.api_version} {sample.body['kind']}"
 
@@ -130,7 +202,7 @@ def _edit(random: Random, status: dict[str, Any] | None = None) -> Any:
         if "metadata" not in found or found.get("kind") == "Status":
             return found
         kind = found["apiVersion"], found["kind"]
-        type_ = next(each.type for each in samples() if (each.api_version, each.body["kind"]) == kind)
+        type_ = next(each.type for each in every_sample() if (each.api_version, each.body["kind"]) == kind)
         found["metadata"].pop("managedFields", None)
         if status is None:
             _change(again, found, type_, again.choice((1, 1, 2, 3)), below=("spec", "metadata", ""))

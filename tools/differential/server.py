@@ -44,7 +44,7 @@ class Client:
         fields = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential"}
         if body is not None:
             fields["Content-Type"] = "application/json"
-            body = (body if isinstance(body, str) else json.dumps(body)).encode()
+            body = (body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))).encode()
         fields.update(headers or {})
         for attempt in (1, 2):
             connection = self._open()

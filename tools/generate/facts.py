@@ -1,5 +1,6 @@
 """Reading the facts: types, the group versions served, list types; and the closure of types to generate."""
 
+import gzip
 import json
 import re
 from dataclasses import dataclass, field
@@ -111,19 +112,24 @@ def element(go_type: str) -> str:
 class Facts:
     """What the generator knows. `structs` holds only what is to be generated, special types left out.
 
-    `retired` has the group versions by kind in which kube-apiserver reads a kind that it serves in others only.
+    `group_versions` are served by default, `on_request` if --runtime-config asks for them. `retired` has the group
+    versions by kind in which kube-apiserver reads a kind that it serves in others only by default.
     """
 
     structs: dict[str, list[Field]]
     scalars: dict[str, str]
     kinds: dict[tuple[str, str], dict[str, str]]
     group_versions: list[tuple[str, str]]
+    on_request: list[tuple[str, str]] = field(default_factory=list)
     retired: dict[str, list[str]] = field(default_factory=dict)
     list_types: dict[str, dict[str, object]] = field(default_factory=dict)
 
 
-def read(folder: Path) -> Facts:
-    """The facts in `folder`: types.json, discovery.json, openapi-v2.json."""
+def read(folder: Path, on_request: Path) -> Facts:
+    """The facts in `folder`: types.json, discovery.json, openapi-v2.json.
+
+    `on_request` is the compressed OpenAPI v2 document of what is served only if --runtime-config asks for it.
+    """
     types = json.loads((folder / "types.json").read_text())
     structs = {name: struct["fields"] for name, struct in types["structs"].items()}
     structs |= {_META + name: fields for name, fields in SERVED_BY_NEGOTIATION.items()}
@@ -131,20 +137,25 @@ def read(folder: Path) -> Facts:
         _META + name: "string" for name in ("IncludeObjectPolicy", "RowConditionType", "ConditionStatus")
     }
     served = _served(json.loads((folder / "discovery.json").read_text()))
+    more = json.loads(gzip.decompress(on_request.read_bytes()))
+    more_kinds = _kinds_of_paths(more["paths"])
     kinds: dict[tuple[str, str], dict[str, str]] = {}
     roots = [_META + name for name in (*META_KINDS, *OTHER_META)]
-    packages = {(group, version): _package(types["kinds"], group, version) for group, version in served}
+    packages = {each: _package(types["kinds"], *each) for each in (*served, *more_kinds)}
     for kind in types["kinds"]:
         package = kind["type"].rsplit(".", 1)[0]
         group_version = (kind["group"], kind["version"])
+        if group_version in more_kinds and kind["kind"].removesuffix("List") not in more_kinds[group_version]:
+            continue
         if packages.get(group_version, package if package in EXTRA_PACKAGES else "") == package:
             kinds.setdefault(group_version, {})[kind["kind"]] = kind["type"]
             roots.append(kind["type"])
     kinds["meta.k8s.io", "v1"] = {name: _META + name for name in META_KINDS}
     wanted = _closure(roots, structs, scalars)
-    definitions = json.loads((folder / "openapi-v2.json").read_text())["definitions"]
+    definitions = more["definitions"] | json.loads((folder / "openapi-v2.json").read_text())["definitions"]
     structs = {name: structs[name] for name in sorted(wanted)}
-    return Facts(structs, scalars, kinds, served, _retired(types["kinds"], served), _list_types(definitions))
+    retired = _retired(types["kinds"], served)
+    return Facts(structs, scalars, kinds, served, sorted(more_kinds), retired, _list_types(definitions))
 
 
 def _served(discovery: dict[str, Any]) -> list[tuple[str, str]]:
@@ -154,6 +165,16 @@ def _served(discovery: dict[str, Any]) -> list[tuple[str, str]]:
             name = group["metadata"].get("name", "")
             found += [(name, version["version"]) for version in group["versions"]]
     return sorted(found)
+
+
+def _kinds_of_paths(paths: dict[str, dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
+    """The kinds of each group version that the operations of an OpenAPI document are about."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for item in paths.values():
+        for operation in item.values():
+            if isinstance(operation, dict) and (gvk := operation.get("x-kubernetes-group-version-kind")):
+                found.setdefault((gvk["group"], gvk["version"]), set()).add(gvk["kind"])
+    return found
 
 
 def _retired(kinds: list[dict[str, str]], served: list[tuple[str, str]]) -> dict[str, list[str]]:

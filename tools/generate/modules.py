@@ -221,8 +221,17 @@ def index(facts: Facts) -> str:
         lines.append(f'    ("{group_version[0]}", "{group_version[1]}"): "{module}",')
     lines += ["}", "", "SERVED: tuple[tuple[str, str], ...] = ("]
     lines += [f'    ("{group}", "{version}"),' for group, version in facts.group_versions]
-    lines += [")", "", "RETIRED: dict[str, tuple[str, ...]] = {"]
+    lines += [")", "", "ON_REQUEST: tuple[tuple[str, str], ...] = ("]
+    lines += [f'    ("{group}", "{version}"),' for group, version in facts.on_request]
+    lines += [
+        ")",
+        '"""Those that are served if --runtime-config says so."""',
+        "",
+        "RETIRED: dict[str, tuple[str, ...]] = {",
+    ]
     for kind, versions in facts.retired.items():
         quoted = ", ".join(f'"{version}"' for version in versions)
         lines.append(f'    "{kind}": ({quoted}{"," * (len(versions) == 1)}),')
-    return "\n".join([*lines, "}", '"""The versions of kinds that are read, but served in others only."""', ""])
+    return "\n".join(
+        [*lines, "}", '"""The versions of kinds that are read, but served in others only, by default."""', ""]
+    )

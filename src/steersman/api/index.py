@@ -5,6 +5,8 @@ MODULES: dict[tuple[str, str], str] = {
     ("", "v1"): "core.v1",
     ("admission.k8s.io", "v1"): "admission.v1",
     ("admissionregistration.k8s.io", "v1"): "admissionregistration.v1",
+    ("admissionregistration.k8s.io", "v1alpha1"): "admissionregistration.v1alpha1",
+    ("admissionregistration.k8s.io", "v1beta1"): "admissionregistration.v1beta1",
     ("apidiscovery.k8s.io", "v2"): "apidiscovery.v2",
     ("apiextensions.k8s.io", "v1"): "apiextensions.v1",
     ("apiregistration.k8s.io", "v1"): "apiregistration.v1",
@@ -18,18 +20,26 @@ MODULES: dict[tuple[str, str], str] = {
     ("batch", "v1"): "batch.v1",
     ("certificates.k8s.io", "v1"): "certificates.v1",
     ("coordination.k8s.io", "v1"): "coordination.v1",
+    ("coordination.k8s.io", "v1alpha2"): "coordination.v1alpha2",
+    ("coordination.k8s.io", "v1beta1"): "coordination.v1beta1",
     ("discovery.k8s.io", "v1"): "discovery.v1",
     ("events.k8s.io", "v1"): "events.v1",
     ("flowcontrol.apiserver.k8s.io", "v1"): "flowcontrol.v1",
     ("imagepolicy.k8s.io", "v1alpha1"): "imagepolicy.v1alpha1",
+    ("internal.apiserver.k8s.io", "v1alpha1"): "apiserverinternal.v1alpha1",
     ("meta.k8s.io", "v1"): "meta.v1",
     ("networking.k8s.io", "v1"): "networking.v1",
+    ("networking.k8s.io", "v1beta1"): "networking.v1beta1",
     ("node.k8s.io", "v1"): "node.v1",
     ("policy", "v1"): "policy.v1",
     ("rbac.authorization.k8s.io", "v1"): "rbac.v1",
     ("resource.k8s.io", "v1"): "resource.v1",
+    ("resource.k8s.io", "v1alpha3"): "resource.v1alpha3",
+    ("resource.k8s.io", "v1beta1"): "resource.v1beta1",
+    ("resource.k8s.io", "v1beta2"): "resource.v1beta2",
     ("scheduling.k8s.io", "v1"): "scheduling.v1",
     ("storage.k8s.io", "v1"): "storage.v1",
+    ("storage.k8s.io", "v1beta1"): "storage.v1beta1",
 }
 
 SERVED: tuple[tuple[str, str], ...] = (
@@ -56,6 +66,20 @@ SERVED: tuple[tuple[str, str], ...] = (
     ("scheduling.k8s.io", "v1"),
     ("storage.k8s.io", "v1"),
 )
+
+ON_REQUEST: tuple[tuple[str, str], ...] = (
+    ("admissionregistration.k8s.io", "v1alpha1"),
+    ("admissionregistration.k8s.io", "v1beta1"),
+    ("coordination.k8s.io", "v1alpha2"),
+    ("coordination.k8s.io", "v1beta1"),
+    ("internal.apiserver.k8s.io", "v1alpha1"),
+    ("networking.k8s.io", "v1beta1"),
+    ("resource.k8s.io", "v1alpha3"),
+    ("resource.k8s.io", "v1beta1"),
+    ("resource.k8s.io", "v1beta2"),
+    ("storage.k8s.io", "v1beta1"),
+)
+"""Those that are served if --runtime-config says so."""
 
 RETIRED: dict[str, tuple[str, ...]] = {
     "APIService": ("apiregistration.k8s.io/v1beta1",),
@@ -110,4 +134,4 @@ RETIRED: dict[str, tuple[str, ...]] = {
     "VolumeAttachment": ("storage.k8s.io/v1alpha1", "storage.k8s.io/v1beta1"),
     "VolumeAttributesClass": ("storage.k8s.io/v1alpha1", "storage.k8s.io/v1beta1"),
 }
-"""The versions of kinds that are read, but served in others only."""
+"""The versions of kinds that are read, but served in others only, by default."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -38,6 +38,7 @@ from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.admission import Surroundings, admission_chain
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.computed import ComputedStorage
+from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
@@ -126,7 +127,9 @@ class ControlPlane:
         files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
         tokens = self._token_authenticator()
         services = self._services(tokens, ranges)
-        self._make_stores(services)
+        runtime = RuntimeConfig(options.runtime_config)
+        resources = _kube_api(runtime)
+        self._make_stores(services, resources)
         await asyncio.gather(*(store.start() for store in self._stores.values()))
         feed(self._rbac, self.store)
         config = self._config(services.authorizer, tokens, files).complete()
@@ -134,12 +137,13 @@ class ControlPlane:
         kube_api = config.new("kube-apiserver", extensions)
         self.server = server = config.new("kube-aggregator", kube_api)
         scheme = Scheme()
-        runtime = RuntimeConfig(options.runtime_config)
         extensions.install(API_EXTENSIONS, self._storage_of, services, scheme, runtime.serves)
-        kube_api.install(KUBE_API, self._storage_of, services, scheme, runtime.serves)
+        kube_api.install(resources, self._storage_of, services, scheme, runtime.serves)
         server.install(AGGREGATOR, self._storage_of, services, scheme, runtime.serves)
+        served = {(each.group, each.version) for each in server.all_served()}
+        group_versions = [key for each in GROUP_VERSIONS if (key := (each.group, each.version)) in served]
         bootstrap = Bootstrap(
-            self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1], group_versions=runtime.group_versions()
+            self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1], group_versions=group_versions
         )
         self._add_checks(server)
         bootstrap.install(server)
@@ -149,7 +153,7 @@ class ControlPlane:
         )
         self._upkeep.install(server)
         server.prepare_run()
-        install_discovery(server, runtime.group_versions())
+        install_discovery(server, group_versions)
         self._keys = await self._making_keys
         issuer = options.service_account_issuer[0]
         install_openid(
@@ -198,9 +202,9 @@ class ControlPlane:
             return await MemoryStorage.open(compaction_interval=interval)
         return await SQLiteStorage.open(self.options.data_dir / "steersman.db", compaction_interval=interval)
 
-    def _make_stores(self, services: Services) -> None:
+    def _make_stores(self, services: Services, kube_api: Iterable[Resource[Any]]) -> None:
         assert self.storage is not None
-        for resource in (*AGGREGATOR, *KUBE_API, *API_EXTENSIONS):
+        for resource in (*AGGREGATOR, *kube_api, *API_EXTENSIONS):
             if resource.creater is None and resource.reader is None:
                 key = (resource.group, resource.plural)
                 self._stores[key] = store = Store(resource, self.storage, services)
@@ -322,6 +326,15 @@ class ControlPlane:
             ),
             only_ready=True,
         )
+
+
+def _kube_api(runtime: RuntimeConfig) -> tuple[Resource[Any], ...]:
+    """The resources of kube-apiserver in the versions that are served, and all stable ones."""
+    if not runtime.beyond_default:
+        return KUBE_API
+    from steersman.controlplane import on_request  # which most servers never need
+
+    return on_request.kube_api(runtime.serves)
 
 
 def _phase(namespace: Any) -> str:

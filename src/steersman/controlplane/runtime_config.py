@@ -1,65 +1,100 @@
 """`--runtime-config`: which group versions, and which resources in them, are served.
 
-Follows k8s.io/apiserver `server/resourceconfig` for what is served by default. A group version that is off is as one
-that was never there: not in discovery, no APIService, 404. What is stored stays, and other versions of a kind show it.
+Follows k8s.io/apiserver `server/resourceconfig` and `server/options` (APIEnablementOptions), with their errors. A group
+version that is off is as one that was never there: not in discovery, no APIService, 404. What is stored stays, and
+other versions of a kind show it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from steersman.controlplane.group_versions import GROUP_VERSIONS
+from steersman.controlplane.group_versions import GROUP_VERSIONS, WITHOUT_RESOURCES
 from steersman.controlplane.options import OptionsError
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True", ""})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-_WHOLE: Final = ("api/all", "api/ga")
-"""Keys about every version served, the later one counts more."""
-_NOTHING: Final = frozenset({"api/beta", "api/alpha", "api/legacy"})
-"""Keys about versions of which none is there."""
+_GA: Final = re.compile(r"v\d+", re.ASCII)
+_LEVELS: Final = {
+    "api/all": re.compile(r".*"),
+    "api/ga": _GA,
+    "api/beta": re.compile(r"v\d+beta\d+", re.ASCII),
+    "api/alpha": re.compile(r"v\d+alpha\d+", re.ASCII),
+}
+"""Keys about the versions of a form, later ones count more."""
 
 
 class RuntimeConfig:
-    """The parsed flag. Raises OptionsError for what is unknown, and for what is asked for and is not there."""
+    """The parsed flag. Raises OptionsError for what upstream does not start with either."""
 
     def __init__(self, pairs: Mapping[str, str]) -> None:
-        values = {key: _boolean(key, value) for key, value in pairs.items()}
-        served = {_key(each.group, each.version) for each in GROUP_VERSIONS}
-        groups = {each.group for each in GROUP_VERSIONS}
-        self._versions: dict[str, bool] = {}
-        self._resources: dict[str, bool] = {}
-        self._default = True
-        for key in _WHOLE:
-            self._default = values.pop(key, self._default)
+        if dict(pairs) == {"api/all": "false"}:
+            raise OptionsError("invalid runtime-config with only api/all=false")
+        values = {_core(key): value for key, value in pairs.items() if key != "api/legacy"}
+        _check_groups(values)
+        self._versions = {(each.group, each.version): bool(_GA.fullmatch(each.version)) for each in GROUP_VERSIONS}
+        self._resources: dict[tuple[str, str, str], bool] = {}
+        for level, pattern in _LEVELS.items():
+            if level in values:
+                served = _strictly_boolean(level, values.pop(level))
+                self._versions.update({key: served for key in self._versions if pattern.fullmatch(key[1])})
+        registered = {each.name for each in GROUP_VERSIONS} | WITHOUT_RESOURCES
         for key, value in values.items():
-            name = key.removeprefix("api/") if key.count("/") == 1 and key.removeprefix("api/") in served else key
-            version, _, resource = name.rpartition("/") if name.count("/") == 2 else (name, "", "")
-            if name not in _NOTHING and version.partition("/")[0] not in groups and version not in served:
-                raise OptionsError(f"unknown api groups {version}")
-            if version not in served and value and name != "api/legacy":
-                raise OptionsError(f"not supported yet: --runtime-config={key}={pairs[key]}")
-            if resource:
-                self._resources[name] = value
+            group, version, *resource = key.split("/")
+            if (f"{group}/{version}" if group else version) not in registered:
+                raise OptionsError(f"group version {group}/{version} that has not been registered")
+            served = _boolean(key, value)
+            if not resource:
+                if (group, version) in self._versions:
+                    self._versions[group, version] = served
+            elif resource[0] != resource[0].lower():
+                raise OptionsError(
+                    f"invalid key {key}: group/version/resource and resource is always lowercase plural, "
+                    f'not "{resource[0]}"'
+                )
             else:
-                self._versions[version] = value
+                self._resources[group, version, resource[0]] = served
 
     def serves(self, group: str, version: str, resource: str) -> bool:
-        """Whether a resource is served in a version of a group."""
-        key = _key(group, version)
-        return self._resources.get(f"{key}/{resource}", self._versions.get(key, self._default))
+        """Whether a resource is served in a version of a group, if there is one."""
+        found = self._resources.get((group, version, resource))
+        return self._versions.get((group, version), False) if found is None else found
 
-    def group_versions(self) -> list[tuple[str, str]]:
-        """The group versions that are served, by priority."""
-        return [
-            (each.group, each.version)
-            for each in GROUP_VERSIONS
-            if self._versions.get(_key(each.group, each.version), self._default)
-        ]
+    @property
+    def beyond_default(self) -> bool:
+        """Whether anything may be served that is off by default."""
+        versions = {key[:2] for key, served in self._resources.items() if served}
+        versions |= {key for key, served in self._versions.items() if served}
+        return any(not _GA.fullmatch(version) for _, version in versions)
 
 
-def _key(group: str, version: str) -> str:
-    return f"{group}/{version}" if group else version
+def _core(key: str) -> str:
+    """The key of the core group's version, whichever way it is written; any other key as it is."""
+    short = key.removeprefix("api/")
+    return "/v1" if short == "v1" or short.startswith("v1/") else key
+
+
+def _check_groups(values: Mapping[str, str]) -> None:
+    groups = {each.group for each in GROUP_VERSIONS} | {each.partition("/")[0] for each in WITHOUT_RESOURCES}
+    unknown = set()
+    for key in values:
+        if key in _LEVELS:
+            continue
+        parts = key.split("/")
+        if len(parts) not in (2, 3):
+            raise OptionsError(f"runtime-config invalid key {key}")
+        if parts[0] not in groups:
+            unknown.add(f"{parts[0]}/{parts[1]}")
+    if unknown:
+        raise OptionsError(f"unknown api groups {','.join(sorted(unknown))}")
+
+
+def _strictly_boolean(key: str, value: str) -> bool:
+    if value not in ("true", "false"):
+        raise OptionsError(f"invalid value {key}={value}")
+    return value == "true"
 
 
 def _boolean(key: str, value: str) -> bool:
@@ -67,4 +102,4 @@ def _boolean(key: str, value: str) -> bool:
         return True
     if value in _FALSE:
         return False
-    raise OptionsError(f"invalid value {key}={value} in --runtime-config: neither true nor false")
+    raise OptionsError(f'invalid value of {key}: {value}, err: strconv.ParseBool: parsing "{value}": invalid syntax')

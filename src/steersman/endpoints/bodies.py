@@ -172,13 +172,13 @@ def summary(data: bytes) -> str:
 
 
 def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> StatusError:
-    scheme = scope.shared.scheme
     version = actual.group_version
-    if actual.kind == wanted.kind and (scheme.recognizes(actual) or is_retired(actual)):
+    known = is_retired(actual) or scope.shared.scheme.recognizes(actual)
+    if actual.kind == wanted.kind and known:
         return bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted.group_version})"
         )
-    if not scheme.recognizes(actual):
+    if not known:
         return cannot_be_handled(actual, wanted, no_kind_registered(actual.kind, str(version)))
     return cannot_be_handled(actual, wanted, no_conversion(scope, actual, wanted))
 

@@ -49,7 +49,7 @@ class Route:
     more_path: bool = False
     """Whether more path may follow (proxies)."""
     warning: str = ""
-    """What every request is told, whatever the answer."""
+    """What every request is told that a handler answers, whatever the answer."""
 
     def handler(self, info: RequestInfo, method: str) -> Handle:
         """What answers this request. Raises StatusError 404, 405."""
@@ -63,21 +63,6 @@ class Route:
         if found is None:
             raise method_not_allowed()
         return found
-
-    def warn(self, text: str) -> None:
-        """Has every answer come with a warning, whatever it is."""
-
-        def warned(handle: Handle) -> Handle:
-            async def warn_and_handle(request: Request) -> Response:
-                request.warnings.append(text)
-                return await handle(request)
-
-            return warn_and_handle
-
-        for methods in (self.item, self.collection, self.everywhere):
-            methods.update({method: warned(handle) for method, handle in methods.items()})
-        if self.watch is not None:
-            self.watch = warned(self.watch)
 
     def _methods(self, info: RequestInfo) -> Methods:
         if info.extra_parts and not self.more_path:
@@ -110,18 +95,18 @@ def _install_version(
     routes: dict[RouteKey, Route], resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared
 ) -> None:
     scope = Scope(resource, other, storage, shared, tables=resource.creater is None)
+    warning = (other or resource).deprecation_warning
     made = {"": _resource_route(scope)}
     for subresource in resource.subresources:
         made[subresource.name] = _subresource_route(scope, subresource)
     for name, route in made.items():
-        if resource.deprecation_warning:
-            route.warn(resource.deprecation_warning)
+        route.warning = warning
         routes[scope.group, scope.version, resource.plural, name] = route
 
 
 def _resource_route(scope: Scope) -> Route:
     verbs = scope.resource.verbs
-    route = Route(scope.resource.namespaced, warning=scope.resource.deprecation_warning)
+    route = Route(scope.resource.namespaced)
     item: dict[str, tuple[str, Any]] = {
         "get": ("GET", get), "update": ("PUT", update), "patch": ("PATCH", patch), "delete": ("DELETE", delete),
     }  # fmt: skip

@@ -140,7 +140,7 @@ def _known_field(scope: Scope, field: str) -> str:
     if own is None and field in resource.selectable_fields:
         return field
     if resource.unknown_field_label:
-        raise bad_request(resource.unknown_field_label.format(field))
+        raise bad_request(resource.unknown_field_label.format(field, scope.api_version))
     if resource.selectable_fields:
         raise bad_request(f"field label not supported: {field}")
     raise bad_request(f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"')

@@ -65,6 +65,8 @@ class OtherVersion:
     short_names: tuple[str, ...] | None = None
     selectable_fields: Mapping[str, str] | None = None
     """Names of selectable fields in this version -> the hub's."""
+    deprecation_warning: str = ""
+    """Sent with every request in this version."""
 
 
 class Connecter(Protocol):
@@ -162,7 +164,7 @@ class Resource(Generic[T]):
     selectable_fields: Mapping[str, Callable[[T], str]] = field(default_factory=dict)
     """Beside metadata.name and metadata.namespace."""
     unknown_field_label: str = ""
-    """The refusal of any other field, with `{}` where it is named; "" for the usual words."""
+    """The refusal of any other field: `{0}` is the field, `{1}` the API version; "" for the usual words."""
     subresources: tuple[Subresource, ...] = ()
     storage_prefix: str = ""
     """The key prefix below /registry/, `plural` unless given (e.g. "services/specs", "minions")."""
@@ -171,7 +173,7 @@ class Resource(Generic[T]):
     """Whether DELETE answers with the object instead of a Status."""
     other_versions: tuple[OtherVersion, ...] = ()
     deprecation_warning: str = ""
-    """Sent with every request for it."""
+    """Sent with every request for it in the stored version."""
     ttl: int = 0
     """Seconds an object lives after its last write, 0 for ever; events have one."""
     creater: Callable[[Any, Context, T], Awaitable[Any]] | None = None

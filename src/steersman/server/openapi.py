@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 from isal import isal_zlib
 
+from steersman.api.index import ON_REQUEST
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
@@ -87,15 +88,18 @@ class OpenAPIService:
         return Served(frozenset(resources), frozenset(self._server.all_paths()))
 
     @cached_property
-    def _built_in(self) -> tuple[Source, dict[str, Source]]:
-        """The v2 document, and the v3 documents by name."""
+    def _built_in(self) -> tuple[tuple[Source, ...], dict[str, Source]]:
+        """What makes up the v2 document, and the v3 documents by name."""
         served = self._served
         state = state_of(served)
         stored = manifest()
         v3: dict[str, Source] = {
             name: BuiltIn(each, served, state) for name, each in stored.v3.items() if served.path(f"/{name}")
         }
-        return BuiltIn(stored.v2, served, state), v3
+        v2 = [stored.v2]
+        if any(served.group_version(*each) for each in ON_REQUEST):
+            v2.append(stored.v2_on_request)
+        return tuple(BuiltIn(each, served, state) for each in v2), v3
 
     def _v3(self, name: str) -> Source | None:
         return self._published_v3.get(name) or self._built_in[1].get(name)
@@ -141,7 +145,7 @@ class OpenAPIService:
         encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
         if encoding is None:
             return Response(406, vary)
-        source = Merged((self._built_in[0], *self._published_v2.values()))
+        source = Merged((*self._built_in[0], *self._published_v2.values()))
         headers = [("content-type", encoding.content_type), *vary]
         data = await self._data("", source, encoding)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):

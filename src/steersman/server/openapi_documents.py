@@ -32,9 +32,13 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What there is: the OpenAPI v2 document, and the v3 documents by name ("api/v1", "apis/apps", "version")."""
+    """What there is: the OpenAPI v2 document, and the v3 documents by name ("api/v1", "apis/apps", "version").
+
+    `v2` has what is served by default, `v2_on_request` what --runtime-config can add. `v3` has both.
+    """
 
     v2: StoredDocument
+    v2_on_request: StoredDocument
     v3: dict[str, StoredDocument]
 
 

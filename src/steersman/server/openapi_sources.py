@@ -78,10 +78,15 @@ class Merged:
     def build(self) -> Tree:
         """Builds them all and merges them into the first."""
         document = self.sources[0].build()
+        if len(self.sources) == 1:
+            return document
         for source in self.sources[1:]:
             for section, entries in source.build().items():
                 if section in ("paths", "definitions", "parameters"):
                     present = document.setdefault(section, {})
                     for name, value in entries.items():
                         present.setdefault(name, value)
-        return document
+        return {
+            section: dict(sorted(entries.items())) if section in ("paths", "definitions", "parameters") else entries
+            for section, entries in document.items()
+        }

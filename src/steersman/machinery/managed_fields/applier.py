@@ -140,7 +140,10 @@ class Applier:
     ) -> tuple[Managers, Plain | None]:
         schema, api_version = self.fields.schema, self.fields.api_version
         key = manager_key(manager, APPLY, api_version, self.fields.subresource)
-        managers = self.fields.reconciled(managers, live)
+        try:
+            managers = self.fields.reconciled(managers, live)
+        except TypedError as error:  # of the live object in another manager's version
+            raise plain_internal(str(error)) from None
         merged: Plain = merge(schema.root, live, patch)
         last = managers.get(key)
         fields = field_set(schema.root, patch)
@@ -169,7 +172,10 @@ class Applier:
     def _settled(self, managers: Managers, live: Plain, merged: Plain, key: ManagerKey, *, force: bool) -> Managers:
         """The managers after the merge. Raises ApplyConflicts if others own what changed, unless forced."""
         mine = managers.pop(key)
-        comparisons = self.fields.comparisons(managers, merged, live)
+        try:
+            comparisons = self.fields.comparisons(managers, merged, live)
+        except TypedError as error:
+            raise plain_internal(str(error)) from None
         if not force:
             conflicts: dict[ManagerKey, FieldSet] = {}
             for each, managed in managers.items():

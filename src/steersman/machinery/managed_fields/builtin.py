@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.index import ON_REQUEST
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kind_of
 
@@ -16,17 +17,29 @@ from .openapi_schemas import OBJECT_PROPERTIES, SchemaBuilder
 from .schema import DEDUCED, Schema
 
 
+def _data(name: str) -> dict[str, Any]:
+    text = resources.files(__package__).joinpath("data", name).read_bytes()
+    data: dict[str, Any] = msgspec.json.decode(text)
+    return data
+
+
 @lru_cache(maxsize=1)
 def _builder() -> tuple[SchemaBuilder, dict[str, str]]:
-    text = resources.files(__package__).joinpath("data/definitions.json").read_bytes()
-    data: dict[str, Any] = msgspec.json.decode(text)
+    data = _data("definitions.json")
     return SchemaBuilder(data["definitions"]), data["kinds"]
+
+
+@lru_cache(maxsize=1)
+def _builder_on_request() -> tuple[SchemaBuilder, dict[str, str]]:
+    """For the versions that --runtime-config turns on, which most servers never need."""
+    more = _data("definitions_on_request.json")
+    return SchemaBuilder(_data("definitions.json")["definitions"] | more["definitions"]), more["kinds"]
 
 
 @lru_cache(maxsize=1024)
 def schema_of_kind(gvk: GroupVersionKind) -> Schema:
     """The schema of a built-in kind. Raises LookupError for any other."""
-    builder, kinds = _builder()
+    builder, kinds = _builder_on_request() if (gvk.group, gvk.version) in ON_REQUEST else _builder()
     return builder.schema(kinds[f"{gvk.group_version} {gvk.kind}"])
 
 

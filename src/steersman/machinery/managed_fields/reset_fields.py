@@ -24,15 +24,16 @@ _WITH_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
     "batch": ("cronjobs", "jobs"),
     "certificates.k8s.io": ("certificatesigningrequests",),
     "flowcontrol.apiserver.k8s.io": ("flowschemas", "prioritylevelconfigurations"),
+    "internal.apiserver.k8s.io": ("storageversions",),
     "networking.k8s.io": ("ingresses", "servicecidrs"),
     "policy": ("poddisruptionbudgets",),
-    "resource.k8s.io": ("devicetaintrules", "resourceclaims"),
+    "resource.k8s.io": ("devicetaintrules", "resourceclaims", "resourcepoolstatusrequests"),
     "storage.k8s.io": ("volumeattachments",),
 }  # fmt: skip
 
 _METADATA_TOO: Final = (
-    "apiservices", "devicetaintrules", "flowschemas", "prioritylevelconfigurations", "resourceclaims", "servicecidrs",
-    "validatingadmissionpolicies", "volumeattachments",
+    "apiservices", "devicetaintrules", "flowschemas", "prioritylevelconfigurations", "resourceclaims",
+    "resourcepoolstatusrequests", "servicecidrs", "storageversions", "validatingadmissionpolicies", "volumeattachments",
 )  # fmt: skip
 """Their status subresource resets the metadata with the spec."""
 

@@ -13,6 +13,7 @@ from steersman.machinery.unstructured import from_unstructured
 from .builtin import schema_for
 from .plain import plain_object
 from .schema import Schema
+from .typed_value import validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class Version:
 class VersionConverter:
     """`FieldManager.convert` of a kind, given its versions by apiVersion.
 
-    A Struct becomes a Struct; a dict, which must say its apiVersion and kind, becomes a dict.
+    A Struct becomes a Struct; a dict, which must say its apiVersion and kind, becomes a dict. Raises TypedError for an
+    object with two items of one key, which is taken as it is in the version of the request only.
     """
 
     def __init__(self, versions: Mapping[str, Version]) -> None:
@@ -40,13 +42,17 @@ class VersionConverter:
             return None
         schema = schema_for(target.kind)
         if not isinstance(obj, dict):
-            return schema, self._converted(obj, target)
+            found = self._converted(obj, target)
+            if found is not obj:
+                validate(schema.root, plain_object(found))
+            return schema, found
         if obj.get("apiVersion") == api_version:
             return schema, obj
         source = self._versions.get(str(obj.get("apiVersion")))
         if source is None:
             return None
         converted = plain_object(self._converted(from_unstructured(source.kind, obj), target))
+        validate(schema.root, converted)
         return schema, {**converted, "apiVersion": api_version, "kind": obj.get("kind")}
 
     def _converted(self, obj: Any, target: Version) -> Any:

@@ -100,6 +100,11 @@ _LABEL_ERROR: Final = regex_error(
     _LABEL, "my-name", "123-abc",
 )  # fmt: skip
 _SUBDOMAIN_ERROR: Final = regex_error(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com")
+_CASELESS_SUBDOMAIN_ERROR: Final = regex_error(
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    _SUBDOMAIN, "Example.com",
+)  # fmt: skip
 _SUBDOMAIN_UNDERSCORE_ERROR: Final = regex_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
     "and must start and end with an alphanumeric character",
@@ -164,6 +169,22 @@ def is_dns1123_label(value: str) -> list[str]:
 def is_dns1123_subdomain(value: str) -> list[str]:
     """A DNS name (RFC 1123), lower case."""
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain, _SUBDOMAIN_ERROR)
+
+
+def is_long_name(value: str) -> list[str]:
+    """A DNS name, in the words of declarative validation (`k8s-long-name`)."""
+    return _long_name(value, _SUBDOMAIN_ERROR)
+
+
+def is_long_name_caseless(value: str) -> list[str]:
+    """A DNS name in letters of any case (`k8s-long-name-caseless`)."""
+    return _long_name(value.lower(), _CASELESS_SUBDOMAIN_ERROR)
+
+
+def _long_name(value: str, error: str) -> list[str]:
+    too_long = byte_length(value) > DNS1123_SUBDOMAIN_MAX_LENGTH
+    errors = [max_bytes_error(DNS1123_SUBDOMAIN_MAX_LENGTH)] if too_long else []
+    return errors if _is_subdomain(value) else [*errors, error]
 
 
 def is_dns1123_subdomain_with_underscore(value: str) -> list[str]:

@@ -210,7 +210,7 @@ JOBS = Resource(
         Column("Selector", lambda j: label_selector_text(j.spec.selector), priority=1),
     ),
     selectable_fields={"status.successful": lambda j: str(j.status.succeeded)},
-    unknown_field_label='field label "{}" not supported for Job',
+    unknown_field_label='field label "{0}" not supported for Job',
     subresources=(Subresource(name="status", strategy=JobStatusStrategy()),),
     storage_version_hash="mudhfqk/qZY=",
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Self, TypeVar
 
-from steersman.api.resource.v1 import DeviceClaim
+from steersman.api.resource.v1 import DeviceClaim, DeviceRequestAllocationResult
 from steersman.machinery.field import FieldError, Path, forbidden
 from steersman.rest.strategy import Strategy
 
@@ -39,4 +39,20 @@ class AdminAccessStrategy(Strategy[T]):
             if request.exactly is not None and request.exactly.admin_access:
                 if not self.is_admin_namespace(namespace):
                     yield forbidden(Path("spec", "devices", "requests")[index] / "adminAccess", REFUSAL)
+                return
+
+    def validate_admin_results(
+        self,
+        new: Sequence[DeviceRequestAllocationResult],
+        old: Sequence[DeviceRequestAllocationResult],
+        namespace: str,
+    ) -> Iterator[FieldError]:
+        """Refuses the first device allocated with such access elsewhere, unless the old allocation had one."""
+        if any(each.admin_access for each in old):
+            return
+        path = Path("status", "allocation", "devices", "results")
+        for index, result in enumerate(new):
+            if result.admin_access:
+                if not self.is_admin_namespace(namespace):
+                    yield forbidden(path[index] / "adminAccess", REFUSAL)
                 return

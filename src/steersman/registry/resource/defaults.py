@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
-from steersman.api.resource.v1 import DeviceSubRequest, DeviceToleration, ExactDeviceRequest, ResourceClaimSpec
+from steersman.api.resource.v1 import DeviceSubRequest, ExactDeviceRequest, ResourceClaimSpec
+
+
+class Toleration(Protocol):
+    """A DeviceToleration of any version."""
+
+    operator: str
 
 
 def set_claim_defaults(spec: ResourceClaimSpec) -> None:
@@ -23,7 +30,7 @@ def _set_request_defaults(request: ExactDeviceRequest | DeviceSubRequest) -> Non
     set_toleration_defaults(request.tolerations)
 
 
-def set_toleration_defaults(tolerations: Iterable[DeviceToleration]) -> None:
+def set_toleration_defaults(tolerations: Iterable[Toleration]) -> None:
     """A toleration compares."""
     for toleration in tolerations:
         toleration.operator = toleration.operator or "Equal"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.resource.v1 import (
+    DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimStatus,
 )
@@ -18,7 +19,6 @@ from steersman.registry.resource.defaults import set_claim_defaults, set_tolerat
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy
 
 
 def set_defaults(claim: ResourceClaim) -> None:
@@ -45,19 +45,24 @@ class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
             yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 
 
-class ResourceClaimStatusStrategy(StatusStrategy[ResourceClaim]):
+class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         new.spec = old.spec
         reset_metadata_for_status(new.metadata, old.metadata)
         _drop_deallocated_devices(new, old)
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
-        return validate_claim_status(new, old)
+        yield from self.validate_admin_results(_results(new), _results(old), new.metadata.namespace)
+        yield from validate_claim_status(new, old)
+
+
+def _results(claim: ResourceClaim) -> list[DeviceRequestAllocationResult]:
+    allocation = claim.status.allocation
+    return [] if allocation is None else allocation.devices.results
 
 
 def _allocated(claim: ResourceClaim) -> set[DeviceId]:
-    allocation = claim.status.allocation
-    return set() if allocation is None else {device_id(each) for each in allocation.devices.results}
+    return {device_id(each) for each in _results(claim)}
 
 
 def _drop_deallocated_devices(new: ResourceClaim, old: ResourceClaim) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from steersman.api.resource.v1 import ResourceSlice
 from steersman.machinery import times
@@ -15,15 +16,8 @@ from steersman.rest.strategy import Strategy
 
 
 def set_defaults(resource_slice: ResourceSlice) -> None:
-    """Taints begin now; what a device takes of a node it takes once.
-
-    An empty list is left where there is the other too, for validation to refuse; else it is none.
-    """
-    spec = resource_slice.spec
-    if spec.shared_counters is None:
-        spec.devices = spec.devices or None
-    elif spec.devices is None:
-        spec.shared_counters = spec.shared_counters or None
+    """Taints begin now; what a device takes of a node it takes once."""
+    set_list_defaults(resource_slice.spec)
     for device in resource_slice.spec.devices or ():
         for mapping in device.node_allocatable_resource_mappings.values():
             if mapping.allocation_multiplier is None:
@@ -31,6 +25,17 @@ def set_defaults(resource_slice: ResourceSlice) -> None:
         for taint in device.taints:
             if taint.time_added is None:
                 taint.time_added = times.now()
+
+
+def set_list_defaults(spec: Any) -> None:
+    """An empty list is left where there is the other too, for validation to refuse; else it is none.
+
+    `spec` is a ResourceSliceSpec of any version.
+    """
+    if spec.shared_counters is None:
+        spec.devices = spec.devices or None
+    elif spec.devices is None:
+        spec.shared_counters = spec.shared_counters or None
 
 
 def _drop_disabled_fields(resource_slice: ResourceSlice) -> None:
@@ -84,7 +89,7 @@ RESOURCE_SLICES = Resource(
         "spec.nodeName": lambda s: s.spec.node_name or "",
         "spec.driver": lambda s: s.spec.driver,
     },
-    unknown_field_label="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
+    unknown_field_label="field label not supported for {1}, Kind=ResourceSlice: {0}",
     returns_deleted_object=True,
     storage_version_hash="KsC072WgaEY=",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from steersman.api.resource.v1 import (
     Counter,
@@ -13,7 +13,6 @@ from steersman.api.resource.v1 import (
     DeviceAttribute,
     DeviceCapacity,
     DeviceCounterConsumption,
-    DeviceTaint,
     ResourceSliceSpec,
 )
 from steersman.machinery.field import (
@@ -151,7 +150,7 @@ def _validate_device(device: Device, old: Device | None, path: Path, *, per_devi
         yield from validate_qualified_name(name, path / "capacity")
         yield from _validate_capacity(capacity, (path / "capacity")[name], shared=shared)
     if old is None or old.taints != device.taints:
-        yield from validate_items(device.taints, MAX_TAINTS, _validate_taint, path / "taints")
+        yield from validate_items(device.taints, MAX_TAINTS, validate_taint, path / "taints")
     yield from validate_set(
         device.consumes_counters,
         MAX_CONSUMED_SETS,
@@ -252,10 +251,21 @@ def _shown(attribute: DeviceAttribute) -> Verbatim:
     return Verbatim(encode_in_order(form).decode())
 
 
-def _validate_taint(taint: DeviceTaint, path: Path) -> Iterator[FieldError]:
+class Taint(Protocol):
+    """A DeviceTaint of any version."""
+
+    key: str
+    value: str
+    effect: str
+
+
+def validate_taint(taint: Taint, path: Path, old: Taint | None = None) -> Iterator[FieldError]:
+    """A device's taint, or one that replaces `old`, whose effect was good enough."""
     yield from validate_label_name(taint.key, path / "key")
     for message in is_valid_label_value(taint.value):
         yield invalid(path / "value", taint.value, message)
+    if old is not None and old.effect == taint.effect:
+        return
     if not taint.effect:
         yield required(path / "effect")
     elif taint.effect not in EFFECTS:

@@ -1,0 +1,50 @@
+"""Semantic versions (semver.org 2.0.0), as github.com/blang/semver reads and orders them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_NUMBER: Final = r"0|[1-9]\d*"
+_IDENTIFIER: Final = rf"(?:{_NUMBER}|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+_PATTERN: Final = re.compile(
+    rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
+    r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+)
+_MAX_LENGTH: Final = 4096
+_MAX_NUMBER: Final = 2**64 - 1
+
+
+class Semver(NamedTuple):
+    """A version without its build metadata; versions compare by precedence."""
+
+    numbers: tuple[int, int, int] = (0, 0, 0)
+    released: bool = True
+    """False comes first: a pre-release is before its release."""
+    prerelease: tuple[tuple[int, int, str], ...] = ()
+    """Each identifier as (0, number, "") or (1, 0, text): numbers come before texts."""
+
+
+ZERO: Final = Semver()
+
+
+def parse_semver(text: str) -> Semver | None:
+    """The version that `text` is; None if it is none, or has numbers of more than 64 bits."""
+    found = _PATTERN.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    if found is None:
+        return None
+    major, minor, patch = (_number(found[index]) for index in (1, 2, 3))
+    identifiers = found[4].split(".") if found[4] else []
+    values = [_number(each) if each.isdigit() else 0 for each in identifiers]
+    if major is None or minor is None or patch is None or None in values:
+        return None
+    prerelease = tuple(
+        (0, value or 0, "") if each.isdigit() else (1, 0, each) for each, value in zip(identifiers, values, strict=True)
+    )
+    return Semver((major, minor, patch), not prerelease, prerelease)
+
+
+def _number(digits: str) -> int | None:
+    value = int(digits) if len(digits) <= 20 else _MAX_NUMBER + 1
+    return value if value <= _MAX_NUMBER else None

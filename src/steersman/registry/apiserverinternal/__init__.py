@@ -1,0 +1,1 @@
+"""Kinds that API servers keep for each other."""

@@ -1,0 +1,47 @@
+"""Versions of a resource beside the one it is stored in, which --runtime-config turns on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from steersman.machinery.conversion_alike import alike
+from steersman.machinery.scheme import Conversion, kind_of
+from steersman.rest.resource import OtherVersion
+
+
+def deprecated(kind: type[msgspec.Struct], since: str, until: str, replacement: str = "") -> str:
+    """The warning about a kind that is deprecated `since` a release and gone with `until` ("1.37").
+
+    `replacement` is the version and kind to use instead ("storage.k8s.io/v1 VolumeAttributesClass").
+    """
+    gvk = kind_of(kind)
+    text = f"{gvk.group_version} {gvk.kind} is deprecated in v{since}+, unavailable in v{until}+"
+    return f"{text}; use {replacement}" if replacement else text
+
+
+def older_version(
+    hub: type[msgspec.Struct],
+    kind: type[msgspec.Struct],
+    warning: str = "",
+    *,
+    default: Callable[[Any], None] | None = None,
+    conversions: Iterable[Conversion] = (),
+) -> OtherVersion:
+    """`kind` as another version of `hub`, which is stored; `default` fills in its defaults.
+
+    Their types are alike, unless `conversions` has the two ways between them.
+    """
+    gvk = kind_of(kind)
+    known = {(each.source, each.target): each.convert for each in conversions}
+    return OtherVersion(
+        gvk.group,
+        gvk.version,
+        kind,
+        known.get((kind, hub)) or alike(kind, hub),
+        known.get((hub, kind)) or alike(hub, kind),
+        default=default,
+        deprecation_warning=warning,
+    )
