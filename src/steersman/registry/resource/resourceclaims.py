@@ -16,6 +16,7 @@ from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_status_validation import DeviceId, device_id, validate_claim_status
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
+from steersman.registry.resource.status_rights import missing_rights
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
@@ -46,6 +47,11 @@ class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
 
 
 class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
+    async def before_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
+        _drop_deallocated_devices(new, old)
+        if self.services is not None:
+            ctx.refusals = await missing_rights(self.services.authorizer, ctx, new, old)
+
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         new.spec = old.spec
         reset_metadata_for_status(new.metadata, old.metadata)
@@ -53,6 +59,7 @@ class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_results(_results(new), _results(old), new.metadata.namespace)
+        yield from ctx.refusals
         yield from validate_claim_status(new, old)
 
 

@@ -1,0 +1,104 @@
+"""Who may change which part of a ResourceClaim's status: the scheduler binds claims, drivers tell of their devices.
+
+Besides `resourceclaims/status` upstream asks for rights on two subresources that are there for this only
+(DRAResourceClaimGranularStatusAuthorization): `resourceclaims/binding`, and `resourceclaims/driver` by the name of the
+driver, with verbs that say whether any node's devices may be told of, or those of one's own node.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimStatus
+from steersman.authentication.service_account_claims import NODE_NAME
+from steersman.authentication.user import UserInfo
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.forbidden import forbidden_error
+from steersman.authorization.impersonation import service_account
+from steersman.authorization.interface import Authorizer, decide
+from steersman.machinery.field import FieldError, Path, forbidden
+from steersman.machinery.validation.formats import is_dns1123_subdomain
+from steersman.registry.resource.claim_status_validation import device_id
+from steersman.rest.context import Context
+
+_STATUS: Final = Path("status")
+
+
+async def missing_rights(
+    authorizer: Authorizer, ctx: Context, new: ResourceClaim, old: ResourceClaim
+) -> list[FieldError]:
+    """What the user may not change of what is changed."""
+    rights = _Rights(authorizer, ctx)
+    return [*await rights.to_bind(new.status, old.status), *await rights.to_tell(new.status, old.status)]
+
+
+class _Rights:
+    def __init__(self, authorizer: Authorizer, ctx: Context) -> None:
+        self._authorizer = authorizer
+        self._ctx = ctx
+
+    async def to_bind(self, new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[FieldError]:
+        """On all claims, by whoever changes what one got, or for whom it is."""
+        if (new.allocation, new.reserved_for) == (old.allocation, old.reserved_for):
+            return []
+        verb = self._ctx.verb
+        why = await self._refusal(verb, "binding", namespace="", name="")
+        if not why:
+            return []
+        needed = f'resource="resourceclaims/binding", verb="{verb}" permission'
+        detail = f"changing status.allocation or status.reservedFor requires {needed}: {why}"
+        return [forbidden(_STATUS / "allocation", detail)]
+
+    async def to_tell(self, new: ResourceClaimStatus, old: ResourceClaimStatus) -> list[FieldError]:
+        """On each driver whose devices are told otherwise of than before."""
+        if new.allocation is None:
+            return []
+        verbs = [f"arbitrary-node:{self._ctx.verb}"]
+        if _runs_on(self._ctx.user, _node_of(new.allocation)):
+            verbs.insert(0, f"associated-node:{self._ctx.verb}")
+        found = []
+        for driver in sorted(_changed_drivers(new, old)):
+            why = ""
+            for verb in verbs:
+                refusal = await self._refusal(verb, "driver", namespace=self._ctx.namespace, name=driver)
+                if not refusal:
+                    break
+                why = why or refusal
+            else:
+                needed = f'resource="resourceclaims/driver", verb="[{" ".join(verbs)}]" permission'
+                found.append(forbidden(_STATUS / "devices", f"changing status.devices requires {needed}: {why}"))
+        return found
+
+    async def _refusal(self, verb: str, subresource: str, *, namespace: str, name: str) -> str:
+        """Why the user has no such right; "" if they have."""
+        ctx = self._ctx
+        asked = Attributes(
+            ctx.user, verb, namespace, ctx.group, ctx.version, "resourceclaims", subresource, name,
+            resource_request=True,
+        )  # fmt: skip
+        verdict = await decide(self._authorizer, asked)
+        if verdict.allowed:
+            return ""
+        reason = ": ".join(text for text in (verdict.error, verdict.reason) if text)
+        return forbidden_error(asked, reason).message
+
+
+def _changed_drivers(new: ResourceClaimStatus, old: ResourceClaimStatus) -> set[str]:
+    before = {device_id(each): each for each in old.devices}
+    changed = {each.driver for each in new.devices if before.pop(device_id(each), None) != each}
+    return changed | {each.driver for each in before.values()}
+
+
+def _node_of(allocation: AllocationResult) -> str:
+    """The one node that the devices are on; "" if they may be on several."""
+    terms = [] if allocation.node_selector is None else allocation.node_selector.node_selector_terms or []
+    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields) != 1:
+        return ""
+    [field] = terms[0].match_fields
+    return field.values[0] if (field.key, field.operator, len(field.values)) == ("metadata.name", "In", 1) else ""
+
+
+def _runs_on(user: UserInfo, node: str) -> bool:
+    """Whether the user is a service account whose token is bound to a pod on that node."""
+    is_account = service_account(user.name) is not None
+    return bool(node) and is_account and user.extra.get(NODE_NAME) == (node,) and not is_dns1123_subdomain(node)
