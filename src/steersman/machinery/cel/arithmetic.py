@@ -32,10 +32,21 @@ from steersman.machinery.cel.values import (
     type_of_value,
 )
 
+_ORDERED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
+_NUMBERS: Final = frozenset({int, UInt, float})
+_WHOLE: Final = frozenset({int, UInt})
+_SUBTRACTABLE: Final = _NUMBERS | {Timestamp, Duration}
+_ADDABLE: Final = _SUBTRACTABLE | {str, bytes, list, tuple}
+
 _INT_OVERFLOW: Final = "integer overflow"
 _UINT_OVERFLOW: Final = "unsigned integer overflow"
 MAX_CONCATENATED: Final = 16 * 1024 * 1024
 """Length up to which strings, bytes and lists are put together; costs keep expressions far below it."""
+
+
+def _refused(function: str, kind: type, able: frozenset[type]) -> EvaluationError:
+    """An operator that does not fit its operands; named if it never fits the left one."""
+    return no_such_overload() if kind in able else EvaluationError(f"no such overload: {function}")
 
 
 def to_int(value: int) -> int:
@@ -72,7 +83,7 @@ def add(left: Any, right: Any) -> Any:
         return [*left, *right]
     if {kind, other} == {Timestamp, Duration}:
         return timestamp(left.nanos + right.nanos)
-    raise no_such_overload()
+    raise _refused("_+_", kind, _ADDABLE)
 
 
 def subtract(left: Any, right: Any) -> Any:
@@ -89,7 +100,7 @@ def subtract(left: Any, right: Any) -> Any:
             return duration(left.nanos - right.nanos)
     if kind is Timestamp and other is Duration:
         return timestamp(left.nanos - right.nanos)
-    raise no_such_overload()
+    raise _refused("_-_", kind, _SUBTRACTABLE)
 
 
 def multiply(left: Any, right: Any) -> Any:
@@ -102,14 +113,14 @@ def multiply(left: Any, right: Any) -> Any:
             return left * right
         if kind is UInt:
             return to_uint(int(left) * int(right))
-    raise no_such_overload()
+    raise _refused("_*_", kind, _NUMBERS)
 
 
 def divide(left: Any, right: Any) -> Any:
     """`left / right`; whole numbers are rounded towards zero."""
     kind = type(left)
     if kind is not type(right):
-        raise no_such_overload()
+        raise _refused("_/_", kind, _NUMBERS)
     if kind is float:
         if right == 0.0:
             if left == 0.0 or math.isnan(left):
@@ -117,7 +128,7 @@ def divide(left: Any, right: Any) -> Any:
             return math.inf if math.copysign(1.0, left) == math.copysign(1.0, right) else -math.inf
         return left / right
     if kind is not int and kind is not UInt:
-        raise no_such_overload()
+        raise _refused("_/_", kind, _NUMBERS)
     if right == 0:
         raise EvaluationError("division by zero")
     quotient = abs(int(left)) // abs(int(right))
@@ -130,7 +141,7 @@ def modulo(left: Any, right: Any) -> Any:
     """`left % right`, with the sign of the left."""
     kind = type(left)
     if kind is not type(right) or (kind is not int and kind is not UInt):
-        raise no_such_overload()
+        raise _refused("_%_", kind, _WHOLE)
     if right == 0:
         raise EvaluationError("modulus by zero")
     if kind is int and left == MIN_INT and right == -1:
@@ -145,10 +156,7 @@ def negate(value: Any) -> Any:
         return to_int(-value)
     if type(value) is float:
         return -value
-    raise no_such_overload()
-
-
-_NUMBERS: Final = frozenset({int, UInt, float})
+    raise EvaluationError("no such overload: -_")
 
 
 def compare(left: Any, right: Any) -> int:
@@ -168,24 +176,30 @@ def compare(left: Any, right: Any) -> int:
     raise no_such_overload()
 
 
+def _compare(left: Any, right: Any, function: str) -> int:
+    if type(left) not in _ORDERED:
+        raise EvaluationError(f"no such overload: {function}")
+    return compare(left, right)
+
+
 def less(left: Any, right: Any) -> bool:
     """`left < right`."""
-    return compare(left, right) < 0
+    return _compare(left, right, "_<_") < 0
 
 
 def less_equals(left: Any, right: Any) -> bool:
     """`left <= right`."""
-    return compare(left, right) <= 0
+    return _compare(left, right, "_<=_") <= 0
 
 
 def greater(left: Any, right: Any) -> bool:
     """`left > right`."""
-    return compare(left, right) > 0
+    return _compare(left, right, "_>_") > 0
 
 
 def greater_equals(left: Any, right: Any) -> bool:
     """`left >= right`."""
-    return compare(left, right) >= 0
+    return _compare(left, right, "_>=_") >= 0
 
 
 def _cannot(value: Any, wanted: str) -> EvaluationError:

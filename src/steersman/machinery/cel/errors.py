@@ -28,6 +28,9 @@ class Source:
         """The line, from 1, and the column, from 0, of an offset."""
         if offset == NO_OFFSET:
             return -1, -1
+        if not self.text:
+            # As the reference implementation has it: the end of an empty text is before its first column.
+            return 1, -1
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1]
 

@@ -66,15 +66,20 @@ class Token(NamedTuple):
     offset: int
 
 
-def tokenize(text: str, report: Callable[[int, str], None]) -> list[Token]:
-    """The tokens without space and comments, ending in EOF. What is no token is reported and left out."""
+def tokenize(text: str, report: Callable[[int, str], None]) -> tuple[list[Token], list[tuple[int, int]]]:
+    """The tokens without space and comments, ending in EOF; and from where to where there is none.
+
+    What is no token is reported and left out.
+    """
     tokens = []
+    unknown = []
     position, end = 0, len(text)
     match = _TOKEN.match
     while position < end:
         found = match(text, position)
         if found is None:
-            position = _skip_unknown(text, position, report)
+            start, position = position, _skip_unknown(text, position, report)
+            unknown.append((start, position))
             continue
         group, value = found.lastgroup, found.group()
         if group == "word" or group == "symbol":
@@ -83,13 +88,13 @@ def tokenize(text: str, report: Callable[[int, str], None]) -> list[Token]:
             tokens.append(Token(_KINDS[group or ""], value, position))
         position = found.end()
     tokens.append(Token(EOF, "<EOF>", end))
-    return tokens
+    return tokens, unknown
 
 
 _PREFIX = re.compile(
     rf"[bB]?(?:[rR](?:\"\"\"[\s\S]*|'''[\s\S]*|\"[^\"\n\r]*|'[^'\n\r]*)"
     rf"|\"\"\"(?:{_ESCAPE}|[^\\])*|'''(?:{_ESCAPE}|[^\\])*|\"(?:{_ESCAPE}|[^\\\"\n\r])*|'(?:{_ESCAPE}|[^\\'\n\r])*)"
-    rf"|`[A-Za-z0-9_./ -]*"
+    rf"|`[A-Za-z0-9_./ -]*|[&|=]"
 )
 _ESCAPE_PREFIX = re.compile(
     r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?"
@@ -100,11 +105,10 @@ def _skip_unknown(text: str, position: int, report: Callable[[int, str], None]) 
     """Passes over what was read as the start of a token and did not become one; that, with what broke it."""
     found = _PREFIX.match(text, position)
     end = position if found is None else found.end()
-    if found is not None and text[position] != "`":
+    if found is not None and text[position] not in "`&|=":
         escape = _ESCAPE_PREFIX.match(text, end)
         if escape is not None:
             end = escape.end()
     end = min(max(end + 1, position + 1), len(text))
-    wrong = text[position:end].replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
-    report(position, f"Syntax error: token recognition error at: '{wrong}'")
+    report(position, f"token recognition error at: '{text[position:end]}'")
     return end

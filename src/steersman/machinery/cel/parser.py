@@ -35,7 +35,7 @@ from steersman.machinery.cel.literals import (
     read_uint,
 )
 from steersman.machinery.cel.macros import Macro, MacroError, MacroKey, expand
-from steersman.machinery.cel.syntax import explain
+from steersman.machinery.cel.syntax import MISSING, StopReading, SyntaxErrors, explain
 from steersman.machinery.cel.values import UInt
 
 MAX_CODE_POINTS: Final = 100_000
@@ -88,20 +88,32 @@ def parse(text: str, macros: Mapping[MacroKey, Macro], errors: Errors) -> Expr:
             NO_OFFSET, f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}"
         )
         return Unspecified(NO_OFFSET)
-    tokens = tokenize(text, errors.report)
     found: list[tuple[int, str]] = []
+    syntax_errors = SyntaxErrors(errors.report)
+    tree: Expr = Unspecified(NO_OFFSET)
     try:
-        tree = _Parser(tokens, macros, found).parse()
-    except _SyntaxError:
-        # What was found on the way is told beside it only as far as the text could be read.
-        explain(text, tokens, MAX_DEPTH, errors.report)
-        tree = Unspecified(NO_OFFSET)
+        tokens, unknown = tokenize(text, syntax_errors.report)
+        try:
+            tree = _Parser(tokens, macros, found).parse()
+        except _SyntaxError:
+            # What was found on the way is told beside it.
+            for offset in explain(_blanked(text, unknown), tokens, MAX_DEPTH, syntax_errors):
+                errors.report(offset, "unsupported ident kind")
     except _TooDeep as error:
         errors.report(NO_OFFSET, str(error))
-        return Unspecified(NO_OFFSET)
-    for offset, message in found:
-        errors.report(offset, message)
+    except StopReading:
+        return tree
+    else:
+        for offset, message in found:
+            errors.report(offset, message)
     return tree
+
+
+def _blanked(text: str, unknown: list[tuple[int, int]]) -> str:
+    """The text without what is no token, which messages leave out; every offset stays as it is."""
+    for start, end in unknown:
+        text = text[:start] + MISSING * (end - start) + text[end:]
+    return text
 
 
 class _Parser:

@@ -1,4 +1,4 @@
-"""What claims for devices may ask for (kubernetes `pkg/apis/resource/validation`). CEL expressions are not compiled."""
+"""What claims for devices may ask for (kubernetes `pkg/apis/resource/validation`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steersman.api.resource.v1 import (
     ExactDeviceRequest,
     OpaqueDeviceConfiguration,
 )
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from steersman.machinery.serializer import decode_plain
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.selectors import validate_label_name
@@ -142,12 +142,23 @@ def _validate_toleration(toleration: DeviceToleration, path: Path) -> Iterator[F
         yield not_supported(path / "effect", toleration.effect, EFFECTS)
 
 
-def validate_selector(selector: DeviceSelector, path: Path) -> Iterator[FieldError]:
-    """A CEL expression over a device, as far as its length goes."""
+def validate_selector(selector: DeviceSelector, path: Path, *, stored: bool = False) -> Iterator[FieldError]:
+    """A CEL expression over a device; `stored` if it was accepted before, perhaps by another version."""
     if selector.cel is None:
         yield required(path / "cel")
-    elif byte_length(selector.cel.expression) > MAX_EXPRESSION:
-        yield too_long(path.child("cel", "expression"), MAX_EXPRESSION)
+        return
+    expression, path = selector.cel.expression, path.child("cel", "expression")
+    if byte_length(expression) > MAX_EXPRESSION:
+        yield too_long(path, MAX_EXPRESSION)
+        return
+    # Slow to import, and not needed where no devices are selected.
+    from steersman.registry.resource.device_selectors import judge
+
+    verdict = judge(expression, stored=stored)
+    if verdict.error is not None:
+        yield invalid(path, expression, verdict.error)
+    elif verdict.is_too_complex:
+        yield forbidden(path, "too complex, exceeds cost limit")
 
 
 def validate_request_references(references: list[str], path: Path, names: RequestNames) -> Iterator[FieldError]:

@@ -25,8 +25,16 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
         device_class.metadata.generation = 1
 
     def validate(self, ctx: Context, device_class: DeviceClass) -> Iterator[FieldError]:
+        return self._validate(device_class, stored=False)
+
+    def _validate(self, device_class: DeviceClass, *, stored: bool) -> Iterator[FieldError]:
         spec, path = device_class.spec, Path("spec")
-        yield from validate_items(spec.selectors, MAX_SELECTORS, validate_selector, path / "selectors")
+        yield from validate_items(
+            spec.selectors,
+            MAX_SELECTORS,
+            lambda selector, at: validate_selector(selector, at, stored=stored),
+            path / "selectors",
+        )
         yield from validate_items(
             spec.config, MAX_CONFIGS, lambda config, at: validate_configuration(config.opaque, at), path / "config"
         )
@@ -35,7 +43,8 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
             yield invalid(path / "extendedResourceName", name, "must be a valid extended resource name")
 
     def validate_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> Iterator[FieldError]:
-        return self.validate(ctx, new)
+        # Any change of the selectors, also of their order, makes them new.
+        return self._validate(new, stored=new.spec.selectors == old.spec.selectors)
 
     def prepare_for_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
         if new.spec != old.spec:
