@@ -166,13 +166,11 @@ def compare(left: Any, right: Any) -> int:
         return compare_numbers(left, right)
     if kind is not other:
         raise no_such_overload()
-    if kind is str:
-        # Upstream compares bytes of UTF-8, which is the order of code points.
-        return (left > right) - (left < right)
-    if kind is bytes or kind is bool:
-        return (left > right) - (left < right)
-    if kind is Timestamp or kind is Duration:
-        return (left.nanos > right.nanos) - (left.nanos < right.nanos)
+    if kind in (str, bytes, bool):
+        # Upstream compares strings by their UTF-8, which is the order of code points.
+        return bool(left > right) - bool(left < right)
+    if kind in (Timestamp, Duration):
+        return bool(left.nanos > right.nanos) - bool(left.nanos < right.nanos)
     raise no_such_overload()
 
 
@@ -335,5 +333,3 @@ def convert_duration(value: Any) -> Any:
     if isinstance(value, str):
         return read_duration(value)
     raise _cannot(value, "google.protobuf.Duration")
-
-

@@ -237,7 +237,10 @@ def copy_expr(node: Expr) -> Expr:
         case CreateMap():
             return CreateMap(
                 node.offset,
-                [Entry(each.offset, copy_expr(each.key), copy_expr(each.value), each.optional) for each in node.entries],
+                [
+                    Entry(each.offset, copy_expr(each.key), copy_expr(each.value), each.optional)
+                    for each in node.entries
+                ],
             )
         case CreateStruct():
             return CreateStruct(

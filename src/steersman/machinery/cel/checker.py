@@ -116,9 +116,7 @@ class _Checker:
             case Kind.DYN | Kind.ANY | Kind.ERROR:
                 result = types.DYN
             case _:
-                self._errors.report(
-                    node.offset, f"type '{format_type(target)}' does not support field selection"
-                )
+                self._errors.report(node.offset, f"type '{format_type(target)}' does not support field selection")
                 result = types.DYN
         return optional_of(result) if optional else result
 
@@ -187,9 +185,7 @@ class _Checker:
             return
         shown = [format_type(substitute(self.bindings, each, unbound_to_dyn=True)) for each in given]
         signature = f"({', '.join(shown)})" if target is None else f"{shown[0]}.({', '.join(shown[1:])})"
-        self._errors.report(
-            node.offset, f"found no matching overload for '{node.function}' applied to '{signature}'"
-        )
+        self._errors.report(node.offset, f"found no matching overload for '{node.function}' applied to '{signature}'")
         node.type = types.ERROR
 
     def _check_logic(self, node: Call, overload: Overload, given: list[Type]) -> None:

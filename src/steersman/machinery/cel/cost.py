@@ -18,7 +18,6 @@ from steersman.machinery.cel.ast import (
     Expr,
     Ident,
     Literal,
-    Operator,
     Select,
 )
 from steersman.machinery.cel.environment import Overload
@@ -175,9 +174,7 @@ class _Coster:
             None if entries is None else entries.key,
             None,
         )
-        values = _Local(
-            (*path, "@items" if is_list else "@values"), None if entries is None else entries.value, None
-        )
+        values = _Local((*path, "@items" if is_list else "@values"), None if entries is None else entries.value, None)
         pushed = {node.variable: keys if node.second_variable or not is_list else values}
         if node.second_variable:
             pushed[node.second_variable] = values
@@ -242,13 +239,9 @@ class _Coster:
     def _join_entries(self, node: Expr, one: Expr, other: Expr) -> None:
         first, second = self._entry_sizes(one), self._entry_sizes(other)
         if first is not None and second is not None:
-            self._entries[id(node)] = _Entries(
-                first.kind, first.key.union(second.key), first.value.union(second.value)
-            )
+            self._entries[id(node)] = _Entries(first.kind, first.key.union(second.key), first.value.union(second.value))
 
-    def _standard(
-        self, node: Call, overload: str, target: CostNode | None, args: list[CostNode]
-    ) -> CallEstimate:
+    def _standard(self, node: Call, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate:
         """The language's rules; what is not named costs 1."""
         known = [UNKNOWN if arg.computed_size is None else arg.computed_size for arg in args]
         match overload, len(args):
@@ -257,9 +250,7 @@ class _Coster:
             case ("string_to_bytes", 1):
                 size = known[0]
                 # Of the largest size the product overflows, as it does in the reference implementation.
-                return CallEstimate(
-                    size.scaled(STRING_FACTOR), Range(size.min, size.max * 4 & UNBOUNDED)
-                )
+                return CallEstimate(size.scaled(STRING_FACTOR), Range(size.min, size.max * 4 & UNBOUNDED))
             case ("bytes_to_string", 1):
                 return CallEstimate(known[0].scaled(STRING_FACTOR), Range(known[0].min // 4, known[0].max))
             case ("strings_quote", 1):

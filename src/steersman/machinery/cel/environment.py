@@ -70,10 +70,10 @@ class Library:
 
 
 # Names that are not field names in the text of an expression; schemas have them as `__name__`.
-_RESERVED_FIELDS: Final = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var void "
-    "while".split()
-)
+_RESERVED_FIELDS: Final = frozenset({
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip
 
 
 class Environment:
@@ -111,14 +111,10 @@ class Environment:
         for each in variable.objects():
             self.objects[each.type.name] = each
 
-    def extended(
-        self, variables: Mapping[str, Type | DeclaredType], libraries: Iterable[Library] = ()
-    ) -> Environment:
+    def extended(self, variables: Mapping[str, Type | DeclaredType], libraries: Iterable[Library] = ()) -> Environment:
         """The same with more variables and libraries."""
         own = Library(self.functions, self.macros, tuple(self.type_names.values()), tuple(self.validators))
-        return Environment(
-            (own, *libraries), {**self.variables, **self.declared, **variables}
-        )
+        return Environment((own, *libraries), {**self.variables, **self.declared, **variables})
 
     def name(self, name: str) -> tuple[str, Type, Type | None] | None:
         """What a name stands for: its full form, its type and, for the name of a type, that type."""
@@ -149,5 +145,3 @@ class Environment:
         if found is None and name in _RESERVED_FIELDS:
             found = declared.fields.get(f"__{name}__")
         return None if found is None else found.type
-
-

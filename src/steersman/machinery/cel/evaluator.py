@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from steersman.machinery.cel.access import dispatch, find_field, find_item, iterate
 from steersman.machinery.cel.ast import (
     ACCUMULATOR,
     Call,
@@ -22,24 +23,17 @@ from steersman.machinery.cel.ast import (
     Operator,
     Select,
 )
-from steersman.machinery.cel.environment import Environment, Overload
-from steersman.machinery.cel.macros import MAP_INSERT
+from steersman.machinery.cel.environment import Environment
 from steersman.machinery.cel.regular import PatternError, compile_pattern
 from steersman.machinery.cel.runtime_cost import CallCosts, call_cost
 from steersman.machinery.cel.sizes import LIST_COST, MAP_COST
-from steersman.machinery.cel.types import Kind
 from steersman.machinery.cel.values import (
     NONE,
     CostLimitExceeded,
     EvaluationError,
     Map,
     Optional,
-    UInt,
-    find_key,
-    is_instance,
-    is_map,
     print_value,
-    type_of_value,
 )
 
 
@@ -167,8 +161,8 @@ class _Planner:
                 container = operand(frame)
                 frame.charge(surcharge)
                 if isinstance(container, Optional):
-                    return container.has_value and _find(container.value, field) is not None
-                return _find(container, field) is not None
+                    return bool(container.has_value) and find_field(container.value, field) is not None
+                return find_field(container, field) is not None
 
             return has
 
@@ -178,7 +172,7 @@ class _Planner:
             if isinstance(container, Optional):
                 return _optional_field(frame, container, field)
             frame.charge(1)
-            found = _find(container, field)
+            found = find_field(container, field)
             if found is None:
                 raise EvaluationError(f"no such key: {field}")
             return found[1]
@@ -272,7 +266,7 @@ class _Planner:
             # What is gathered is added to in place.
             variables[accumulator] = [*start] if isinstance(start, list) else start
             try:
-                for one, other in _iterate(container, two=bool(second)):
+                for one, other in iterate(container, two=bool(second)):
                     variables[first] = one
                     if second:
                         variables[second] = other
@@ -337,14 +331,16 @@ class _Planner:
 
         def logic(frame: Frame) -> bool:
             failure: EvaluationError | None = None
+            value: Any = None
             try:
                 value = left(frame)
+            except EvaluationError as error:
+                failure = error
+            else:
                 if value is absorbing:
                     return absorbing
                 if value is not (not absorbing):
                     failure = EvaluationError("no such overload")
-            except EvaluationError as error:
-                failure = error
             value = right(frame) if failure is None else _attempt(right, frame)
             if value is absorbing:
                 return absorbing
@@ -400,13 +396,13 @@ class _Planner:
                     if not container.has_value:
                         return NONE
                     container = container.value
-                found = _item(container, key)
+                found = find_item(container, key)
                 if found is None:
                     return NONE
                 frame.charge(1)
                 return Optional(found[1])
             frame.charge(1)
-            found = _item(container, key)
+            found = find_item(container, key)
             if found is None:
                 kind = "index out of bounds" if isinstance(container, list | tuple) else "no such key"
                 raise EvaluationError(f"{kind}: {print_value(key)}")
@@ -466,7 +462,7 @@ class _Planner:
             args.insert(0, self.plan(node.target))
             nodes = [node.target, *nodes]
         chosen = [self._environment.overloads[id] for id in node.overloads]
-        call = _dispatch(node.function, chosen, nodes)
+        call = dispatch(node.function, chosen, nodes)
         overload = chosen[0] if len(chosen) == 1 else None
         cost = call_cost(self._costs, node.function, overload)
         if node.function in _CONVERSIONS and len(args) == 1 and isinstance(args[0], _Constant):
@@ -584,113 +580,9 @@ def _membership(argument: Step, values: list[Any], call: Callable[..., Any]) -> 
     return lambda frame: call(argument(frame), values)
 
 
-def _find(container: Any, field: str) -> tuple[Any, Any] | None:
-    return find_key(container, field) if is_map(container) else None
-
-
 def _optional_field(frame: Frame, container: Optional, field: str) -> Optional:
-    found = _find(container.value, field) if container.has_value else None
+    found = find_field(container.value, field) if container.has_value else None
     if found is None:
         return NONE
     frame.charge(1)
     return Optional(found[1])
-
-
-def _item(container: Any, key: Any) -> tuple[Any, Any] | None:
-    """The element of a list or a map, if there is one."""
-    if isinstance(container, list | tuple):
-        kind = type(key)
-        if kind is float:
-            if not key.is_integer():
-                raise EvaluationError(f"unsupported index value {print_value(key)} in list")
-            key = int(key)
-        elif kind is not int and kind is not UInt:
-            raise EvaluationError(f"unsupported index type '{type_of_value(key).name}' in list")
-        return (key, container[key]) if 0 <= key < len(container) else None
-    if is_map(container):
-        return find_key(container, key)
-    raise EvaluationError("no such overload")
-
-
-def _iterate(container: Any, *, two: bool) -> Any:
-    """What the variables of a loop become."""
-    if isinstance(container, list | tuple):
-        return enumerate(container) if two else ((value, None) for value in container)
-    if is_map(container):
-        return list(container.items()) if two else [(key, None) for key in container]
-    kind = type_of_value(container).name
-    raise EvaluationError(f"got 'types.{_GO_NAMES.get(kind, kind)}', expected iterable type")
-
-
-_GO_NAMES: Final = {
-    "bool": "Bool",
-    "bytes": "Bytes",
-    "double": "Double",
-    "google.protobuf.Duration": "Duration",
-    "google.protobuf.Timestamp": "Timestamp",
-    "int": "Int",
-    "null_type": "Null",
-    "string": "String",
-    "uint": "Uint",
-}
-
-
-def _dispatch(function: str, overloads: list[Overload], args: list[Expr]) -> Callable[..., Any]:
-    """One function for the signatures that can be meant."""
-    calls = {overload.call for overload in overloads}
-    first = overloads[0]
-    if len(calls) == 1 and first.call is not None:
-        if function in _OPERATORS or not any(_is_open(arg) for arg in args):
-            return first.call
-    guarded = [(overload, overload.call) for overload in overloads]
-
-    def dispatch(*values: Any) -> Any:
-        for overload, call in guarded:
-            if call is not None and (
-                not overload.checks_arguments or all(map(is_instance, values, overload.args))
-            ):
-                return call(*values)
-        given = [type_of_value(value).name for value in values]
-        raise EvaluationError(f"no such overload: {_signature(function, first.member, given)}")
-
-    return dispatch
-
-
-def _signature(function: str, member: bool, given: list[str]) -> str:
-    return f"{given[0]}.{function}({', '.join(given[1:])})" if member else f"{function}({', '.join(given)})"
-
-
-def _is_open(node: Expr) -> bool:
-    """Whether only the value tells of what type it is."""
-    pending = [node.type]
-    while pending:
-        type = pending.pop()
-        if type.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM):
-            return True
-        pending.extend(type.params)
-    return False
-
-
-_OPERATORS: Final = frozenset(
-    {
-        Operator.NOT,
-        Operator.EQUALS,
-        Operator.NOT_EQUALS,
-        Operator.LESS,
-        Operator.LESS_EQUALS,
-        Operator.GREATER,
-        Operator.GREATER_EQUALS,
-        Operator.ADD,
-        Operator.SUBTRACT,
-        Operator.MULTIPLY,
-        Operator.DIVIDE,
-        Operator.MODULO,
-        Operator.NEGATE,
-        Operator.IN,
-        "size",
-        "type",
-        "dyn",
-        MAP_INSERT,
-    }
-)
-"""Functions that look at their arguments themselves."""

@@ -60,4 +60,3 @@ def compile_expression(text: str, environment: Environment) -> Expression:
     if errors:
         raise CompileError(errors.text())
     return Expression(text, tree, environment)
-

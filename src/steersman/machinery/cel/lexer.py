@@ -96,9 +96,7 @@ _PREFIX = re.compile(
     rf"|\"\"\"(?:{_ESCAPE}|[^\\])*|'''(?:{_ESCAPE}|[^\\])*|\"(?:{_ESCAPE}|[^\\\"\n\r])*|'(?:{_ESCAPE}|[^\\'\n\r])*)"
     rf"|`[A-Za-z0-9_./ -]*|[&|=]"
 )
-_ESCAPE_PREFIX = re.compile(
-    r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?"
-)
+_ESCAPE_PREFIX = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?")
 
 
 def _skip_unknown(text: str, position: int, report: Callable[[int, str], None]) -> int:

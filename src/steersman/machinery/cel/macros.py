@@ -211,5 +211,3 @@ TWO_VARIABLE_MACROS: Final[Mapping[MacroKey, Macro]] = {
     ("transformMapEntry", 4, True): _transform_map_entry,
 }
 """Loops with index or key beside the value (cel-go's extension "comprev2")."""
-
-

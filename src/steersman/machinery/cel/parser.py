@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from steersman.machinery.cel import lexer
 from steersman.machinery.cel.ast import (
     NO_OFFSET,
     Call,
@@ -24,7 +25,6 @@ from steersman.machinery.cel.ast import (
     Unspecified,
 )
 from steersman.machinery.cel.errors import Errors
-from steersman.machinery.cel import lexer
 from steersman.machinery.cel.lexer import EOF, ESC_IDENTIFIER, IDENTIFIER, NUM_FLOAT, NUM_INT, SYMBOLS, Token, tokenize
 from steersman.machinery.cel.literals import (
     LiteralError,
@@ -42,10 +42,10 @@ MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
 """How deep each rule of the grammar may be nested."""
 
-RESERVED: Final = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var "
-    "void while".split()
-)
+RESERVED: Final = frozenset({
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let",
+    "loop", "package", "namespace", "null", "return", "true", "var", "void", "while",
+})  # fmt: skip
 """Names that may be fields but not variables."""
 
 _LBRACKET, _RBRACKET, _LBRACE, _RBRACE = SYMBOLS["["], SYMBOLS["]"], SYMBOLS["{"], SYMBOLS["}"]
@@ -119,9 +119,7 @@ def _blanked(text: str, unknown: list[tuple[int, int]]) -> str:
 class _Parser:
     """One pass over the tokens, a method a rule of the grammar."""
 
-    def __init__(
-        self, tokens: list[Token], macros: Mapping[MacroKey, Macro], found: list[tuple[int, str]]
-    ) -> None:
+    def __init__(self, tokens: list[Token], macros: Mapping[MacroKey, Macro], found: list[tuple[int, str]]) -> None:
         self._tokens = tokens
         self._macros = macros
         self._found = found
@@ -319,7 +317,7 @@ class _Parser:
     def _primary(self) -> Expr:
         kind = self._kind
         self._height = 0
-        if kind == IDENTIFIER or kind == _DOT:
+        if kind in (IDENTIFIER, _DOT):
             return self._named()
         if kind == _LPAREN:
             self._next()

@@ -97,9 +97,7 @@ class Estimator(Protocol):
     def size(self, path: tuple[str, ...]) -> Range | None:
         """The size of what a path leads to."""
 
-    def call(
-        self, function: str, overload: str, target: CostNode | None, args: list[CostNode]
-    ) -> CallEstimate | None:
+    def call(self, function: str, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
         """The cost of a call; None leaves it to the language's rules."""
 
 

@@ -12,15 +12,29 @@ from steersman.machinery.cel.environment import Library, Overload
 from steersman.machinery.cel.macros import STANDARD_MACROS
 from steersman.machinery.cel.moments import SECOND, local_time, time_zone
 from steersman.machinery.cel.regular import matches
-from steersman.machinery.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, Type
-from steersman.machinery.cel.types import list_of, map_of, type_of, type_param
+from steersman.machinery.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    type_of,
+    type_param,
+)
 from steersman.machinery.cel.validators import (
     validate_durations,
     validate_homogeneous_literals,
     validate_patterns,
     validate_timestamps,
 )
-from steersman.machinery.cel.values import equal, find_key, is_map, no_such_overload, type_of_value
+from steersman.machinery.cel.values import EvaluationError, equal, find_key, is_map, no_such_overload, type_of_value
 
 A: Final = type_param("A")
 B: Final = type_param("B")
@@ -57,7 +71,7 @@ def _is_in(value: Any, container: Any) -> bool:
 def _size(value: Any) -> int:
     if isinstance(value, str | bytes | list | tuple) or is_map(value):
         return len(value)
-    raise no_such_overload()
+    raise EvaluationError("no such overload: size")
 
 
 def _not(value: Any) -> bool:
@@ -140,9 +154,7 @@ STANDARD: Final = Library(
         Operator.NOT: overloads(_not, ("logical_not", (BOOL,), BOOL)),
         Operator.NOT_STRICTLY_FALSE: overloads(None, ("not_strictly_false", (BOOL,), BOOL)),
         Operator.EQUALS: overloads(equal, ("equals", (A, A), BOOL)),
-        Operator.NOT_EQUALS: overloads(
-            lambda left, right: not equal(left, right), ("not_equals", (A, A), BOOL)
-        ),
+        Operator.NOT_EQUALS: overloads(lambda left, right: not equal(left, right), ("not_equals", (A, A), BOOL)),
         Operator.ADD: overloads(
             arithmetic.add,
             ("add_bytes", (BYTES, BYTES), BYTES),
@@ -186,12 +198,8 @@ STANDARD: Final = Library(
         Operator.LESS_EQUALS: _comparison("less_equals", arithmetic.less_equals),
         Operator.GREATER: _comparison("greater", arithmetic.greater),
         Operator.GREATER_EQUALS: _comparison("greater_equals", arithmetic.greater_equals),
-        Operator.INDEX: overloads(
-            None, ("index_list", (LIST_A, INT), A), ("index_map", (MAP_AB, A), B)
-        ),
-        Operator.IN: overloads(
-            _is_in, ("in_list", (A, LIST_A), BOOL), ("in_map", (A, MAP_AB), BOOL)
-        ),
+        Operator.INDEX: overloads(None, ("index_list", (LIST_A, INT), A), ("index_map", (MAP_AB, A), B)),
+        Operator.IN: overloads(_is_in, ("in_list", (A, LIST_A), BOOL), ("in_map", (A, MAP_AB), BOOL)),
         "in": overloads(_is_in, ("in_list", (A, LIST_A), BOOL), ("in_map", (A, MAP_AB), BOOL)),
         "size": (*_both("bytes", BYTES), *_both("list", LIST_A), *_both("map", MAP_AB), *_both("string", STRING)),
         "type": overloads(type_of_value, ("type", (A,), type_of(A))),

@@ -9,11 +9,11 @@ Harwell, Fisher). It is slow, makes no tree, and is only asked about texts that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from steersman.machinery.cel.ast import NO_OFFSET
+from steersman.machinery.cel.grammar import EPSILON, Failure, State, Tokens, first_tokens, grammar
 from steersman.machinery.cel.lexer import (
     BYTES,
     EOF,
@@ -27,8 +27,8 @@ from steersman.machinery.cel.lexer import (
     Token,
 )
 
-MISSING: Final = "\ue000"
-"""Stands in the text for characters that are in no token. In a text itself it is none either, but within quotes."""
+MISSING: Final = "\udfff"
+"""Stands in the text for characters that are in no token; no text has it, as UTF-8 does not."""
 
 _MAX_ERRORS: Final = 100
 _MAX_RECOVERIES: Final = 30
@@ -36,9 +36,6 @@ _MAX_SKIPPED: Final = 256
 """Tokens that are passed over after one error."""
 _MAX_STEPS: Final = 40_000
 """Steps of looking ahead after which no more is told of a text: a bound on the time that it takes."""
-
-_EPSILON: Final = -2
-"""In a set of tokens: the end of the rule can be reached."""
 
 _NAMES: Final = {kind: f"'{text}'" for text, kind in SYMBOLS.items()} | {
     EOF: "<EOF>",
@@ -51,369 +48,13 @@ _NAMES: Final = {kind: f"'{text}'" for text, kind in SYMBOLS.items()} | {
     ESC_IDENTIFIER: "ESC_IDENTIFIER",
 }
 
-Tokens = frozenset[int]
-
-
-class _State:
-    """A place in a rule: ways on by a token, by nothing, or through another rule."""
-
-    __slots__ = ("calls", "is_loop_back", "is_stop", "moves", "rule")
-
-    def __init__(self, rule: str) -> None:
-        self.rule: Final = rule
-        self.moves: list[tuple[Tokens | None, _State]] = []
-        self.calls: tuple[str, _State] | None = None
-        """The rule that is read here, and the place after it."""
-        self.is_stop = False
-        self.is_loop_back = False
-
-
-class _Element:
-    """A part of a rule. `entry` is the place before it, once it is built."""
-
-    entry: _State
-
-    def build(self, rule: str, following: _State) -> _State:
-        """Makes the places of the part, the last leading to `following`; the first one."""
-        raise NotImplementedError
-
-    def read(self, reader: _Reader) -> None:
-        """Reads the part."""
-        raise NotImplementedError
-
-
-class _Match(_Element):
-    """One token of several kinds."""
-
-    def __init__(self, *kinds: int) -> None:
-        self.kinds: Final = frozenset(kinds)
-
-    def build(self, rule: str, following: _State) -> _State:
-        self.entry = _State(rule)
-        self.entry.moves.append((self.kinds, following))
-        return self.entry
-
-    def read(self, reader: _Reader) -> None:
-        reader.state = self.entry
-        reader.match(self.kinds)
-
-
-class _Rule(_Element):
-    """Another rule; `strength` is how strongly operators must bind to be read within it."""
-
-    def __init__(self, name: str, strength: int = 0) -> None:
-        self.name: Final = name
-        self.strength: Final = strength
-
-    def build(self, rule: str, following: _State) -> _State:
-        self.entry = _State(rule)
-        self.entry.calls = (self.name, following)
-        return self.entry
-
-    def read(self, reader: _Reader) -> None:
-        reader.state = self.entry
-        reader.read_rule(self.name, self.strength)
-
-
-class _Sequence(_Element):
-    def __init__(self, *parts: _Element) -> None:
-        self.parts: Final = parts
-
-    def build(self, rule: str, following: _State) -> _State:
-        for part in reversed(self.parts):
-            following = part.build(rule, following)
-        self.entry = following
-        return following
-
-    def read(self, reader: _Reader) -> None:
-        for part in self.parts:
-            part.read(reader)
-
-
-class _Choice(_Element):
-    """One of several parts. `looks_ahead` if one token does not always tell which."""
-
-    def __init__(self, *parts: _Element, looks_ahead: bool = True) -> None:
-        self.parts: Final = parts
-        self.looks_ahead: Final = looks_ahead
-
-    def build(self, rule: str, following: _State) -> _State:
-        self.entry = _State(rule)
-        self.entry.moves = [(None, part.build(rule, following)) for part in self.parts]
-        return self.entry
-
-    def read(self, reader: _Reader) -> None:
-        reader.state = self.entry
-        reader.synchronize()
-        if self.looks_ahead:
-            chosen = reader.predict(self.entry)
-        else:
-            chosen = next(
-                (index for index, part in enumerate(self.parts) if reader.kind in _first(part.entry)), -1
-            )
-            if chosen < 0:
-                raise _Failure(reader.position, reader.no_viable(reader.position, reader.position))
-        self.parts[chosen].read(reader)
-
-
-class _Option(_Element):
-    """A part that may be missing."""
-
-    def __init__(self, part: _Element) -> None:
-        self.part: Final = part
-
-    def build(self, rule: str, following: _State) -> _State:
-        self.entry = _State(rule)
-        self.entry.moves = [(None, self.part.build(rule, following)), (None, following)]
-        return self.entry
-
-    def read(self, reader: _Reader) -> None:
-        reader.state = self.entry
-        reader.synchronize()
-        if reader.kind in _first(self.part.entry):
-            self.part.read(reader)
-
-
-class _Repeat(_Element):
-    """A part that comes any number of times, or with `at_least_once` once or more."""
-
-    def __init__(self, part: _Element, *, looks_ahead: bool = False, at_least_once: bool = False) -> None:
-        self.part: Final = part
-        self.looks_ahead: Final = looks_ahead
-        self.at_least_once: Final = at_least_once
-
-    def build(self, rule: str, following: _State) -> _State:
-        self.entry = _State(rule)
-        self.back = _State(rule)
-        self.back.is_loop_back = True
-        first = self.part.build(rule, self.back)
-        if self.at_least_once:
-            self.entry.moves = [(None, first)]
-            self.back.moves = [(None, first), (None, following)]
-        else:
-            self.entry.moves = [(None, first), (None, following)]
-            self.back.moves = [(None, self.entry)]
-        return self.entry
-
-    def _goes_on(self, reader: _Reader) -> bool:
-        if self.looks_ahead:
-            return reader.predict(self.back if self.at_least_once else self.entry) == 0
-        return reader.kind in _first(self.part.entry)
-
-    def read(self, reader: _Reader) -> None:
-        reader.state = self.entry
-        reader.synchronize()
-        goes_on = self.at_least_once or self._goes_on(reader)
-        while goes_on:
-            self.part.read(reader)
-            reader.state = self.back
-            reader.synchronize()
-            goes_on = self._goes_on(reader)
-
-
-class _Operators(_Element):
-    """What may follow an operand again and again: operators, by how strongly they bind, and what comes after them."""
-
-    def __init__(self, *parts: tuple[int, _Element]) -> None:
-        self.parts: Final = parts
-
-    def build(self, rule: str, following: _State) -> _State:
-        self.entry = _State(rule)
-        self.back = _State(rule)
-        self.back.is_loop_back = True
-        self.back.moves = [(None, self.entry)]
-        self.block = _State(rule)
-        self.block.moves = [(None, part.build(rule, self.back)) for _, part in self.parts]
-        self.entry.moves = [(None, self.block), (None, following)]
-        return self.entry
-
-    def read(self, reader: _Reader) -> None:
-        strength = reader.strength
-        reader.state = self.entry
-        reader.synchronize()
-        while any(own >= strength and reader.kind in _first(part.entry) for own, part in self.parts):
-            reader.state = self.block
-            reader.synchronize()
-            chosen = reader.predict(self.block) if len(self.parts) > 1 else 0
-            own, part = self.parts[chosen]
-            if own < strength:
-                break
-            part.read(reader)
-            reader.strength = strength
-            reader.state = self.back
-            reader.synchronize()
-
-
-def _symbols(text: str) -> _Match:
-    return _Match(*(SYMBOLS[symbol] for symbol in text.split()))
-
-
-def _optional(text: str) -> _Option:
-    return _Option(_symbols(text))
-
-
-def _list_of(part: _Element, *, looks_ahead: bool = True) -> _Element:
-    return _Sequence(part, _Repeat(_Sequence(_symbols(","), _again(part)), looks_ahead=looks_ahead))
-
-
-def _again(part: _Element) -> _Element:
-    """The part once more, as places are those of one occurrence."""
-    if isinstance(part, _Sequence):
-        return _Sequence(*map(_again, part.parts))
-    if isinstance(part, _Rule):
-        return _Rule(part.name, part.strength)
-    assert isinstance(part, _Match)
-    return _Match(*part.kinds)
-
-
-def _grammar() -> dict[str, _Element]:
-    """The rules, in the shape that decides what errors are like."""
-
-    def name() -> _Element:
-        return _Match(IDENTIFIER)
-
-    return {
-        "start": _Sequence(_Rule("expr"), _Match(EOF)),
-        "expr": _Sequence(
-            _Rule("conditionalOr"),
-            _Option(_Sequence(_symbols("?"), _Rule("conditionalOr"), _symbols(":"), _Rule("expr"))),
-        ),
-        "conditionalOr": _Sequence(
-            _Rule("conditionalAnd"), _Repeat(_Sequence(_symbols("||"), _Rule("conditionalAnd")))
-        ),
-        "conditionalAnd": _Sequence(_Rule("relation"), _Repeat(_Sequence(_symbols("&&"), _Rule("relation")))),
-        "relation": _Sequence(
-            _Rule("calc"), _Operators((1, _Sequence(_symbols("< <= >= > == != in"), _Rule("relation", 2))))
-        ),
-        "calc": _Sequence(
-            _Rule("unary"),
-            _Operators(
-                (2, _Sequence(_symbols("* / %"), _Rule("calc", 3))),
-                (1, _Sequence(_symbols("+ -"), _Rule("calc", 2))),
-            ),
-        ),
-        "unary": _Choice(
-            _Rule("member"),
-            _Sequence(_Repeat(_symbols("!"), at_least_once=True), _Rule("member")),
-            _Sequence(_Repeat(_symbols("-"), at_least_once=True, looks_ahead=True), _Rule("member")),
-        ),
-        "member": _Sequence(
-            _Rule("primary"),
-            _Operators(
-                (3, _Sequence(_symbols("."), _optional("?"), _Rule("escapeIdent"))),
-                (2, _Sequence(_symbols("."), name(), _symbols("("), _Option(_Rule("exprList")), _symbols(")"))),
-                (1, _Sequence(_symbols("["), _optional("?"), _Rule("expr"), _symbols("]"))),
-            ),
-        ),
-        "primary": _Choice(
-            _Sequence(_optional("."), name()),
-            _Sequence(_optional("."), name(), _symbols("("), _Option(_Rule("exprList")), _symbols(")")),
-            _Sequence(_symbols("("), _Rule("expr"), _symbols(")")),
-            _Sequence(_symbols("["), _Option(_Rule("listInit")), _optional(","), _symbols("]")),
-            _Sequence(_symbols("{"), _Option(_Rule("mapInitializerList")), _optional(","), _symbols("}")),
-            _Sequence(
-                _optional("."),
-                name(),
-                _Repeat(_Sequence(_symbols("."), name())),
-                _symbols("{"),
-                _Option(_Rule("fieldInitializerList")),
-                _optional(","),
-                _symbols("}"),
-            ),
-            _Rule("literal"),
-        ),
-        "exprList": _list_of(_Rule("expr"), looks_ahead=False),
-        "listInit": _list_of(_Rule("optExpr")),
-        "fieldInitializerList": _list_of(_Sequence(_Rule("optField"), _symbols(":"), _Rule("expr"))),
-        "optField": _Sequence(_optional("?"), _Rule("escapeIdent")),
-        "mapInitializerList": _list_of(_Sequence(_Rule("optExpr"), _symbols(":"), _Rule("expr"))),
-        "escapeIdent": _Choice(name(), _Match(ESC_IDENTIFIER), looks_ahead=False),
-        "optExpr": _Sequence(_optional("?"), _Rule("expr")),
-        "literal": _Choice(
-            _Sequence(_optional("-"), _Match(NUM_INT)),
-            _Match(NUM_UINT),
-            _Sequence(_optional("-"), _Match(NUM_FLOAT)),
-            _Match(STRING),
-            _Match(BYTES),
-            _symbols("true"),
-            _symbols("false"),
-            _symbols("null"),
-        ),
-    }
-
-
-class _Built:
-    """The grammar with the places of its rules."""
-
-    def __init__(self) -> None:
-        self.rules: Final = _grammar()
-        self.starts: Final[dict[str, _State]] = {}
-        self.stops: Final[dict[str, _State]] = {}
-        for name, element in self.rules.items():
-            stop = _State(name)
-            stop.is_stop = True
-            self.stops[name] = stop
-            self.starts[name] = element.build(name, stop)
-        self.follows: Final[dict[str, list[_State]]] = {name: [] for name in self.rules}
-        """Where it goes on after a rule, wherever it is used."""
-        for state in self._all():
-            if state.calls is not None:
-                self.follows[state.calls[0]].append(state.calls[1])
-
-    def _all(self) -> Iterable[_State]:
-        seen: set[_State] = set()
-        pending = list(self.starts.values())
-        while pending:
-            state = pending.pop()
-            if state in seen:
-                continue
-            seen.add(state)
-            yield state
-            pending.extend(target for _, target in state.moves)
-            if state.calls is not None:
-                pending.append(state.calls[1])
-
-
-@cache
-def _built() -> _Built:
-    return _Built()
-
-
-@cache
-def _first(state: _State) -> Tokens:
-    """The tokens that can come next, with _EPSILON if the rule can end before one."""
-    found: set[int] = set()
-    _collect(state, found, set())
-    return frozenset(found)
-
-
-def _collect(state: _State, found: set[int], seen: set[_State]) -> None:
-    if state in seen:
-        return
-    seen.add(state)
-    if state.is_stop:
-        found.add(_EPSILON)
-        return
-    if state.calls is not None:
-        name, following = state.calls
-        inner = _first(_built().starts[name])
-        found |= inner - {_EPSILON}
-        if _EPSILON in inner:
-            _collect(following, found, seen)
-        return
-    for tokens, target in state.moves:
-        if tokens is None:
-            _collect(target, found, seen)
-        else:
-            found |= tokens
-
 
 class _Context:
     """A rule that is being read, and the place it was asked for at."""
 
     __slots__ = ("follow", "parent")
 
-    def __init__(self, follow: _State | None, parent: _Context | None) -> None:
+    def __init__(self, follow: State | None, parent: _Context | None) -> None:
         self.follow: Final = follow
         self.parent: Final = parent
 
@@ -423,12 +64,12 @@ class _Stack:
 
     __slots__ = ("below", "known", "state")
 
-    def __init__(self, state: _State | None, below: _Stack | None) -> None:
+    def __init__(self, state: State | None, below: _Stack | None) -> None:
         self.state: Final = state
         self.below: Final = below
-        self.known: Final[dict[_State, _Stack]] = {}
+        self.known: Final[dict[State, _Stack]] = {}
 
-    def on(self, state: _State) -> _Stack:
+    def on(self, state: State) -> _Stack:
         """The stack with one more, the same object whenever it is asked for."""
         found = self.known.get(state)
         if found is None:
@@ -436,19 +77,10 @@ class _Stack:
         return found
 
 
-_Config = tuple[_State, int, _Stack]
+_Config = tuple[State, int, _Stack]
 """A place that looking ahead may be at, the alternative that leads there, and where it goes on after the rule."""
 _Configs = dict[_Config, bool]
 """Places, and whether the rule in which the decision is made was left on the way."""
-
-
-class _Failure(Exception):
-    """A rule cannot go on."""
-
-    def __init__(self, position: int, message: str) -> None:
-        super().__init__(message)
-        self.message: Final = message
-        self.position: Final = position
 
 
 class StopReading(Exception):
@@ -485,12 +117,12 @@ class _Reader:
         self._tokens: Final = tokens
         self._max_depth: Final = max_depth
         self._errors: Final = errors
-        self._grammar: Final = _built()
+        self._grammar: Final = grammar()
         self._context: _Context | None = None
         self._depths: Final[dict[str, int]] = dict.fromkeys(self._grammar.rules, 0)
         self._is_recovering = False
         self._last_position = -1
-        self._last_states: set[_State] = set()
+        self._last_states: set[State] = set()
         self._recoveries = 0
         self._steps = 0
         self.unnamed: Final[list[int]] = []
@@ -522,7 +154,7 @@ class _Reader:
         start = self._tokens[self.position].offset
         try:
             self._grammar.rules[name].read(self)
-        except _Failure as failure:
+        except Failure as failure:
             self._tell(failure.position, failure.message)
             self._recover()
             if name == "escapeIdent" and caller.rule == "member":
@@ -547,7 +179,7 @@ class _Reader:
                 self._is_recovering = True
                 self._say(f"missing {_name_set(self._expected())} at {self._shown()}")
             return
-        raise _Failure(self.position, self._mismatch())
+        raise Failure(self.position, self._mismatch())
 
     def _matched(self) -> None:
         self._is_recovering = False
@@ -558,12 +190,12 @@ class _Reader:
         """Looks whether what comes next can be right here, and mends it if it is one token too many."""
         if self._is_recovering:
             return
-        following = _first(self.state)
-        if self.kind in following or _EPSILON in following:
+        following = first_tokens(self.state)
+        if self.kind in following or EPSILON in following:
             return
         if not self.state.is_loop_back:
             if not self._delete_token():
-                raise _Failure(self.position, self._mismatch())
+                raise Failure(self.position, self._mismatch())
             return
         self._unwanted()
         self._skip_to(self._expected() | self._recovery_set(), limited=False)
@@ -637,31 +269,31 @@ class _Reader:
         found: set[int] = set()
         context = self._context
         while context is not None and context.follow is not None:
-            found |= _first(context.follow)
+            found |= first_tokens(context.follow)
             context = context.parent
-        found.discard(_EPSILON)
+        found.discard(EPSILON)
         return found
 
     def _expected(self) -> set[int]:
         return self._expected_at(self.state)
 
-    def _expected_at(self, state: _State) -> set[int]:
+    def _expected_at(self, state: State) -> set[int]:
         """What can come next at a place, also after the rules that may end there."""
-        following = _first(state)
+        following = first_tokens(state)
         found = set(following)
         context = self._context
-        while _EPSILON in following and context is not None and context.follow is not None:
-            following = _first(context.follow)
+        while EPSILON in following and context is not None and context.follow is not None:
+            following = first_tokens(context.follow)
             found |= following
             context = context.parent
-        if _EPSILON in following:
+        if EPSILON in following:
             found.add(EOF)
-        found.discard(_EPSILON)
+        found.discard(EPSILON)
         return found
 
     # Looking ahead: all alternatives are followed at once until one is left.
 
-    def predict(self, decision: _State) -> int:
+    def predict(self, decision: State) -> int:
         """Which way to go from a place."""
         chosen = self._simulate(decision, _Stack(None, None), is_full=False)
         if chosen is not None:
@@ -680,7 +312,7 @@ class _Reader:
             stack = stack.on(follow)
         return stack
 
-    def _simulate(self, decision: _State, bottom: _Stack, *, is_full: bool) -> int | None:
+    def _simulate(self, decision: State, bottom: _Stack, *, is_full: bool) -> int | None:
         """The alternative that is left. None if it takes the rules that are being read to tell, which are only looked
         at if `is_full`.
         """
@@ -702,7 +334,7 @@ class _Reader:
                 finished = [index for (state, index, _), left in current.items() if left or state.is_stop]
                 if finished:
                     return min(finished)
-                raise _Failure(position, self.no_viable(self.position, position))
+                raise Failure(position, self.no_viable(self.position, position))
             alternatives = {index for _, index, _ in reached}
             if len(alternatives) == 1:
                 return alternatives.pop()
@@ -720,7 +352,7 @@ class _Reader:
 
     def _close(
         self,
-        state: _State,
+        state: State,
         index: int,
         stack: _Stack,
         found: _Configs,
@@ -761,7 +393,7 @@ class _Reader:
 
 def _conflicts(configs: _Configs) -> list[set[int]]:
     """The alternatives that lead to each place."""
-    found: dict[tuple[_State, _Stack], set[int]] = {}
+    found: dict[tuple[State, _Stack], set[int]] = {}
     for state, index, stack in configs:
         found.setdefault((state, stack), set()).add(index)
     return list(found.values())
@@ -771,7 +403,7 @@ def _is_undecidable(configs: _Configs, subsets: list[set[int]]) -> bool:
     """Whether several alternatives will stay, as far as this place tells."""
     if all(state.is_stop for state, _, _ in configs):
         return True
-    by_state: dict[_State, set[int]] = {}
+    by_state: dict[State, set[int]] = {}
     for state, index, _ in configs:
         by_state.setdefault(state, set()).add(index)
     return any(len(subset) > 1 for subset in subsets) and all(len(found) > 1 for found in by_state.values())

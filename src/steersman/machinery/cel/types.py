@@ -44,7 +44,7 @@ class Type:
         self.kind = kind
         self.name = name
         self.params = params
-        self.is_concrete: Final = kind is not Kind.TYPE_PARAM and all(param.is_concrete for param in params)
+        self.is_concrete: Final[bool] = kind is not Kind.TYPE_PARAM and all(param.is_concrete for param in params)
         """Whether no type parameter is in it, so that there is nothing to substitute."""
         self._hash: Final = hash((kind, name, params))
 

@@ -233,22 +233,19 @@ _NUMBERS: Final = frozenset({int, UInt, float})
 _IDENTICAL: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
 
 
-def compare_numbers(left: float, right: float) -> int:
+def compare_numbers(left: Any, right: Any) -> int:
     """-1, 0 or 1. Next to a double whole numbers are doubles, unless they are out of its range. NaN raises."""
-    if isinstance(left, float) != isinstance(right, float):
-        if isinstance(left, float):
-            return -compare_numbers(right, left)
-        low, high = (0, MAX_UINT) if type(left) is UInt else (MIN_INT, MAX_INT)
-        if math.isnan(right):
-            raise EvaluationError("NaN values cannot be ordered")
-        if right < low:
-            return 1
-        if right > high:
-            return -1
-        left = float(left)
-    elif isinstance(left, float) and (math.isnan(left) or math.isnan(right)):
+    kind, other = type(left), type(right)
+    if (kind is float and math.isnan(left)) or (other is float and math.isnan(right)):
         raise EvaluationError("NaN values cannot be ordered")
-    return (left > right) - (left < right)
+    if kind is float and other is not float:
+        return -compare_numbers(right, left)
+    if other is float and kind is not float:
+        low, high = (0, MAX_UINT) if kind is UInt else (MIN_INT, MAX_INT)
+        if right < low or right > high:
+            return 1 if right < low else -1
+        left = float(left)
+    return bool(left > right) - bool(left < right)
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -330,5 +327,3 @@ def print_value(value: Any) -> str:
     if value is None:
         return "null"
     return str(value)
-
-

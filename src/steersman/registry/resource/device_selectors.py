@@ -83,9 +83,7 @@ def _size(path: tuple[str, ...]) -> Range | None:
 
 
 class _DeviceEstimator(KubernetesEstimator):
-    def call(
-        self, function: str, overload: str, target: CostNode | None, args: list[CostNode]
-    ) -> CallEstimate | None:
+    def call(self, function: str, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
         if overload == "dra_includes_dyn_dyn":
             return CallEstimate(Range(0, _MAX_INCLUDED))
         return super().call(function, overload, target, args)

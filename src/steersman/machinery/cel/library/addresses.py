@@ -244,9 +244,7 @@ IPS: Final = Library(
     functions={
         "ip": (Overload("string_to_ip", (STRING,), IP, lambda text: IPValue(_read_ip(text))),),
         "family": _of_ip("ip_family", lambda value: value.address.version, INT),
-        "ip.isCanonical": (
-            Overload("ip_is_canonical", (STRING,), BOOL, lambda text: str(_read_ip(text)) == text),
-        ),
+        "ip.isCanonical": (Overload("ip_is_canonical", (STRING,), BOOL, lambda text: str(_read_ip(text)) == text),),
         "isUnspecified": _of_ip("ip_is_unspecified", lambda value: value.address.is_unspecified),
         "isLoopback": _of_ip("ip_is_loopback", lambda value: value.address.is_loopback),
         "isLinkLocalMulticast": _of_ip("ip_is_link_local_multicast", _is_link_local_multicast),
@@ -275,9 +273,7 @@ CIDRS: Final = Library(
             Overload("cidr_masked", (CIDR,), CIDR, lambda value: CIDRValue(value.masked(), value.bits), member=True),
         ),
         "isCIDR": (Overload("is_cidr", (STRING,), BOOL, _is_cidr),),
-        "string": (
-            Overload("cidr_to_string", (CIDR,), STRING, lambda value: f"{value.address}/{value.bits}"),
-        ),
+        "string": (Overload("cidr_to_string", (CIDR,), STRING, lambda value: f"{value.address}/{value.bits}"),),
     },
     types=(CIDR,),
 )

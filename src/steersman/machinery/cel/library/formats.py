@@ -94,9 +94,7 @@ FORMATS_BY_NAME: Final = {
     "dns1035LabelPrefix": Format("DNS1035LabelPrefix", 30, _prefix(is_dns1035_label)),
     "labelValue": Format("LabelValue", 40, is_valid_label_value),
     "uri": Format("URI", 1103, _uri),
-    "uuid": Format(
-        "uuid", 70, _told("does not match the UUID format", lambda text: _UUID.fullmatch(text) is not None)
-    ),
+    "uuid": Format("uuid", 70, _told("does not match the UUID format", lambda text: _UUID.fullmatch(text) is not None)),
     "byte": Format("byte", 84, _told("invalid base64", _is_base64)),
     "date": Format("date", 71, _told("invalid date", _is_date)),
     "datetime": Format("datetime", 71, _told("invalid datetime", _is_datetime)),

@@ -137,9 +137,7 @@ def format_string(text: str, values: Any) -> str:
         try:
             return _CLAUSES[kind](value, precision, upper)
         except TypeError:
-            raise EvaluationError(
-                f"error during formatting: {_MESSAGES[kind]}{type_of_value(value).name}"
-            ) from None
+            raise EvaluationError(f"error during formatting: {_MESSAGES[kind]}{type_of_value(value).name}") from None
 
     try:
         return _interpolate(text, len(values), clause)[0]
@@ -288,9 +286,7 @@ def _validate_call(node: Call, text: str, args: list[Expr], report: Callable[[in
         report(node.offset if error.offset is None else error.offset, str(error))
         return
     if len(args) > wanted:
-        report(
-            node.offset, f"too many arguments supplied to string.format (expected {wanted}, got {len(args)})"
-        )
+        report(node.offset, f"too many arguments supplied to string.format (expected {wanted}, got {len(args)})")
 
 
 def _misfit(node: Expr, kind: str) -> Expr | None:

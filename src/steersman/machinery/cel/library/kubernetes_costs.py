@@ -37,18 +37,19 @@ _PATTERN_SIZE: Final = 128
 _ADDRESS: Final = Range(4, 16)
 """Bytes of an address."""
 
-_NOMINAL: Final = frozenset(
-    "format.named masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast "
-    "isGlobalUnicast sign asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor "
-    "patch getScheme getHostname getHost getPort getEscapedPath getQuery serviceAccount path group resource subresource "
-    "namespace name allowed reason error errored".split()
-)
+_NOMINAL: Final = frozenset({
+    "format.named", "masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast",
+    "isLinkLocalUnicast", "isGlobalUnicast", "sign", "asInteger", "isInteger", "asApproximateFloat",
+    "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major", "minor", "patch", "getScheme",
+    "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery", "serviceAccount", "path", "group",
+    "resource", "subresource", "namespace", "name", "allowed", "reason", "error", "errored",
+})  # fmt: skip
 """Functions that cost 1."""
-_PARSING: Final = frozenset("cidr isIP isCIDR ip quantity isQuantity semver isSemver".split())
+_PARSING: Final = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"])
 """Functions that pass once over their first argument."""
-_TRAVERSING: Final = frozenset("isSorted sum max min indexOf lastIndexOf".split())
+_TRAVERSING: Final = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
 """Functions that look at every element of a list."""
-_EDITING: Final = frozenset("lowerAscii upperAscii substring trim".split())
+_EDITING: Final = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 """Functions that make a string that is no longer than theirs."""
 
 Estimate = Callable[[Estimator, str, CostNode | None, list[CostNode]], CallEstimate | None]
@@ -58,9 +59,7 @@ def _nominal(estimator: Estimator, overload: str, target: CostNode | None, args:
     return CallEstimate(ONE)
 
 
-def _parsing(
-    estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]
-) -> CallEstimate | None:
+def _parsing(estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
     if overload == "cidr_ip":
         return CallEstimate(ONE)
     return CallEstimate(size_of(estimator, args[0]).scaled(STRING_FACTOR)) if args else None
@@ -95,18 +94,14 @@ def _url(estimator: Estimator, overload: str, target: CostNode | None, args: lis
     return CallEstimate(size.scaled(STRING_FACTOR), size)
 
 
-def _editing(
-    estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]
-) -> CallEstimate | None:
+def _editing(estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
     if target is None:
         return None
     size = size_of(estimator, target)
     return CallEstimate(size.scaled(STRING_FACTOR), size)
 
 
-def _replace(
-    estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]
-) -> CallEstimate | None:
+def _replace(estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
     if target is None or len(args) < 2:
         return None
     size, old, new = size_of(estimator, target), size_of(estimator, args[0]), size_of(estimator, args[1])
@@ -203,9 +198,7 @@ _CHEAP_TO_COMPARE: Final = (IP, CIDR, QUANTITY, SEMVER)
 _MAX_FORMAT_NAME: Final = 64
 
 
-def _equals(
-    estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]
-) -> CallEstimate | None:
+def _equals(estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
     if len(args) != 2 or args[0].type != args[1].type:
         return None
     type = args[0].type
@@ -255,9 +248,7 @@ class KubernetesEstimator:
         """The size of what a path leads to."""
         return self._size(path)
 
-    def call(
-        self, function: str, overload: str, target: CostNode | None, args: list[CostNode]
-    ) -> CallEstimate | None:
+    def call(self, function: str, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate | None:
         """The cost of a call."""
         estimate = _ESTIMATES.get(function)
         return None if estimate is None else estimate(self, overload, target, args)

@@ -7,8 +7,19 @@ from typing import Any, Final
 
 from steersman.machinery.cel.arithmetic import add, compare
 from steersman.machinery.cel.environment import Library, Overload
-from steersman.machinery.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type
-from steersman.machinery.cel.types import list_of, type_param
+from steersman.machinery.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    type_param,
+)
 from steersman.machinery.cel.values import Duration, EvaluationError, UInt, equal
 
 _A: Final = type_param("A")
@@ -70,7 +81,9 @@ def _of_list(id: str, type: Type, result: Type, call: Callable[[Any], Any]) -> O
 
 KUBERNETES_LISTS: Final = Library(
     functions={
-        "isSorted": tuple(_of_list(f"list_{name}_is_sorted_bool", type, BOOL, _is_sorted) for name, type in _COMPARABLE),
+        "isSorted": tuple(
+            _of_list(f"list_{name}_is_sorted_bool", type, BOOL, _is_sorted) for name, type in _COMPARABLE
+        ),
         "sum": tuple(_of_list(f"list_{name}_sum_{name}", type, type, _sum_from(zero)) for name, type, zero in _ZEROS),
         "max": tuple(_of_list(f"list_{name}_max_{name}", type, type, _max) for name, type in _COMPARABLE),
         "min": tuple(_of_list(f"list_{name}_min_{name}", type, type, _min) for name, type in _COMPARABLE),

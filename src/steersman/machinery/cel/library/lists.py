@@ -30,8 +30,20 @@ from steersman.machinery.cel.sizes import (
     fixed,
     size_of,
 )
-from steersman.machinery.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, UINT, Type
-from steersman.machinery.cel.types import list_of, type_param
+from steersman.machinery.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    Type,
+    list_of,
+    type_param,
+)
 from steersman.machinery.cel.values import EvaluationError, equal, type_of_value
 
 _LIST: Final = list_of(type_param("T"))
@@ -45,9 +57,7 @@ def _slice(values: Any, start: int, end: int) -> list[Any]:
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
-        raise EvaluationError(
-            f"cannot slice({start}, {end}), start index must be less than or equal to end index"
-        )
+        raise EvaluationError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
     if len(values) < end:
         raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(values)}")
     return list(values[start:end])
@@ -263,9 +273,7 @@ LISTS: Final = Library(
         "sort": tuple(map(_sort_overload, _COMPARABLE)),
         "@sortByAssociatedKeys": tuple(map(_sort_by_overload, _COMPARABLE)),
         "lists.range": (
-            Overload(
-                "lists_range", (INT,), list_of(INT), _range, estimate=_estimate_range, cost=_cost_of_output
-            ),
+            Overload("lists_range", (INT,), list_of(INT), _range, estimate=_estimate_range, cost=_cost_of_output),
         ),
         "reverse": (
             Overload(
