@@ -28,14 +28,16 @@ from steersman.machinery.cel.unification import Bindings, join, substitute
 from steersman.machinery.cel.values import type_of_value
 
 
-def check(tree: Expr, environment: Environment, errors: Errors) -> None:
-    """Fills in the types of all nodes; what does not fit together is reported to `errors`."""
+def check(tree: Expr, environment: Environment, errors: Errors) -> list[Expr]:
+    """Fills in the types of all nodes; what does not fit together is reported to `errors`. The nodes, from the top."""
     checker = _Checker(environment, errors)
     checker.check(tree)
     bindings = checker.bindings
-    for node in descendants(tree):
+    nodes = list(descendants(tree))
+    for node in nodes:
         if not node.type.is_concrete:
             node.type = substitute(bindings, node.type, unbound_to_dyn=True)
+    return nodes
 
 
 class _Checker:
@@ -321,6 +323,8 @@ class _Checker:
 
     def _are_assignable(self, left: tuple[Type, ...] | list[Type], right: tuple[Type, ...]) -> bool:
         """Whether types agree, in which case what was learned of type variables is kept."""
+        if all(each.is_concrete for each in left) and all(each.is_concrete for each in right):
+            return self.bindings.are_assignable(left, right)
         tried = self.bindings.copy()
         if not tried.are_assignable(left, right):
             return False

@@ -55,8 +55,8 @@ def _parameters(signature: Iterable[Type]) -> dict[Type, None]:
 Functions = Mapping[str, tuple[Overload, ...]]
 """Overloads by the name of their function, in the order in which they are tried."""
 
-Validator = Callable[[Expr, "Environment", Callable[[int, str], None]], None]
-"""Looks for more errors in an expression whose types agree."""
+Validator = Callable[[list[Expr], Callable[[int, str], None]], None]
+"""Looks for more errors in an expression whose types agree: in its nodes, from the top."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import Final
 
@@ -13,6 +14,9 @@ _MAX_SNIPPET: Final = 16384
 """Bytes of a line up to which it is shown."""
 
 
+_NEW_LINE: Final = re.compile("\n")
+
+
 class CompileError(ValueError):
     """An expression is not valid; the text lists every error with its place."""
 
@@ -22,7 +26,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text: Final = text
-        self._starts: Final = [0] + [index + 1 for index, character in enumerate(text) if character == "\n"]
+        self._starts: Final = [0, *(match.end() for match in _NEW_LINE.finditer(text))]
 
     def location(self, offset: int) -> tuple[int, int]:
         """The line, from 1, and the column, from 0, of an offset."""

@@ -338,12 +338,12 @@ class _Planner:
                 failure = error
             else:
                 if value is absorbing:
-                    return absorbing
+                    return bool(absorbing)
                 if value is not (not absorbing):
                     failure = EvaluationError("no such overload")
             value = right(frame) if failure is None else _attempt(right, frame)
             if value is absorbing:
-                return absorbing
+                return bool(absorbing)
             if failure is not None:
                 raise failure
             if value is not (not absorbing):

@@ -53,10 +53,10 @@ def compile_expression(text: str, environment: Environment) -> Expression:
     tree = parse(text, environment.macros, errors)
     if errors:
         raise CompileError(errors.text())
-    check(tree, environment, errors)
+    nodes = check(tree, environment, errors)
     if not errors:
         for validate in environment.validators:
-            validate(tree, environment, errors.report)
+            validate(nodes, errors.report)
     if errors:
         raise CompileError(errors.text())
     return Expression(text, tree, environment)

@@ -125,6 +125,10 @@ class _Reader:
         self._last_states: set[State] = set()
         self._recoveries = 0
         self._steps = 0
+        self._bottom: Final = _Stack(None, None)
+        self._sets: Final[dict[frozenset[tuple[_Config, bool]], _Configs]] = {}
+        self._moves: Final[dict[tuple[int, int], _Configs]] = {}
+        """What a token leads to from a set of places, by the identity of the set and the kind of the token."""
         self.unnamed: Final[list[int]] = []
         """Where a field should have had its name."""
         self.position = 0
@@ -295,7 +299,11 @@ class _Reader:
 
     def predict(self, decision: State) -> int:
         """Which way to go from a place."""
-        chosen = self._simulate(decision, _Stack(None, None), is_full=False)
+        firsts = [first_tokens(target) for _, target in decision.moves]
+        fitting = [index for index, first in enumerate(firsts) if self.kind in first]
+        if len(fitting) == 1 and not any(EPSILON in first for first in firsts):
+            return fitting[0]
+        chosen = self._simulate(decision, self._bottom, is_full=False)
         if chosen is not None:
             return chosen
         return self._simulate(decision, self._stack(), is_full=True) or 0
@@ -322,14 +330,7 @@ class _Reader:
         position = self.position
         while True:
             kind = self._kind_at(position)
-            reached: _Configs = {}
-            busy: _Configs = {}
-            for (state, index, stack), left in current.items():
-                for tokens, target in state.moves:
-                    if tokens is not None and kind in tokens:
-                        self._close(target, index, stack, reached, busy, left=left, is_full=is_full)
-            if kind == EOF:
-                reached = {config: left for config, left in reached.items() if config[0].is_stop}
+            reached = self._move(current, kind, is_full=is_full)
             if not reached:
                 finished = [index for (state, index, _), left in current.items() if left or state.is_stop]
                 if finished:
@@ -349,6 +350,25 @@ class _Reader:
                 return min(alternatives)
             current = reached
             position += 1
+
+    def _move(self, current: _Configs, kind: int, *, is_full: bool) -> _Configs:
+        """The places that a token leads to."""
+        known = self._moves.get((id(current), kind))
+        if known is not None:
+            return known
+        reached: _Configs = {}
+        busy: _Configs = {}
+        for (state, index, stack), left in current.items():
+            for tokens, target in state.moves:
+                if tokens is not None and kind in tokens:
+                    self._close(target, index, stack, reached, busy, left=left, is_full=is_full)
+        if kind == EOF:
+            reached = {config: left for config, left in reached.items() if config[0].is_stop}
+        # Where the rules being read are not looked at, the same sets come again and again.
+        reached = self._sets.setdefault(frozenset(reached.items()), reached)
+        if self._sets.get(frozenset(current.items())) is current:
+            self._moves[id(current), kind] = reached
+        return reached
 
     def _close(
         self,

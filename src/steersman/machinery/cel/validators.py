@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steersman.machinery.cel import arithmetic
-from steersman.machinery.cel.ast import Call, CreateList, CreateMap, Expr, Literal, children, descendants
+from steersman.machinery.cel.ast import Call, CreateList, CreateMap, Expr, Literal, children
+from steersman.machinery.cel.environment import Validator
 from steersman.machinery.cel.regular import PatternError, compile_pattern
 from steersman.machinery.cel.types import Kind, Type, format_type
 from steersman.machinery.cel.values import EvaluationError
-
-if TYPE_CHECKING:
-    from steersman.machinery.cel.environment import Environment, Validator
 
 Report = Callable[[int, str], None]
 
@@ -21,8 +19,8 @@ FORMAT = "format"
 
 
 def _literal_validator(function: str, check: Callable[[Any], Any]) -> Validator:
-    def validate(tree: Expr, environment: Environment, report: Report) -> None:
-        for node in descendants(tree):
+    def validate(nodes: list[Expr], report: Report) -> None:
+        for node in nodes:
             if not isinstance(node, Call) or node.function != function or not node.args:
                 continue
             argument = node.args[0]
@@ -46,13 +44,15 @@ validate_timestamps = _literal_validator("timestamp", arithmetic.convert_timesta
 validate_patterns = _literal_validator("matches", _check_pattern)
 
 
-def validate_homogeneous_literals(tree: Expr, environment: Environment, report: Report) -> None:
+def validate_homogeneous_literals(nodes: list[Expr], report: Report) -> None:
     """Elements of a list, and keys and values of a map, are of one type; not so in what `format` is given."""
+    if not any(isinstance(node, CreateList | CreateMap) for node in nodes):
+        return
 
     def mismatch(node: Expr, wanted: Type, found: Type) -> None:
         report(node.offset, f"expected type '{format_type(wanted)}' but found '{format_type(found)}'")
 
-    checked = list(_outside_format(tree))
+    checked = _outside_format(nodes[0])
     for node in checked:
         if isinstance(node, CreateList):
             first: Type | None = None

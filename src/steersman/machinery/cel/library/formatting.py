@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.machinery.cel.arithmetic import convert_string
-from steersman.machinery.cel.ast import Call, CreateList, CreateMap, Expr, Literal, descendants
-from steersman.machinery.cel.environment import Environment
+from steersman.machinery.cel.ast import Call, CreateList, CreateMap, Expr, Literal
 from steersman.machinery.cel.types import Kind, Type
 from steersman.machinery.cel.values import (
     Duration,
@@ -259,9 +258,9 @@ _CLAUSES: Final[dict[str, Callable[[Any, int | None, bool], str]]] = {
 }
 
 
-def validate_format(tree: Expr, environment: Environment, report: Callable[[int, str], None]) -> None:
+def validate_format(nodes: list[Expr], report: Callable[[int, str], None]) -> None:
     """Holds the arguments of constant texts against their clauses."""
-    for node in descendants(tree):
+    for node in nodes:
         if (
             isinstance(node, Call)
             and node.function == "format"
