@@ -77,7 +77,10 @@ def dispatch(function: str, overloads: list[Overload], args: list[Expr]) -> Call
         for overload, call in guarded:
             if call is not None and (not overload.checks_arguments or all(map(is_instance, values, overload.args))):
                 return call(*values)
-        raise EvaluationError("no such overload")
+        if len(overloads) == 1:
+            raise EvaluationError("no such overload")
+        given = ", ".join(type_of_value(value).name for value in values)
+        raise EvaluationError(f"no such overload: {function}({given})")
 
     return dispatch
 

@@ -220,45 +220,57 @@ def qualified_name(node: Expr) -> str | None:
     return ".".join(reversed(parts))
 
 
+class TooLarge(Exception):
+    """Macros would make a tree of more nodes than are handled."""
+
+
+MAX_COPIED: Final = 5_000
+"""Nodes that may be copied at once. A macro within a macro within a macro doubles them each time."""
+
+
 def copy_expr(node: Expr) -> Expr:
-    """The same once more, for a macro that uses an argument twice."""
+    """The same once more, for a macro that uses an argument twice. Raises TooLarge."""
+    for count, _ in enumerate(descendants(node)):
+        if count >= MAX_COPIED:
+            raise TooLarge
+    return _copied(node)
+
+
+def _copied(node: Expr) -> Expr:
     match node:
         case Literal():
             return Literal(node.offset, node.value)
         case Ident():
             return Ident(node.offset, node.name)
         case Select():
-            return Select(node.offset, copy_expr(node.operand), node.field, node.test_only)
+            return Select(node.offset, _copied(node.operand), node.field, node.test_only)
         case Call():
-            target = None if node.target is None else copy_expr(node.target)
-            return Call(node.offset, node.function, target, [copy_expr(arg) for arg in node.args])
+            target = None if node.target is None else _copied(node.target)
+            return Call(node.offset, node.function, target, [_copied(arg) for arg in node.args])
         case CreateList():
-            return CreateList(node.offset, [copy_expr(element) for element in node.elements], node.optional)
+            return CreateList(node.offset, [_copied(element) for element in node.elements], node.optional)
         case CreateMap():
             return CreateMap(
                 node.offset,
-                [
-                    Entry(each.offset, copy_expr(each.key), copy_expr(each.value), each.optional)
-                    for each in node.entries
-                ],
+                [Entry(each.offset, _copied(each.key), _copied(each.value), each.optional) for each in node.entries],
             )
         case CreateStruct():
             return CreateStruct(
                 node.offset,
                 node.type_name,
-                [FieldInit(each.offset, each.name, copy_expr(each.value), each.optional) for each in node.fields],
+                [FieldInit(each.offset, each.name, _copied(each.value), each.optional) for each in node.fields],
             )
         case Comprehension():
             return Comprehension(
                 node.offset,
-                copy_expr(node.range),
+                _copied(node.range),
                 node.variable,
                 node.second_variable,
                 node.accumulator,
-                copy_expr(node.init),
-                copy_expr(node.condition),
-                copy_expr(node.step),
-                copy_expr(node.result),
+                _copied(node.init),
+                _copied(node.condition),
+                _copied(node.step),
+                _copied(node.result),
             )
         case _:
             return Unspecified(node.offset)

@@ -27,6 +27,9 @@ from steersman.machinery.cel.types import Kind, Type, format_type, list_of, map_
 from steersman.machinery.cel.unification import Bindings, join, substitute
 from steersman.machinery.cel.values import type_of_value
 
+MAX_TYPE_SIZE: Final = 5000
+"""How many types the type of a literal may be made of; upstream has no limit."""
+
 
 def check(tree: Expr, environment: Environment, errors: Errors) -> list[Expr]:
     """Fills in the types of all nodes; what does not fit together is reported to `errors`. The nodes, from the top."""
@@ -217,7 +220,7 @@ class _Checker:
             self.check(each)
             type = self._unwrapped(each) if index in node.optional else each.type
             element = self._join(element, type)
-        node.type = list_of(self._new_variable() if element is None else element)
+        self._set_composed(node, list_of(self._new_variable() if element is None else element))
 
     def _unwrapped(self, node: Expr) -> Type:
         """The type of what an optional value may hold."""
@@ -238,7 +241,16 @@ class _Checker:
             value = self._join(value, type)
         if key is None or value is None:
             key, value = self._new_variable(), self._new_variable()
-        node.type = map_of(key, value)
+        self._set_composed(node, map_of(key, value))
+
+    def _set_composed(self, node: Expr, type: Type) -> None:
+        """Sets the type of a literal. A name bound to it can be used in larger literals, and that again: the type
+        doubles each time.
+        """
+        node.type = type
+        if type.size > MAX_TYPE_SIZE:
+            self._errors.report(node.offset, "type is too large")
+            node.type = types.ERROR
 
     def _check_struct(self, node: CreateStruct) -> None:
         found = self._lookup(node.type_name)

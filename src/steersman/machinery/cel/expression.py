@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from typing import Final
 
 from steersman.machinery.cel.ast import Expr
 from steersman.machinery.cel.checker import check
@@ -16,9 +14,6 @@ from steersman.machinery.cel.parser import parse
 from steersman.machinery.cel.runtime_cost import CallCosts
 from steersman.machinery.cel.sizes import Estimator, Range
 from steersman.machinery.cel.types import Type
-
-_STACK: Final = 20_000
-"""Python frames that the deepest expression that is read takes, and as many again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,10 +40,6 @@ class Expression:
 
 def compile_expression(text: str, environment: Environment) -> Expression:
     """Reads and checks an expression. Raises CompileError with all that is wrong."""
-    if sys.getrecursionlimit() < _STACK:
-        # Nesting is bounded by the parser. Python's own limit would be met before; it guards the stack of C, which
-        # calls between Python functions do not use.
-        sys.setrecursionlimit(_STACK)
     errors = Errors(Source(text))
     tree = parse(text, environment.macros, errors)
     if errors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from typing import Final
+from weakref import WeakValueDictionary
 
 
 class Kind(enum.Enum):
@@ -33,41 +34,41 @@ class Kind(enum.Enum):
 
 
 class Type:
-    """A type. Equal if kind, name and parameters are.
+    """A type. Of equal kind, name and parameters there is one object, so that types are compared by identity.
 
     `name` is the type's name at run time: what `type(x)` of a value prints, "list" for every list.
     """
 
-    __slots__ = ("_hash", "is_concrete", "kind", "name", "params")
+    __slots__ = ("__weakref__", "is_concrete", "kind", "name", "params", "size")
 
-    def __init__(self, kind: Kind, name: str, params: tuple[Type, ...] = ()) -> None:
+    kind: Kind
+    name: str
+    params: tuple[Type, ...]
+    is_concrete: bool
+    """Whether no type parameter is in it, so that there is nothing to substitute."""
+    size: int
+    """How many types it is written with. Parts are shared: a type may be much larger than the expression it is of."""
+
+    def __new__(cls, kind: Kind, name: str, params: tuple[Type, ...] = ()) -> Type:
+        known = _KNOWN.get((kind, name, params))
+        if known is not None:
+            return known
+        self = super().__new__(cls)
         self.kind = kind
         self.name = name
         self.params = params
-        self.is_concrete: Final[bool] = kind is not Kind.TYPE_PARAM and all(param.is_concrete for param in params)
-        """Whether no type parameter is in it, so that there is nothing to substitute."""
-        self._hash: Final = hash((kind, name, params))
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Type):
-            return NotImplemented
-        return (
-            self._hash == other._hash
-            and self.kind is other.kind
-            and self.name == other.name
-            and self.params == other.params
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
+        self.is_concrete = kind is not Kind.TYPE_PARAM and all(param.is_concrete for param in params)
+        self.size = 1 + sum(param.size for param in params)
+        _KNOWN[kind, name, params] = self
+        return self
 
     def __repr__(self) -> str:
         return f"<Type {self.text()}>"
 
     def text(self) -> str:
         """As a result type is named in messages: `list(string)`, `google.protobuf.Any`."""
+        if self.size > MAX_SHOWN:
+            return f"{self.name}(...)"
         if self.kind is Kind.TYPE_PARAM:
             return f"<{self.name}>"
         if not self.params:
@@ -84,6 +85,11 @@ class Type:
         """Whether it is `optional_type(T)`."""
         return self.kind is Kind.OPAQUE and self.name == OPTIONAL_NAME
 
+
+_KNOWN: Final[WeakValueDictionary[tuple[Kind, str, tuple[Type, ...]], Type]] = WeakValueDictionary()
+
+MAX_SHOWN: Final = 2000
+"""The size up to which a type is written out."""
 
 OPTIONAL_NAME: Final = "optional_type"
 
@@ -151,6 +157,8 @@ _SHORT_NAMES: Final = {
 
 def format_type(type: Type) -> str:
     """As the checker's messages name a type: `map(string, dyn)`, `timestamp`, `!error!`."""
+    if type.size > MAX_SHOWN:
+        return f"{type.name}(...)"
     short = _SHORT_NAMES.get(type.kind)
     if short is not None:
         return short

@@ -80,12 +80,18 @@ class Bindings:
 
     def _occurs(self, variable: Type, within: Type) -> bool:
         """Whether a type holds the variable, itself or through what others stand for."""
-        if variable == within:
-            return True
-        if within.kind is Kind.TYPE_PARAM:
-            bound = self._bound.get(within)
-            return bound is not None and self._occurs(variable, bound)
-        return any(self._occurs(variable, param) for param in within.params)
+        seen: set[Type] = set()
+        pending = [within]
+        while pending:
+            type = pending.pop()
+            if type is variable:
+                return True
+            if type.is_concrete or type in seen:
+                continue
+            seen.add(type)
+            bound = self._bound.get(type)
+            pending.extend(type.params if bound is None else (bound,))
+        return False
 
 
 def _is_wild(type: Type) -> bool:
@@ -113,12 +119,22 @@ def _is_at_most_as_specific(first: Type, second: Type) -> bool:
 
 def substitute(bindings: Bindings, type: Type, *, unbound_to_dyn: bool = False) -> Type:
     """The type with variables replaced by what they stand for."""
+    return type if type.is_concrete else _substituted(bindings, type, unbound_to_dyn, {})
+
+
+def _substituted(bindings: Bindings, type: Type, unbound_to_dyn: bool, known: dict[Type, Type]) -> Type:
     if type.is_concrete:
         return type
-    if type.kind is Kind.TYPE_PARAM:
-        bound = bindings.find(type)
-        if bound is not None:
-            return substitute(bindings, bound, unbound_to_dyn=unbound_to_dyn)
-        return types.DYN if unbound_to_dyn else type
-    params = tuple(substitute(bindings, param, unbound_to_dyn=unbound_to_dyn) for param in type.params)
-    return Type(type.kind, type.name, params)
+    result = known.get(type)
+    if result is None:
+        if type.kind is Kind.TYPE_PARAM:
+            bound = bindings.find(type)
+            if bound is not None:
+                result = _substituted(bindings, bound, unbound_to_dyn, known)
+            else:
+                result = types.DYN if unbound_to_dyn else type
+        else:
+            params = tuple(_substituted(bindings, param, unbound_to_dyn, known) for param in type.params)
+            result = Type(type.kind, type.name, params)
+        known[type] = result
+    return result
