@@ -15,20 +15,21 @@ from steersman.machinery.cel.ast import Expr
 from steersman.machinery.cel.errors import CompileError, Errors, Source
 from steersman.machinery.cel.expression import compile_expression
 from steersman.machinery.cel.macros import STANDARD_MACROS
+from steersman.machinery.cel.nesting import allows_nesting
 from steersman.machinery.cel.parser import MAX_CODE_POINTS, parse
 from steersman.machinery.cel.values import UInt
 
 
 def read(text: str) -> Expr:
     errors = Errors(Source(text))
-    tree = parse(text, STANDARD_MACROS, errors)
+    tree = allows_nesting(parse)(text, STANDARD_MACROS, errors)
     assert not errors, errors.text()
     return tree
 
 
 def error_of(text: str) -> str:
     errors = Errors(Source(text))
-    parse(text, STANDARD_MACROS, errors)
+    allows_nesting(parse)(text, STANDARD_MACROS, errors)
     return errors.text()
 
 

@@ -21,6 +21,7 @@ from steersman.machinery.cel.ast import (
     Select,
 )
 from steersman.machinery.cel.environment import Overload
+from steersman.machinery.cel.nesting import allows_nesting
 from steersman.machinery.cel.sizes import (
     LIST_COST,
     MAP_COST,
@@ -60,6 +61,7 @@ class _Local(NamedTuple):
     entries: _Entries | None
 
 
+@allows_nesting
 def estimate_cost(tree: Expr, overloads: Mapping[str, Overload], estimator: Estimator) -> Range:
     """The cost of a checked expression."""
     return _Coster(overloads, estimator).cost(tree)

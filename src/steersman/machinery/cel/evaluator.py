@@ -24,6 +24,7 @@ from steersman.machinery.cel.ast import (
     Select,
 )
 from steersman.machinery.cel.environment import Environment
+from steersman.machinery.cel.nesting import allows_nesting
 from steersman.machinery.cel.regular import PatternError, compile_pattern
 from steersman.machinery.cel.runtime_cost import CallCosts, call_cost
 from steersman.machinery.cel.sizes import LIST_COST, MAP_COST
@@ -69,10 +70,12 @@ class ProgramError(ValueError):
 class Program:
     """An expression ready to be evaluated, again and again."""
 
+    @allows_nesting
     def __init__(self, tree: Expr, environment: Environment, costs: CallCosts) -> None:
         """Raises ProgramError."""
         self._step: Final = _Planner(environment, costs).plan(tree)
 
+    @allows_nesting
     def evaluate(self, variables: Mapping[str, Any], limit: int) -> tuple[Any, int]:
         """The value, and what it cost.
 

@@ -10,6 +10,7 @@ from steersman.machinery.cel.cost import estimate_cost
 from steersman.machinery.cel.environment import Environment
 from steersman.machinery.cel.errors import CompileError, Errors, Source
 from steersman.machinery.cel.evaluator import Program
+from steersman.machinery.cel.nesting import allows_nesting
 from steersman.machinery.cel.parser import parse
 from steersman.machinery.cel.runtime_cost import CallCosts
 from steersman.machinery.cel.sizes import Estimator, Range
@@ -38,6 +39,7 @@ class Expression:
         return Program(self.tree, self.environment, costs)
 
 
+@allows_nesting
 def compile_expression(text: str, environment: Environment) -> Expression:
     """Reads and checks an expression. Raises CompileError with all that is wrong."""
     errors = Errors(Source(text))

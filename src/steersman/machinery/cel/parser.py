@@ -5,7 +5,6 @@ The parser here reads valid text. For text that is not, `syntax` is asked what i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -43,9 +42,6 @@ from steersman.machinery.cel.values import UInt
 MAX_CODE_POINTS: Final = 100_000
 MAX_DEPTH: Final = 250
 """How deep each rule of the grammar may be nested."""
-
-_STACK: Final = 20_000
-"""Python frames that reading, checking and evaluating the deepest expression takes, and as many again."""
 
 RESERVED: Final = frozenset({
     "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let",
@@ -93,10 +89,6 @@ def parse(text: str, macros: Mapping[MacroKey, Macro], errors: Errors) -> Expr:
             NO_OFFSET, f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_CODE_POINTS}"
         )
         return Unspecified(NO_OFFSET)
-    if sys.getrecursionlimit() < _STACK:
-        # Nesting is bounded here. Python's own limit would be met before; it guards the stack of C, which calls between
-        # Python functions do not use.
-        sys.setrecursionlimit(_STACK)
     found: list[tuple[int, str]] = []
     syntax_errors = SyntaxErrors(errors.report)
     tree: Expr = Unspecified(NO_OFFSET)
