@@ -16,6 +16,9 @@ from steersman.machinery.cel.types import ERROR, Type
 NO_OFFSET: Final = -1
 """The offset of what stands nowhere in the text."""
 
+UNREAD_OFFSET: Final = -2
+"""The offset of an operand that was not understood: before the first column of the text."""
+
 ACCUMULATOR: Final = "@result"
 """The variable that holds what a comprehension has come to; no text can name it."""
 UNUSED_VARIABLE: Final = "#unused"

@@ -100,6 +100,9 @@ class Environment:
             self.validators.extend(library.validators)
         for name, variable in (variables or {}).items():
             self._add_variable(name, variable)
+        if self.objects:
+            # As upstream: where types are declared, two of the language's have a short name, too.
+            self.type_names.update(duration=types.DURATION, timestamp=types.TIMESTAMP)
         self.overloads: Final = {each.id: each for overloads in self.functions.values() for each in overloads}
 
     def _add_variable(self, name: str, variable: Type | DeclaredType) -> None:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-from steersman.machinery.cel.ast import NO_OFFSET
+from steersman.machinery.cel.ast import NO_OFFSET, UNREAD_OFFSET
 
 MAX_ERRORS: Final = 100
 """Errors that are told; of the rest there is only the count."""
@@ -32,8 +32,8 @@ class Source:
         """The line, from 1, and the column, from 0, of an offset."""
         if offset == NO_OFFSET:
             return -1, -1
-        if not self.text:
-            # As the reference implementation has it: the end of an empty text is before its first column.
+        if offset == UNREAD_OFFSET or not self.text:
+            # As the reference implementation has it: the end of an empty text, too, is before the first column.
             return 1, -1
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1]
@@ -76,6 +76,7 @@ class Errors:
         if snippet is None or len(snippet.encode()) > _MAX_SNIPPET:
             return result
         snippet = snippet.replace("\t", " ")
+        column = max(column, 0)
         before = "".join("." if character.isascii() else "\uff0e" for character in snippet[:column])
         mark = "^" if snippet[column : column + 1].isascii() else "\uff3e"
         return f"{result}\n | {snippet}\n | {before}{mark}"

@@ -28,6 +28,7 @@ from steersman.machinery.cel.nesting import allows_nesting
 from steersman.machinery.cel.regular import PatternError, compile_pattern
 from steersman.machinery.cel.runtime_cost import CallCosts, call_cost
 from steersman.machinery.cel.sizes import LIST_COST, MAP_COST
+from steersman.machinery.cel.types import Kind
 from steersman.machinery.cel.values import (
     NONE,
     CostLimitExceeded,
@@ -133,6 +134,9 @@ class _Planner:
 
     def _ident(self, node: Ident) -> Step:
         if node.constant is not None:
+            if node.constant.kind is Kind.STRUCT or node.constant.name != node.name:
+                # As upstream: the checker knows more names of types than there are values for.
+                raise ProgramError(f"reference to undefined type: {node.name}")
             return _Constant(node.constant)
         name = node.name
 
@@ -177,6 +181,8 @@ class _Planner:
             frame.charge(1)
             found = find_field(container, field)
             if found is None:
+                if isinstance(container, list | tuple):
+                    raise EvaluationError("unsupported index type 'string' in list")
                 raise EvaluationError(f"no such key: {field}")
             return found[1]
 

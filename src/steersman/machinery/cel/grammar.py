@@ -73,6 +73,18 @@ class Reader(Protocol):
     def predict(self, decision: State) -> int:
         """Which way to go from a place."""
 
+    def mark(self) -> tuple[int, int]:
+        """How far the text was understood."""
+
+    def reset(self, mark: tuple[int, int]) -> None:
+        """Takes what was understood since a mark as not there."""
+
+    def supply_token(self, kind: int) -> None:
+        """Takes a token as read that is not there."""
+
+    def supply_rule(self, name: str) -> None:
+        """Takes what a rule reads as read."""
+
     def no_viable(self, start: int, position: int) -> str:
         """What to say if no alternative goes on."""
 
@@ -87,8 +99,11 @@ class Element:
         raise NotImplementedError
 
     def read(self, reader: Reader) -> None:
-        """Reads the part."""
+        """Reads the part. Raises Failure."""
         raise NotImplementedError
+
+    def supply(self, reader: Reader) -> None:
+        """Takes the part as read that was not reached; nothing if it may be missing."""
 
 
 class _Match(Element):
@@ -106,8 +121,11 @@ class _Match(Element):
         reader.state = self.entry
         reader.match(self.kinds)
 
+    def supply(self, reader: Reader) -> None:
+        reader.supply_token(min(self.kinds))
 
-class Rule(Element):
+
+class _Rule(Element):
     """Another rule; `strength` is how strongly operators must bind to be read within it."""
 
     def __init__(self, name: str, strength: int = 0) -> None:
@@ -123,6 +141,9 @@ class Rule(Element):
         reader.state = self.entry
         reader.read_rule(self.name, self.strength)
 
+    def supply(self, reader: Reader) -> None:
+        reader.supply_rule(self.name)
+
 
 class _Sequence(Element):
     def __init__(self, *parts: Element) -> None:
@@ -135,8 +156,28 @@ class _Sequence(Element):
         return following
 
     def read(self, reader: Reader) -> None:
+        for index, part in enumerate(self.parts):
+            try:
+                part.read(reader)
+            except Failure:
+                if isinstance(part, _Match):
+                    part.supply(reader)
+                for missing in self.parts[index + 1 :]:
+                    missing.supply(reader)
+                raise
+
+
+class _Entry(_Sequence):
+    """A name or key and its value: none at all without the colon."""
+
+    def read(self, reader: Reader) -> None:
+        mark = reader.mark()
         for part in self.parts:
-            part.read(reader)
+            try:
+                part.read(reader)
+            except Failure:
+                reader.reset(mark)
+                raise
 
 
 class _Choice(Element):
@@ -152,6 +193,14 @@ class _Choice(Element):
         return self.entry
 
     def read(self, reader: Reader) -> None:
+        try:
+            chosen = self._choose(reader)
+        except Failure:
+            reader.supply_rule(self.entry.rule)
+            raise
+        self.parts[chosen].read(reader)
+
+    def _choose(self, reader: Reader) -> int:
         reader.state = self.entry
         reader.synchronize()
         if self.looks_ahead:
@@ -162,7 +211,7 @@ class _Choice(Element):
             )
             if chosen < 0:
                 raise Failure(reader.position, reader.no_viable(reader.position, reader.position))
-        self.parts[chosen].read(reader)
+        return chosen
 
 
 class _Option(Element):
@@ -268,9 +317,9 @@ def _list_of(part: Element, *, looks_ahead: bool = True) -> Element:
 def _again(part: Element) -> Element:
     """The part once more, as places are those of one occurrence."""
     if isinstance(part, _Sequence):
-        return _Sequence(*map(_again, part.parts))
-    if isinstance(part, Rule):
-        return Rule(part.name, part.strength)
+        return type(part)(*map(_again, part.parts))
+    if isinstance(part, _Rule):
+        return _Rule(part.name, part.strength)
     assert isinstance(part, _Match)
     return _Match(*part.kinds)
 
@@ -282,60 +331,62 @@ def _grammar() -> dict[str, Element]:
         return _Match(IDENTIFIER)
 
     return {
-        "start": _Sequence(Rule("expr"), _Match(EOF)),
+        "start": _Sequence(_Rule("expr"), _Match(EOF)),
         "expr": _Sequence(
-            Rule("conditionalOr"),
-            _Option(_Sequence(_symbols("?"), Rule("conditionalOr"), _symbols(":"), Rule("expr"))),
+            _Rule("conditionalOr"),
+            _Option(_Sequence(_symbols("?"), _Rule("conditionalOr"), _symbols(":"), _Rule("expr"))),
         ),
-        "conditionalOr": _Sequence(Rule("conditionalAnd"), _Repeat(_Sequence(_symbols("||"), Rule("conditionalAnd")))),
-        "conditionalAnd": _Sequence(Rule("relation"), _Repeat(_Sequence(_symbols("&&"), Rule("relation")))),
+        "conditionalOr": _Sequence(
+            _Rule("conditionalAnd"), _Repeat(_Sequence(_symbols("||"), _Rule("conditionalAnd")))
+        ),
+        "conditionalAnd": _Sequence(_Rule("relation"), _Repeat(_Sequence(_symbols("&&"), _Rule("relation")))),
         "relation": _Sequence(
-            Rule("calc"), _Operators((1, _Sequence(_symbols("< <= >= > == != in"), Rule("relation", 2))))
+            _Rule("calc"), _Operators((1, _Sequence(_symbols("< <= >= > == != in"), _Rule("relation", 2))))
         ),
         "calc": _Sequence(
-            Rule("unary"),
+            _Rule("unary"),
             _Operators(
-                (2, _Sequence(_symbols("* / %"), Rule("calc", 3))),
-                (1, _Sequence(_symbols("+ -"), Rule("calc", 2))),
+                (2, _Sequence(_symbols("* / %"), _Rule("calc", 3))),
+                (1, _Sequence(_symbols("+ -"), _Rule("calc", 2))),
             ),
         ),
         "unary": _Choice(
-            Rule("member"),
-            _Sequence(_Repeat(_symbols("!"), at_least_once=True), Rule("member")),
-            _Sequence(_Repeat(_symbols("-"), at_least_once=True, looks_ahead=True), Rule("member")),
+            _Rule("member"),
+            _Sequence(_Repeat(_symbols("!"), at_least_once=True), _Rule("member")),
+            _Sequence(_Repeat(_symbols("-"), at_least_once=True, looks_ahead=True), _Rule("member")),
         ),
         "member": _Sequence(
-            Rule("primary"),
+            _Rule("primary"),
             _Operators(
-                (3, _Sequence(_symbols("."), _optional("?"), Rule("escapeIdent"))),
-                (2, _Sequence(_symbols("."), name(), _symbols("("), _Option(Rule("exprList")), _symbols(")"))),
-                (1, _Sequence(_symbols("["), _optional("?"), Rule("expr"), _symbols("]"))),
+                (3, _Sequence(_symbols("."), _optional("?"), _Rule("escapeIdent"))),
+                (2, _Sequence(_symbols("."), name(), _symbols("("), _Option(_Rule("exprList")), _symbols(")"))),
+                (1, _Sequence(_symbols("["), _optional("?"), _Rule("expr"), _symbols("]"))),
             ),
         ),
         "primary": _Choice(
             _Sequence(_optional("."), name()),
-            _Sequence(_optional("."), name(), _symbols("("), _Option(Rule("exprList")), _symbols(")")),
-            _Sequence(_symbols("("), Rule("expr"), _symbols(")")),
-            _Sequence(_symbols("["), _Option(Rule("listInit")), _optional(","), _symbols("]")),
-            _Sequence(_symbols("{"), _Option(Rule("mapInitializerList")), _optional(","), _symbols("}")),
+            _Sequence(_optional("."), name(), _symbols("("), _Option(_Rule("exprList")), _symbols(")")),
+            _Sequence(_symbols("("), _Rule("expr"), _symbols(")")),
+            _Sequence(_symbols("["), _Option(_Rule("listInit")), _optional(","), _symbols("]")),
+            _Sequence(_symbols("{"), _Option(_Rule("mapInitializerList")), _optional(","), _symbols("}")),
             _Sequence(
                 _optional("."),
                 name(),
                 _Repeat(_Sequence(_symbols("."), name())),
                 _symbols("{"),
-                _Option(Rule("fieldInitializerList")),
+                _Option(_Rule("fieldInitializerList")),
                 _optional(","),
                 _symbols("}"),
             ),
-            Rule("literal"),
+            _Rule("literal"),
         ),
-        "exprList": _list_of(Rule("expr"), looks_ahead=False),
-        "listInit": _list_of(Rule("optExpr")),
-        "fieldInitializerList": _list_of(_Sequence(Rule("optField"), _symbols(":"), Rule("expr"))),
-        "optField": _Sequence(_optional("?"), Rule("escapeIdent")),
-        "mapInitializerList": _list_of(_Sequence(Rule("optExpr"), _symbols(":"), Rule("expr"))),
+        "exprList": _list_of(_Rule("expr"), looks_ahead=False),
+        "listInit": _list_of(_Rule("optExpr")),
+        "fieldInitializerList": _list_of(_Entry(_Rule("optField"), _symbols(":"), _Rule("expr"))),
+        "optField": _Sequence(_optional("?"), _Rule("escapeIdent")),
+        "mapInitializerList": _list_of(_Entry(_Rule("optExpr"), _symbols(":"), _Rule("expr"))),
         "escapeIdent": _Choice(name(), _Match(ESC_IDENTIFIER), looks_ahead=False),
-        "optExpr": _Sequence(_optional("?"), Rule("expr")),
+        "optExpr": _Sequence(_optional("?"), _Rule("expr")),
         "literal": _Choice(
             _Sequence(_optional("-"), _Match(NUM_INT)),
             _Match(NUM_UINT),

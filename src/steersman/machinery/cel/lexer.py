@@ -14,6 +14,8 @@ SYMBOLS: Final = {
 """Tokens that have one text. The numbers are the order in which messages name what was expected."""
 
 EOF: Final = -1
+OPERAND: Final = -3
+"""No token: stands for an operand that could not be read."""
 MINUS: Final = SYMBOLS["-"]
 TRUE: Final = SYMBOLS["true"]
 FALSE: Final = SYMBOLS["false"]

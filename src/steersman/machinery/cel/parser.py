@@ -5,6 +5,7 @@ The parser here reads valid text. For text that is not, `syntax` is asked what i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -97,9 +98,11 @@ def parse(text: str, macros: Mapping[MacroKey, Macro], errors: Errors) -> Expr:
         try:
             tree = _Parser(tokens, macros, found).parse()
         except _SyntaxError:
-            # What was found on the way is told beside it.
-            for offset in explain(_blanked(text, unknown), tokens, MAX_DEPTH, syntax_errors):
-                errors.report(offset, "unsupported ident kind")
+            repaired = explain(_blanked(text, unknown), tokens, MAX_DEPTH, syntax_errors)
+            found = [(offset, "unsupported ident kind") for offset in repaired.unnamed]
+            # What else is wrong is told beside it, as far as the text can be understood.
+            with contextlib.suppress(_SyntaxError):
+                _Parser([*repaired.tokens, tokens[-1]], macros, found).parse()
     except _TooDeep as error:
         errors.report(NO_OFFSET, str(error))
     except TooLarge:
@@ -331,6 +334,8 @@ class _Parser:
             return self._list()
         if kind == _LBRACE:
             return self._map()
+        if kind == lexer.OPERAND:
+            return Unspecified(self._next().offset)
         return self._literal()
 
     def _named(self) -> Expr:

@@ -10,9 +10,9 @@ Harwell, Fisher). It is slow, makes no tree, and is only asked about texts that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
-from steersman.machinery.cel.ast import NO_OFFSET
+from steersman.machinery.cel.ast import NO_OFFSET, UNREAD_OFFSET
 from steersman.machinery.cel.grammar import EPSILON, Failure, State, Tokens, first_tokens, grammar
 from steersman.machinery.cel.lexer import (
     BYTES,
@@ -22,6 +22,7 @@ from steersman.machinery.cel.lexer import (
     NUM_FLOAT,
     NUM_INT,
     NUM_UINT,
+    OPERAND,
     STRING,
     SYMBOLS,
     Token,
@@ -124,6 +125,10 @@ class _Reader:
         self._last_position = -1
         self._last_states: set[State] = set()
         self._recoveries = 0
+        self.repaired: Final[list[Token]] = []
+        """The tokens as they are understood: without those too many, with those that are missing."""
+        self._starts: Final[list[int]] = []
+        """Where each of the rules being read starts."""
         self._steps = 0
         self._bottom: Final = _Stack(None, None)
         self._sets: Final[dict[frozenset[tuple[_Config, bool]], _Configs]] = {}
@@ -156,6 +161,7 @@ class _Reader:
             self._errors.stop(f"expression recursion limit exceeded: {self._max_depth}")
         self.strength = strength
         start = self._tokens[self.position].offset
+        self._starts.append(start)
         try:
             self._grammar.rules[name].read(self)
         except Failure as failure:
@@ -163,18 +169,21 @@ class _Reader:
             self._recover()
             if name == "escapeIdent" and caller.rule == "member":
                 self.unnamed.append(start)
+            elif name == "escapeIdent":
+                # Told at the first of all fields.
+                self.unnamed.append(self._starts[-3])
+        self._starts.pop()
         self._depths[name] -= 1
         self._context = self._context.parent
         self.state, self.strength = caller, outer_strength
 
     def match(self, kinds: Tokens) -> None:
         """Takes a token of one of some kinds, past one that is too many; or thinks of one that is missing."""
-        if self.kind in kinds:
+        if self.kind not in kinds:
+            self._count_recovery()
+        if self.kind in kinds or self._delete_token():
             self._matched()
-            self._consume()
-            return
-        self._count_recovery()
-        if self._delete_token():
+            self.repaired.append(self._tokens[self.position])
             self._consume()
             return
         following = self.state.moves[0][1]
@@ -182,8 +191,31 @@ class _Reader:
             if not self._is_recovering:
                 self._is_recovering = True
                 self._say(f"missing {_name_set(self._expected())} at {self._shown()}")
+            self.supply_token(min(kinds))
             return
         raise Failure(self.position, self._mismatch())
+
+    def mark(self) -> tuple[int, int]:
+        """How far the text was understood."""
+        return len(self.repaired), len(self.unnamed)
+
+    def reset(self, mark: tuple[int, int]) -> None:
+        """Takes what was understood since a mark as not there."""
+        del self.repaired[mark[0] :]
+        del self.unnamed[mark[1] :]
+
+    def supply_token(self, kind: int) -> None:
+        """Takes a token as read that is not there."""
+        text = "<missing>" if kind == IDENTIFIER else ""
+        self.repaired.append(Token(kind, text, self._tokens[self.position].offset))
+
+    def supply_rule(self, name: str) -> None:
+        """Takes what a rule reads as read: a name, or an operand."""
+        if name in ("escapeIdent", "optField"):
+            self.supply_token(IDENTIFIER)
+            return
+        # The place of an operand is only known if it was clear that one begins.
+        self.repaired.append(Token(OPERAND, "", self._starts[-1] if name == "unary" else UNREAD_OFFSET))
 
     def _matched(self) -> None:
         self._is_recovering = False
@@ -438,8 +470,16 @@ def _name_set(kinds: set[int]) -> str:
     return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
 
 
-def explain(text: str, tokens: list[Token], max_depth: int, errors: SyntaxErrors) -> list[int]:
-    """Reports the errors of a text that does not follow the grammar; where fields should have had names.
+class Repaired(NamedTuple):
+    """A text as it was understood in spite of its errors."""
+
+    tokens: list[Token]
+    unnamed: list[int]
+    """Where fields should have had names."""
+
+
+def explain(text: str, tokens: list[Token], max_depth: int, errors: SyntaxErrors) -> Repaired:
+    """Reports the errors of a text that does not follow the grammar.
 
     Raises StopReading when the text is not worth reading on.
     """
@@ -451,4 +491,4 @@ def explain(text: str, tokens: list[Token], max_depth: int, errors: SyntaxErrors
         if errors.count == before:
             errors.report(NO_OFFSET, "expression is too complex")
         raise
-    return reader.unnamed
+    return Repaired(reader.repaired, reader.unnamed)

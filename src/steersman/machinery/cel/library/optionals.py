@@ -17,7 +17,18 @@ from steersman.machinery.cel.ast import (
 )
 from steersman.machinery.cel.environment import Library, Overload
 from steersman.machinery.cel.macros import variable_name
-from steersman.machinery.cel.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, type_param
+from steersman.machinery.cel.types import (
+    BOOL,
+    DYN,
+    INT,
+    OPTIONAL_NAME,
+    STRING,
+    list_of,
+    map_of,
+    opaque,
+    optional_of,
+    type_param,
+)
 from steersman.machinery.cel.values import NONE, Duration, EvaluationError, Optional, UInt, is_map
 
 _K: Final = type_param("K")
@@ -115,5 +126,5 @@ OPTIONALS: Final = Library(
         "unwrapOpt": (Overload("optional_unwrapOpt", (list_of(_OPTIONAL),), _LIST, _unwrap, member=True),),
     },
     macros={("optMap", 2, True): _opt_map, ("optFlatMap", 2, True): _opt_flat_map},
-    types=(optional_of(_V),),
+    types=(opaque(OPTIONAL_NAME),),
 )
