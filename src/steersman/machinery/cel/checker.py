@@ -173,7 +173,11 @@ class _Checker:
         result: Type | None = None
         chosen: list[str] = []
         for overload in overloads:
-            if overload.member is (target is None) or len(overload.args) != len(given):
+            if overload.member is (target is None):
+                continue
+            if len(overload.args) != len(given) or not all(map(_may_be, given, overload.args)):
+                # Type variables are numbered as if the signature had been tried.
+                self._fresh += len(overload.parameters)
                 continue
             wanted, returned = self._instantiate(overload)
             if not self._are_assignable(given, wanted):
@@ -342,3 +346,13 @@ class _Checker:
             return False
         self.bindings = tried
         return True
+
+
+_ANYTHING: Final = frozenset({Kind.DYN, Kind.ANY, Kind.ERROR, Kind.NULL, Kind.TYPE_PARAM})
+
+
+def _may_be(given: Type, wanted: Type) -> bool:
+    """Whether a type can agree with another as far as their kinds and names tell."""
+    if given.kind in _ANYTHING or wanted.kind in _ANYTHING:
+        return True
+    return given.kind is wanted.kind and given.name == wanted.name
