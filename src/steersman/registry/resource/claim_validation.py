@@ -18,7 +18,7 @@ from steersman.api.resource.v1 import (
     ExactDeviceRequest,
     OpaqueDeviceConfiguration,
 )
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from steersman.machinery.field import FieldError, Path, forbidden, internal, invalid, not_supported, required, too_long
 from steersman.machinery.serializer import decode_plain
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.selectors import validate_label_name
@@ -157,6 +157,9 @@ def validate_selector(selector: DeviceSelector, path: Path, *, stored: bool = Fa
     verdict = judge(expression, stored=stored)
     if verdict.error is not None:
         yield invalid(path, expression, verdict.error)
+    elif verdict.failure is not None:
+        # Upstream takes it for a fault of its own.
+        yield internal(path, verdict.failure)
     elif verdict.is_too_complex:
         yield forbidden(path, "too complex, exceeds cost limit")
 

@@ -93,9 +93,10 @@ _ESTIMATOR: Final = _DeviceEstimator(_size)
 
 
 class Verdict(NamedTuple):
-    """What is wrong with an expression, and whether evaluating it may cost too much."""
+    """What is wrong with an expression: it does not compile, it can never be evaluated, or it may cost too much."""
 
-    error: str | None
+    error: str | None = None
+    failure: str | None = None
     is_too_complex: bool = False
 
 
@@ -111,5 +112,5 @@ def judge(expression: str, *, stored: bool) -> Verdict:
     try:
         compiled.program(kubernetes_costs)
     except ProgramError as error:
-        return Verdict(f"program instantiation failed: {error}")
-    return Verdict(None, compiled.estimate(_ESTIMATOR).max > MAX_COST)
+        return Verdict(failure=f"program instantiation failed: {error}")
+    return Verdict(is_too_complex=compiled.estimate(_ESTIMATOR).max > MAX_COST)
