@@ -273,7 +273,11 @@ class _Planner:
             outer = {name: variables[name] for name in (first, second, accumulator) if name in variables}
             start = init(frame)
             # What is gathered is added to in place.
-            variables[accumulator] = [*start] if isinstance(start, list) else start
+            if isinstance(start, list):
+                start = [*start]
+            elif isinstance(start, Map):
+                start = Map(start.items())
+            variables[accumulator] = start
             try:
                 for one, other in iterate(container, two=bool(second)):
                     variables[first] = one

@@ -10,6 +10,7 @@ Harwell, Fisher). It is slow, makes no tree, and is only asked about texts that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final, NamedTuple, NoReturn
 
 from steersman.machinery.cel.ast import NO_OFFSET, UNREAD_OFFSET
@@ -35,8 +36,8 @@ _MAX_ERRORS: Final = 100
 _MAX_RECOVERIES: Final = 30
 _MAX_SKIPPED: Final = 256
 """Tokens that are passed over after one error."""
-_MAX_STEPS: Final = 40_000
-"""Steps of looking ahead after which no more is told of a text: a bound on the time that it takes."""
+_MAX_STEPS: Final = 30_000
+"""Steps of reading and looking ahead after which no more is told of a text: a bound on the time that it takes."""
 
 _NAMES: Final = {kind: f"'{text}'" for text, kind in SYMBOLS.items()} | {
     EOF: "<EOF>",
@@ -82,6 +83,46 @@ _Config = tuple[State, int, _Stack]
 """A place that looking ahead may be at, the alternative that leads there, and where it goes on after the rule."""
 _Configs = dict[_Config, bool]
 """Places, and whether the rule in which the decision is made was left on the way."""
+
+
+class _Places:
+    """Where looking ahead may be at, and what that says of the alternatives."""
+
+    def __init__(self, places: _Configs) -> None:
+        self.places: Final = places
+        self.alternatives: Final = {index for _, index, _ in places}
+        self.moves: Final[dict[int, _Places]] = {}
+        """What tokens lead to, as far as it was asked for."""
+
+    @property
+    def only(self) -> int | None:
+        """The alternative, if one is left."""
+        return min(self.alternatives) if len(self.alternatives) == 1 else None
+
+    @cached_property
+    def _subsets(self) -> list[set[int]]:
+        """The alternatives that lead to each place."""
+        found: dict[tuple[State, _Stack], set[int]] = {}
+        for state, index, stack in self.places:
+            found.setdefault((state, stack), set()).add(index)
+        return list(found.values())
+
+    @cached_property
+    def agreed(self) -> int | None:
+        """The alternative that comes first everywhere, if it is one."""
+        least = {min(subset) for subset in self._subsets}
+        return least.pop() if len(least) == 1 else None
+
+    @cached_property
+    def is_undecidable(self) -> bool:
+        """Whether several alternatives will stay, as far as the rule tells."""
+        if all(state.is_stop for state, _, _ in self.places):
+            return True
+        by_state: dict[State, set[int]] = {}
+        for state, index, _ in self.places:
+            by_state.setdefault(state, set()).add(index)
+        conflict = any(len(subset) > 1 for subset in self._subsets)
+        return conflict and all(len(found) > 1 for found in by_state.values())
 
 
 class StopReading(Exception):
@@ -131,9 +172,8 @@ class _Reader:
         """Where each of the rules being read starts."""
         self._steps = 0
         self._bottom: Final = _Stack(None, None)
-        self._sets: Final[dict[frozenset[tuple[_Config, bool]], _Configs]] = {}
-        self._moves: Final[dict[tuple[int, int], _Configs]] = {}
-        """What a token leads to from a set of places, by the identity of the set and the kind of the token."""
+        self._sets: Final[dict[frozenset[tuple[_Config, bool]], _Places]] = {}
+        self._beginnings: Final[dict[State, _Places]] = {}
         self.unnamed: Final[list[int]] = []
         """Where a field should have had its name."""
         self.position = 0
@@ -153,6 +193,7 @@ class _Reader:
         """Reads a rule from the current place; what goes wrong in it is told, and tokens that cannot follow are
         passed over.
         """
+        self._count_steps(1)
         caller, outer_strength = self.state, self.strength
         follow = None if caller.calls is None else caller.calls[1]
         self._context = _Context(follow, self._context)
@@ -356,51 +397,72 @@ class _Reader:
         """The alternative that is left. None if it takes the rules that are being read to tell, which are only looked
         at if `is_full`.
         """
-        current: _Configs = {}
-        for index, (_, target) in enumerate(decision.moves):
-            self._close(target, index, bottom, current, {}, left=False, is_full=is_full)
+        current = self._begin(decision, bottom, is_full=is_full)
         position = self.position
         while True:
             kind = self._kind_at(position)
             reached = self._move(current, kind, is_full=is_full)
-            if not reached:
-                finished = [index for (state, index, _), left in current.items() if left or state.is_stop]
+            if not reached.places:
+                finished = [index for (state, index, _), left in current.places.items() if left or state.is_stop]
                 if finished:
                     return min(finished)
                 raise Failure(position, self.no_viable(self.position, position))
-            alternatives = {index for _, index, _ in reached}
-            if len(alternatives) == 1:
-                return alternatives.pop()
-            subsets = _conflicts(reached)
+            if reached.only is not None:
+                return reached.only
             if is_full:
-                least = {min(subset) for subset in subsets}
-                if len(least) == 1:
-                    return least.pop()
-            elif _is_undecidable(reached, subsets):
+                if reached.agreed is not None:
+                    return reached.agreed
+            elif reached.is_undecidable:
                 return None
             if kind == EOF:
-                return min(alternatives)
+                return min(reached.alternatives)
             current = reached
             position += 1
 
-    def _move(self, current: _Configs, kind: int, *, is_full: bool) -> _Configs:
-        """The places that a token leads to."""
-        known = self._moves.get((id(current), kind))
+    def _begin(self, decision: State, bottom: _Stack, *, is_full: bool) -> _Places:
+        """The places that a decision leads to before any token."""
+        known = None if is_full else self._beginnings.get(decision)
         if known is not None:
             return known
+        places: _Configs = {}
+        for index, (_, target) in enumerate(decision.moves):
+            self._close(target, index, bottom, places, {}, left=False, is_full=is_full)
+        begun = self._known(places, is_full=is_full)
+        if not is_full:
+            self._beginnings[decision] = begun
+        return begun
+
+    def _move(self, current: _Places, kind: int, *, is_full: bool) -> _Places:
+        """The places that a token leads to."""
+        known = current.moves.get(kind)
+        if known is not None:
+            return known
+        self._count_steps(len(current.places))
         reached: _Configs = {}
         busy: _Configs = {}
-        for (state, index, stack), left in current.items():
+        for (state, index, stack), left in current.places.items():
             for tokens, target in state.moves:
                 if tokens is not None and kind in tokens:
                     self._close(target, index, stack, reached, busy, left=left, is_full=is_full)
         if kind == EOF:
             reached = {config: left for config, left in reached.items() if config[0].is_stop}
-        # Where the rules being read are not looked at, the same sets come again and again.
-        reached = self._sets.setdefault(frozenset(reached.items()), reached)
-        if self._sets.get(frozenset(current.items())) is current:
-            self._moves[id(current), kind] = reached
-        return reached
+        found = current.moves[kind] = self._known(reached, is_full=is_full)
+        return found
+
+    def _count_steps(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > _MAX_STEPS:
+            raise StopReading
+
+    def _known(self, places: _Configs, *, is_full: bool) -> _Places:
+        """The one object for a set of places, where the rules being read are not looked at: the same come again."""
+        if is_full:
+            return _Places(places)
+        key = frozenset(places.items())
+        found = self._sets.get(key)
+        if found is None:
+            found = self._sets[key] = _Places(places)
+        return found
 
     def _close(
         self,
@@ -418,9 +480,7 @@ class _Reader:
         if config in busy and (busy[config] or not left):
             return
         busy[config] = left
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
-            raise StopReading
+        self._count_steps(1)
         if state.is_stop:
             if stack.state is not None and stack.below is not None:
                 self._close(stack.state, index, stack.below, found, busy, left=left, is_full=is_full)
@@ -441,24 +501,6 @@ class _Reader:
                 self._close(target, index, stack, found, busy, left=left, is_full=is_full)
             else:
                 found[config] = left or found.get(config, False)
-
-
-def _conflicts(configs: _Configs) -> list[set[int]]:
-    """The alternatives that lead to each place."""
-    found: dict[tuple[State, _Stack], set[int]] = {}
-    for state, index, stack in configs:
-        found.setdefault((state, stack), set()).add(index)
-    return list(found.values())
-
-
-def _is_undecidable(configs: _Configs, subsets: list[set[int]]) -> bool:
-    """Whether several alternatives will stay, as far as this place tells."""
-    if all(state.is_stop for state, _, _ in configs):
-        return True
-    by_state: dict[State, set[int]] = {}
-    for state, index, _ in configs:
-        by_state.setdefault(state, set()).add(index)
-    return any(len(subset) > 1 for subset in subsets) and all(len(found) > 1 for found in by_state.values())
 
 
 def _quoted(text: str) -> str:

@@ -131,11 +131,11 @@ class Map:
         """The entry of a key."""
         return self._entries.get(_key(key))
 
-    def with_entry(self, key: Any, value: Any) -> Map:
-        """The map with one more entry. Raises EvaluationError if the key is taken."""
+    def insert(self, key: Any, value: Any) -> None:
+        """Adds an entry. Raises EvaluationError if the key is taken."""
         if self.find(key) is not None:
             raise EvaluationError(f"insert failed: key {print_value(key)} already exists")
-        return Map([*self.items(), (key, value)])
+        self._entries[_key(key)] = (key, value)
 
 
 def find_key(container: Any, key: Any) -> tuple[Any, Any] | None:

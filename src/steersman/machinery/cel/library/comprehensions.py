@@ -15,9 +15,9 @@ _MAP: Final = map_of(_K, _V)
 
 
 def _insert(target: Any, *added: Any) -> Any:
-    """A map with one more entry, or with those of another map."""
+    """Adds an entry, or those of another map, to the map that a loop makes; nothing else can see it yet."""
     for key, value in (added,) if len(added) == 2 else entries(added[0]):
-        target = target.with_entry(key, value)
+        target.insert(key, value)
     return target
 
 
