@@ -54,11 +54,25 @@ _NAMES: Final = {kind: f"'{text}'" for text, kind in SYMBOLS.items()} | {
 class _Context:
     """A rule that is being read, and the place it was asked for at."""
 
-    __slots__ = ("follow", "parent")
+    __slots__ = ("_stack", "follow", "parent")
 
     def __init__(self, follow: State | None, parent: _Context | None) -> None:
         self.follow: Final = follow
         self.parent: Final = parent
+        self._stack: _Stack | None = None
+
+    def stack(self) -> _Stack:
+        """Where it goes on after the rules that are being read."""
+        pending = []
+        context: _Context | None = self
+        while context is not None and context._stack is None and context.follow is not None:
+            pending.append(context)
+            context = context.parent
+        stack = context._stack if context is not None and context._stack is not None else _Stack(None, None)
+        for each in reversed(pending):
+            assert each.follow is not None
+            stack = each._stack = stack.on(each.follow)
+        return stack
 
 
 class _Stack:
@@ -379,19 +393,8 @@ class _Reader:
         chosen = self._simulate(decision, self._bottom, is_full=False)
         if chosen is not None:
             return chosen
-        return self._simulate(decision, self._stack(), is_full=True) or 0
-
-    def _stack(self) -> _Stack:
-        """Where it goes on after the rules that are being read."""
-        follows = []
-        context = self._context
-        while context is not None and context.follow is not None:
-            follows.append(context.follow)
-            context = context.parent
-        stack = _Stack(None, None)
-        for follow in reversed(follows):
-            stack = stack.on(follow)
-        return stack
+        stack = self._bottom if self._context is None else self._context.stack()
+        return self._simulate(decision, stack, is_full=True) or 0
 
     def _simulate(self, decision: State, bottom: _Stack, *, is_full: bool) -> int | None:
         """The alternative that is left. None if it takes the rules that are being read to tell, which are only looked
