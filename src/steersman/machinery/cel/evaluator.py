@@ -99,12 +99,27 @@ class _Constant:
 
 
 class _Lazy:
-    """The value of a bound name, made when it is first asked for."""
+    """The value of a bound name, made once, when it is first asked for, of what names stood for where it was bound."""
 
-    __slots__ = ("step",)
+    __slots__ = ("_step", "_value", "_variables")
 
-    def __init__(self, step: Step) -> None:
-        self.step: Final = step
+    def __init__(self, step: Step, variables: dict[str, Any]) -> None:
+        self._step: Step | None = step
+        self._variables = dict(variables)
+        self._value: Any = None
+
+    def get(self, frame: Frame) -> Any:
+        """The value. Raises EvaluationError."""
+        if self._step is not None:
+            within, frame.variables = frame.variables, self._variables
+            try:
+                self._value = _attempt(self._step, frame)
+            finally:
+                frame.variables = within
+            self._step, self._variables = None, {}
+        if type(self._value) is EvaluationError:
+            raise self._value.with_traceback(None)
+        return self._value
 
 
 class _Planner:
@@ -148,11 +163,10 @@ class _Planner:
             frame.charge(1)
             kind = type(value)
             if kind is EvaluationError:
-                raise value
+                # Kept over many turns of a loop, it would keep the way it took each time.
+                raise value.with_traceback(None)
             if kind is _Lazy:
-                value = frame.variables[name] = _attempt(value.step, frame)
-                if type(value) is EvaluationError:
-                    raise value
+                return value.get(frame)
             return value
 
         return variable
@@ -280,24 +294,14 @@ class _Planner:
             variables[accumulator] = start
             try:
                 for one, other in iterate(container, two=bool(second)):
-                    variables[first] = one
-                    if second:
-                        variables[second] = other
+                    variables[first], variables[second] = one, other
                     if condition(frame) is False:
                         break
                     variables[accumulator] = _attempt(turn, frame)
-                for name in (first, second):
-                    if name in outer:
-                        variables[name] = outer[name]
-                    else:
-                        variables.pop(name, None)
+                _restore(variables, outer, (first, second))
                 return result(frame)
             finally:
-                for name in (first, second, accumulator):
-                    if name in outer:
-                        variables[name] = outer[name]
-                    else:
-                        variables.pop(name, None)
+                _restore(variables, outer, (first, second, accumulator))
 
         return loop
 
@@ -308,7 +312,7 @@ class _Planner:
             variables = frame.variables
             known = name in variables
             outer = variables.get(name)
-            variables[name] = _Lazy(init)
+            variables[name] = _Lazy(init, variables)
             try:
                 return result(frame)
             finally:
@@ -358,7 +362,7 @@ class _Planner:
             if value is absorbing:
                 return bool(absorbing)
             if failure is not None:
-                raise failure
+                raise failure.with_traceback(None)
             if value is not (not absorbing):
                 raise EvaluationError("no such overload")
             return not absorbing
@@ -525,7 +529,7 @@ class _Planner:
                 frame.charge(cost(values, result))
                 return result
             frame.charge(cost(values, failure))
-            raise failure
+            raise failure.with_traceback(None)
 
         return function
 
@@ -560,6 +564,15 @@ def _is_append(node: Call) -> bool:
         and len(node.args[1].elements) == 1
         and not node.args[1].optional
     )
+
+
+def _restore(variables: dict[str, Any], outer: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Lets names stand for what they stood for before a loop used them."""
+    for name in names:
+        if name in outer:
+            variables[name] = outer[name]
+        else:
+            variables.pop(name, None)
 
 
 def _attempt(step: Step, frame: Frame) -> Any:
