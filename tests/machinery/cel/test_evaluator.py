@@ -159,7 +159,7 @@ def test_a_bound_value_is_only_made_when_it_is_asked_for() -> None:
 
 def test_a_bound_value_is_of_what_names_stand_for_where_it_is_bound() -> None:
     assert evaluate("optional.of(i).optMap(v, [7].map(i, i + v)).value()") == [49]
-    assert evaluate("optional.of(i).optMap(v, optional.of(v).optMap(i, [v, i + 1])).value().value()") == [42, 43]
+    assert evaluate("optional.of(i).optFlatMap(v, optional.of(v).optMap(i, [v, i + 1])).value()") == [42, 43]
     assert evaluate("[1, 2].map(i, optional.of(i).optMap(v, [5].map(i, v)).value())") == [[1], [2]]
 
 
