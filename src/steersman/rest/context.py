@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from steersman.authentication.user import UserInfo
-from steersman.machinery.field import FieldError
 
 ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 LOOPBACK = UserInfo("system:apiserver", groups=("system:masters",))
@@ -16,8 +16,8 @@ class Context:
     """The request as far as the floors below HTTP see it.
 
     `namespace` and `name` come from the URL; `name` is empty on create. `dry_run` goes the whole way but the commit.
-    `warnings` are sent to the client as Warning headers. `refusals` is what a strategy found out before the write is
-    validated, as finding it out took waiting; its validation tells them.
+    `warnings` are sent to the client as Warning headers. `found` is what a strategy's `before_create` or
+    `before_update` found out for its own validation, which cannot wait.
     """
 
     user: UserInfo = ANONYMOUS
@@ -31,7 +31,7 @@ class Context:
     dry_run: bool = False
     field_manager: str = ""
     warnings: list[str] = field(default_factory=list)
-    refusals: list[FieldError] = field(default_factory=list)
+    found: Any = None
 
     def warn(self, text: str) -> None:
         """Adds a warning for the client, once."""

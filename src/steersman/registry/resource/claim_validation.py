@@ -1,4 +1,4 @@
-"""What claims for devices may ask for (kubernetes `pkg/apis/resource/validation`). CEL expressions are not compiled."""
+"""What claims for devices may ask for (kubernetes `pkg/apis/resource/validation`)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,19 @@ from steersman.api.resource.v1 import (
     ExactDeviceRequest,
     OpaqueDeviceConfiguration,
 )
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.field import FieldError, Path, forbidden, internal, invalid, not_supported, required, too_long
 from steersman.machinery.serializer import decode_plain
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.selectors import validate_label_name
+from steersman.registry.resource.limits import (
+    MAX_ALTERNATIVES,
+    MAX_CONFIGS,
+    MAX_CONSTRAINTS,
+    MAX_EXPRESSION,
+    MAX_PARAMETERS,
+    MAX_REQUESTS,
+    MAX_SELECTORS,
+)
 from steersman.registry.resource.names import (
     validate_fully_qualified_name,
     validate_items,
@@ -29,15 +38,9 @@ from steersman.registry.resource.names import (
     validate_set,
     validate_subdomain,
 )
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, judge_all
 from steersman.registry.storage.validation import validate_driver_name
 
-MAX_REQUESTS: Final = 32
-MAX_CONSTRAINTS: Final = 32
-MAX_CONFIGS: Final = 32
-MAX_SELECTORS: Final = 32
-MAX_ALTERNATIVES: Final = 8
-MAX_EXPRESSION: Final = 10 * 1024
-MAX_PARAMETERS: Final = 10 * 1024
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 
 RequestNames = Mapping[str, frozenset[str]]
@@ -57,8 +60,8 @@ def request_names(claim: DeviceClaim) -> RequestNames:
     }
 
 
-def validate_device_claim(claim: DeviceClaim, path: Path) -> Iterator[FieldError]:
-    """Requests, what they have in common, and how devices are set up."""
+def validate_device_claim(claim: DeviceClaim, path: Path, verdicts: Verdicts = NO_VERDICTS) -> Iterator[FieldError]:
+    """Requests, what they have in common, and how devices are set up. `verdicts` on selectors save finding them out."""
     names = request_names(claim)
 
     def validate_constraint(constraint: DeviceConstraint, at: Path) -> Iterator[FieldError]:
@@ -78,41 +81,48 @@ def validate_device_claim(claim: DeviceClaim, path: Path) -> Iterator[FieldError
         yield from validate_request_references(config.requests, at / "requests", names)
         yield from validate_configuration(config.opaque, at)
 
+    def validate_request(request: DeviceRequest, at: Path) -> Iterator[FieldError]:
+        return _validate_request(request, at, verdicts)
+
     requests = claim.requests or []
-    yield from validate_set(requests, MAX_REQUESTS, _validate_request, lambda each: each.name, path / "requests")
+    yield from validate_set(requests, MAX_REQUESTS, validate_request, lambda each: each.name, path / "requests")
     yield from validate_items(claim.constraints, MAX_CONSTRAINTS, validate_constraint, path / "constraints")
     yield from validate_items(claim.config, MAX_CONFIGS, validate_config, path / "config")
 
 
-def _validate_request(request: DeviceRequest, path: Path) -> Iterator[FieldError]:
+def _validate_request(request: DeviceRequest, path: Path, verdicts: Verdicts) -> Iterator[FieldError]:
     yield from validate_label(request.name, path / "name")
     if request.exactly is None and not request.first_available:
         yield required(path, _ONE_OF)
     elif request.exactly is not None and request.first_available:
         yield invalid(path, None, f"{_ONE_OF}, but multiple fields are set")
     elif request.exactly is not None:
-        yield from _validate_device(request.exactly, path / "exactly")
+        yield from _validate_device(request.exactly, path / "exactly", verdicts)
     else:
         yield from validate_set(
             request.first_available,
             MAX_ALTERNATIVES,
-            _validate_alternative,
+            lambda each, at: _validate_alternative(each, at, verdicts),
             lambda each: each.name,
             path / "firstAvailable",
         )
 
 
-def _validate_alternative(request: DeviceSubRequest, path: Path) -> Iterator[FieldError]:
+def _validate_alternative(request: DeviceSubRequest, path: Path, verdicts: Verdicts) -> Iterator[FieldError]:
     yield from validate_label(request.name, path / "name")
-    yield from _validate_device(request, path)
+    yield from _validate_device(request, path, verdicts)
 
 
-def _validate_device(request: ExactDeviceRequest | DeviceSubRequest, path: Path) -> Iterator[FieldError]:
+def _validate_device(
+    request: ExactDeviceRequest | DeviceSubRequest, path: Path, verdicts: Verdicts
+) -> Iterator[FieldError]:
     if not request.device_class_name:
         yield required(path / "deviceClassName")
     else:
         yield from validate_subdomain(request.device_class_name, path / "deviceClassName")
-    yield from validate_items(request.selectors, MAX_SELECTORS, validate_selector, path / "selectors")
+    yield from validate_items(
+        request.selectors, MAX_SELECTORS, lambda each, at: validate_selector(each, at, verdicts), path / "selectors"
+    )
     if request.allocation_mode == "All":
         if request.count != 0:
             yield invalid(path / "count", request.count, "must not be specified when allocationMode is 'All'")
@@ -142,12 +152,25 @@ def _validate_toleration(toleration: DeviceToleration, path: Path) -> Iterator[F
         yield not_supported(path / "effect", toleration.effect, EFFECTS)
 
 
-def validate_selector(selector: DeviceSelector, path: Path) -> Iterator[FieldError]:
-    """A CEL expression over a device, as far as its length goes."""
+def validate_selector(
+    selector: DeviceSelector, path: Path, verdicts: Verdicts = NO_VERDICTS, *, stored: bool = False
+) -> Iterator[FieldError]:
+    """A CEL expression over a device; `stored` if it was accepted before, perhaps by another version."""
     if selector.cel is None:
         yield required(path / "cel")
-    elif byte_length(selector.cel.expression) > MAX_EXPRESSION:
-        yield too_long(path.child("cel", "expression"), MAX_EXPRESSION)
+        return
+    expression, path = selector.cel.expression, path.child("cel", "expression")
+    if byte_length(expression) > MAX_EXPRESSION:
+        yield too_long(path, MAX_EXPRESSION)
+        return
+    verdict = verdicts.get(expression) or judge_all([expression], stored=stored)[expression]
+    if verdict.error is not None:
+        yield invalid(path, expression, verdict.error)
+    elif verdict.failure is not None:
+        # Upstream takes it for a fault of its own.
+        yield internal(path, verdict.failure)
+    elif verdict.is_too_complex:
+        yield forbidden(path, "too complex, exceeds cost limit")
 
 
 def validate_request_references(references: list[str], path: Path, names: RequestNames) -> Iterator[FieldError]:

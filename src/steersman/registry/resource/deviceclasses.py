@@ -9,24 +9,43 @@ from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import is_extended_resource
 from steersman.registry.resource.claim_validation import (
-    MAX_CONFIGS,
-    MAX_SELECTORS,
     validate_configuration,
     validate_selector,
 )
+from steersman.registry.resource.limits import MAX_CONFIGS, MAX_SELECTORS
 from steersman.registry.resource.names import validate_items
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, judge_selectors
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
 
 
 class DeviceClassStrategy(Strategy[DeviceClass]):
+    async def before_create(self, ctx: Context, device_class: DeviceClass) -> None:
+        await self._judge(ctx, device_class, stored=False)
+
+    async def before_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
+        await self._judge(ctx, new, stored=_is_stored(new, old))
+
+    @staticmethod
+    async def _judge(ctx: Context, device_class: DeviceClass, *, stored: bool) -> None:
+        if len(device_class.spec.selectors) <= MAX_SELECTORS:
+            ctx.found = await judge_selectors(device_class.spec.selectors, stored=stored)
+
     def prepare_for_create(self, ctx: Context, device_class: DeviceClass) -> None:
         device_class.metadata.generation = 1
 
     def validate(self, ctx: Context, device_class: DeviceClass) -> Iterator[FieldError]:
+        return self._validate(ctx, device_class, stored=False)
+
+    def _validate(self, ctx: Context, device_class: DeviceClass, *, stored: bool) -> Iterator[FieldError]:
         spec, path = device_class.spec, Path("spec")
-        yield from validate_items(spec.selectors, MAX_SELECTORS, validate_selector, path / "selectors")
+        yield from validate_items(
+            spec.selectors,
+            MAX_SELECTORS,
+            lambda selector, at: validate_selector(selector, at, ctx.found or NO_VERDICTS, stored=stored),
+            path / "selectors",
+        )
         yield from validate_items(
             spec.config, MAX_CONFIGS, lambda config, at: validate_configuration(config.opaque, at), path / "config"
         )
@@ -35,11 +54,16 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
             yield invalid(path / "extendedResourceName", name, "must be a valid extended resource name")
 
     def validate_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> Iterator[FieldError]:
-        return self.validate(ctx, new)
+        return self._validate(ctx, new, stored=_is_stored(new, old))
 
     def prepare_for_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
         if new.spec != old.spec:
             new.metadata.generation = old.metadata.generation + 1
+
+
+def _is_stored(new: DeviceClass, old: DeviceClass) -> bool:
+    """Any change of the selectors, also of their order, makes them new."""
+    return new.spec.selectors == old.spec.selectors
 
 
 DEVICE_CLASSES = Resource(

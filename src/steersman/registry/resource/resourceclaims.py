@@ -16,6 +16,7 @@ from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_status_validation import DeviceId, device_id, validate_claim_status
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, claim_selectors, judge_selectors
 from steersman.registry.resource.status_rights import missing_rights
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
@@ -31,12 +32,15 @@ def set_defaults(claim: ResourceClaim) -> None:
 
 
 class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
+    async def before_create(self, ctx: Context, claim: ResourceClaim) -> None:
+        ctx.found = await judge_selectors(claim_selectors(claim.spec.devices))
+
     def prepare_for_create(self, ctx: Context, claim: ResourceClaim) -> None:
         claim.status = ResourceClaimStatus()
 
     def validate(self, ctx: Context, claim: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_access(claim.spec.devices, claim.metadata.namespace)
-        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"))
+        yield from validate_device_claim(claim.spec.devices, Path("spec", "devices"), ctx.found or NO_VERDICTS)
 
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         new.status = old.status
@@ -50,7 +54,7 @@ class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
     async def before_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         _drop_deallocated_devices(new, old)
         if self.services is not None:
-            ctx.refusals = await missing_rights(self.services.authorizer, ctx, new, old)
+            ctx.found = await missing_rights(self.services.authorizer, ctx, new, old)
 
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         new.spec = old.spec
@@ -59,7 +63,7 @@ class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
 
     def validate_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> Iterator[FieldError]:
         yield from self.validate_admin_results(_results(new), _results(old), new.metadata.namespace)
-        yield from ctx.refusals
+        yield from ctx.found or ()
         yield from validate_claim_status(new, old)
 
 

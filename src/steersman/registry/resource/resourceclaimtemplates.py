@@ -13,6 +13,7 @@ from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, claim_selectors, judge_selectors
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 
@@ -23,19 +24,25 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
 
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
+    async def before_create(self, ctx: Context, template: ResourceClaimTemplate) -> None:
+        ctx.found = await judge_selectors(claim_selectors(template.spec.spec.devices))
+
+    async def before_update(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate) -> None:
+        ctx.found = await judge_selectors(claim_selectors(new.spec.spec.devices))
+
     def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
         yield from self.validate_admin_access(template.spec.spec.devices, template.metadata.namespace)
-        yield from _validate(template)
+        yield from _validate(template, ctx.found or NO_VERDICTS)
 
     def validate_update(
         self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate
     ) -> Iterator[FieldError]:
-        yield from _validate(new)
+        yield from _validate(new, ctx.found or NO_VERDICTS)
         if new.spec != old.spec:
             yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 
 
-def _validate(template: ResourceClaimTemplate) -> Iterator[FieldError]:
+def _validate(template: ResourceClaimTemplate, verdicts: Verdicts) -> Iterator[FieldError]:
     devices, metadata = template.spec.spec.devices, template.spec.metadata
     path = Path("spec", "metadata")
     yield from validate_annotations(metadata.annotations, path / "annotations")
@@ -45,7 +52,7 @@ def _validate(template: ResourceClaimTemplate) -> Iterator[FieldError]:
         allowed = attribute in ("annotations", "labels")
         if not allowed and getattr(metadata, attribute) != getattr(plain, attribute):
             yield forbidden(path / ("uID" if attribute == "uid" else name), "cannot be set")
-    yield from validate_device_claim(devices, Path("spec", "spec", "devices"))
+    yield from validate_device_claim(devices, Path("spec", "spec", "devices"), verdicts)
 
 
 RESOURCE_CLAIM_TEMPLATES = Resource(

@@ -1,0 +1,49 @@
+"""What is wrong with the selectors of a claim or class, found out before it is validated and beside the event loop.
+
+An expression takes half a millisecond to compile, one of 10 KiB a hundred times that, and a claim may have thousands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from steersman.api.resource.v1 import DeviceClaim, DeviceSelector
+from steersman.machinery.validation.formats import byte_length
+from steersman.registry.resource.limits import MAX_ALTERNATIVES, MAX_EXPRESSION, MAX_REQUESTS, MAX_SELECTORS
+
+if TYPE_CHECKING:
+    from steersman.registry.resource.device_selectors import Verdict
+
+Verdicts = Mapping[str, "Verdict"]
+"""By expression."""
+
+NO_VERDICTS: Final[Verdicts] = {}
+
+
+async def judge_selectors(selectors: Iterable[DeviceSelector], *, stored: bool = False) -> Verdicts:
+    """The verdicts on those that are not refused for their length; `stored` if they were accepted before."""
+    expressions = {each.cel.expression for each in selectors if each.cel is not None}
+    wanted = sorted(each for each in expressions if byte_length(each) <= MAX_EXPRESSION)
+    return await asyncio.to_thread(judge_all, wanted, stored=stored) if wanted else NO_VERDICTS
+
+
+def judge_all(expressions: Iterable[str], *, stored: bool) -> Verdicts:
+    """The verdicts on all of them, now."""
+    # Slow to import, and not needed where no devices are selected.
+    from steersman.registry.resource.device_selectors import judge
+
+    return {each: judge(each, stored=stored) for each in expressions}
+
+
+def claim_selectors(claim: DeviceClaim) -> Iterator[DeviceSelector]:
+    """The selectors of a claim that are looked at: not those of lists that are refused for their length."""
+    requests = claim.requests or []
+    if len(requests) > MAX_REQUESTS:
+        return
+    for request in requests:
+        alternatives = request.first_available if len(request.first_available) <= MAX_ALTERNATIVES else []
+        for each in (request.exactly, *alternatives):
+            if each is not None and len(each.selectors) <= MAX_SELECTORS:
+                yield from each.selectors
