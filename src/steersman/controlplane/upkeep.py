@@ -45,6 +45,7 @@ class Upkeep:
         self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
         self._authentication = Periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
         self._legacy_token_tracking = Periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
+        self._renewal: Periodic | None = None
         self._running: list[Periodic] = []
 
     def install(self, server: Server) -> None:
@@ -116,8 +117,9 @@ class Upkeep:
         self._start(Periodic("identity lease garbage collector", self._lease.collect, COLLECTION))
 
     async def _stop_identity(self) -> None:
-        await self._renewal.stop()
-        await self._lease.end()
+        if self._renewal is not None:
+            await self._renewal.stop()
+            await self._lease.end()
 
     # Tokens in secrets
 

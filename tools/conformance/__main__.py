@@ -1,0 +1,114 @@
+"""Kubernetes' own conformance tests of the API, against a server process.
+
+    python tools/conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
+
+Those are run that need no container that really runs, no custom resource, webhook or admission policy. The server has
+the real kube-controller-manager and kube-scheduler beside it (from the folder that $STEERSMAN_REFERENCE names, or from
+PATH), kubectl, and an agent that says of pods what a kubelet would say. The tests are built from the Go module in this
+folder at the first time, which needs Go 1.26, some gigabytes of downloads and cache, and a quarter of an hour. Exit
+code 1 if a test fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from node_agent import NodeAgent  # noqa: E402
+from server_process import ServerProcess  # noqa: E402
+
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
+NODES: Final = ["n1", "n2", "n3"]
+
+FOCUS: Final = r"\[sig-(api-machinery|apps|auth|cli|instrumentation|network|node|scheduling|storage)\].*\[Conformance\]"
+SKIP: Final = "|".join((
+    r"NodeConformance|AdmissionWebhook|AdmissionPolicy|CustomResource|Custom Resource|CRD|\bCRs?\b|Aggregator\b",
+    # a container has to run
+    "DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume|[Vv]olume",
+    "master service|to NodePort|to ClusterIP|to ExternalName|multiple (ports|endpoint IPs) spec|Kubectl (logs|expose)",
+    "be consumable|EmptyDir|Downward|Projected|PreStop|InPlace|Security Context|Variable Expansion|should mount|OIDC",
+    "serve a basic|Job should (run|allow|execute|mark|terminate|delete a)|successPolicy|failing daemon|complex daemon",
+    "StatefulSet.*(predictable|evicted|Burst|canary|rolling)|NoExecute|SchedulerPre.*(valid|runs)|exists conflict",
+    # minutes of waiting
+    r"CronJob should (not|replace|sched)|podspec updates",
+))  # fmt: skip
+
+
+def find(name: str) -> str:
+    """A program, from the folder of those built for comparisons or from PATH."""
+    found = shutil.which(name, path=f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        sys.exit(f"no {name}: put one in PATH, or in the folder that $STEERSMAN_REFERENCE names")
+    return found
+
+
+def built() -> Path:
+    """The tests as a program."""
+    program = PROGRAMS / "conformance.test"
+    if not program.exists():
+        go = shutil.which("go", path=f"{os.environ.get('PATH', '')}{os.pathsep}/usr/local/go/bin")
+        if go is None:
+            sys.exit("building the tests needs Go")
+        PROGRAMS.mkdir(parents=True, exist_ok=True)
+        print(f"building {program}", flush=True)
+        subprocess.run([go, "test", "-c", "-buildvcs=false", "-o", str(program), "."], cwd=HERE, check=True)
+    return program
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[ServerProcess]:
+    """A server with controllers, a scheduler and nodes."""
+    manager, scheduler = find("kube-controller-manager"), find("kube-scheduler")
+    key = folder / "sa.key"
+    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+    server = ServerProcess(folder / "data", f"--service-account-signing-key-file={key}", "--allow-privileged",
+                           "--service-cluster-ip-range=10.0.0.0/20")  # fmt: skip
+    with ExitStack() as stack:
+        server.start()
+        stack.callback(server.stop)
+        flags = [f"--{each}={server.kubeconfig}" for each in
+                 ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")]  # fmt: skip
+        for program, *own in (
+            [manager, f"--root-ca-file={server.ca}", f"--service-account-private-key-file={key}"],
+            [scheduler],
+        ):
+            log = stack.enter_context((folder / f"{Path(program).name}.log").open("wb"))
+            process = subprocess.Popen([program, *flags, "--secure-port=0", *own], stderr=log)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+        agent = NodeAgent(stack.enter_context(server.client()), NODES)
+        agent.start()
+        stack.callback(agent.stop)
+        yield server
+
+
+def main() -> int:
+    """Runs the tests; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--focus", default=FOCUS, help="only tests whose names match")
+    parser.add_argument("--skip", default=SKIP, help="no tests whose names match")
+    parser.add_argument("--timeout", type=int, default=60, metavar="MINUTES")
+    options = parser.parse_args()
+    program = built()
+    with tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder, cluster(Path(folder)) as server:
+        return subprocess.run([
+            str(program), f"--kubeconfig={server.kubeconfig}", f"--kubectl-path={find('kubectl')}",
+            "--provider=skeleton", f"--ginkgo.focus={options.focus}", f"--ginkgo.skip={options.skip}", 
+            "--ginkgo.no-color", f"--ginkgo.timeout={options.timeout}m", f"-test.timeout={options.timeout + 1}m", "--disable-log-dump",
+        ], check=False).returncode  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
