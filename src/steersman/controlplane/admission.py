@@ -20,6 +20,7 @@ from steersman.admission_plugins.default_toleration_seconds import DefaultTolera
 from steersman.admission_plugins.deny_service_external_ips import DenyServiceExternalIPs
 from steersman.admission_plugins.event_rate_limit import EventRateLimit
 from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
+from steersman.admission_plugins.image_policy_webhook import ImagePolicyWebhook
 from steersman.admission_plugins.limit_pod_hard_anti_affinity_topology import LimitPodHardAntiAffinityTopology
 from steersman.admission_plugins.limit_ranger import LimitRanger
 from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
@@ -53,6 +54,7 @@ from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
 from steersman.machinery.errors import GroupResource
+from steersman.machinery.webhook_client import WebhookClient
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
 
@@ -98,6 +100,11 @@ def _pod_security(server: Surroundings) -> PodSecurity:
         lambda namespace: (pods.count(namespace), pods.list(namespace)),
         configuration,
     )
+
+
+def _image_policy_webhook(server: Surroundings) -> ImagePolicyWebhook:
+    configuration = server.configuration.image_policy()
+    return ImagePolicyWebhook(WebhookClient(configuration.endpoint, configuration.backoff).post, configuration.settings)
 
 
 def _pod_node_selector(server: Surroundings) -> PodNodeSelector:
@@ -195,6 +202,7 @@ PLUGINS: Final = (
     BuiltIn("ServiceAccount", True, _service_account),
     BuiltIn("TaintNodesByCondition", True, lambda server: TaintNodesByCondition()),
     BuiltIn("AlwaysPullImages", False, lambda server: AlwaysPullImages()),
+    BuiltIn("ImagePolicyWebhook", False, _image_policy_webhook),
     BuiltIn("PodSecurity", True, _pod_security),
     BuiltIn("PodNodeSelector", False, _pod_node_selector),
     BuiltIn("Priority", True, _priority),

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from steersman.admission_plugins import event_rate_limit, pod_security, pod_toleration_restriction
+from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_security, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
 from steersman.admission_plugins.pod_security_levels import LevelVersion, Policy, level_of, minor_of
 from steersman.admission_plugins.resource_quota import LimitedResource
@@ -20,6 +20,7 @@ from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
 from steersman.controlplane.options import OptionsError
 from steersman.machinery import field as fields
 from steersman.machinery.configuration import (
+    BOOL,
     INT32,
     RAW_EXTENSION,
     STRING,
@@ -31,14 +32,20 @@ from steersman.machinery.configuration import (
     media_of,
     struct_type,
 )
+from steersman.machinery.durations import format_duration
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.field import FieldError, aggregate
 from steersman.machinery.go_types import GoType, struct_of
+from steersman.machinery.kubeconfig import NO_CONFIGURATION, Endpoint, KubeconfigError, load_kubeconfig
 from steersman.machinery.serializer import from_plain
-from steersman.machinery.strict import DecodeError, decode_untyped, yaml_as_json
+from steersman.machinery.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_scheduling_validation import validate_tolerations
+
+_SECOND: Final = 10**9
+_MILLISECOND: Final = 10**6
+_MINUTE: Final = 60 * _SECOND
 
 Kinds = Mapping[tuple[str, str], GoType]
 
@@ -102,10 +109,35 @@ _EVENT_RATE_LIMIT: Final[Kinds] = {
     ("eventratelimit.admission.k8s.io/v1alpha1", "Configuration"): _rate_limit_configuration("v1alpha1")
 }
 
+_DURATION: Final = GoType("int64", "time.Duration")
+_IMAGE_POLICY: Final = struct_type(
+    "imagepolicy.AdmissionConfig",
+    {
+        "imagePolicy": struct_type(
+            "imagepolicy.imagePolicyWebhookConfig",
+            {
+                "kubeConfigFile": STRING,
+                "allowTTL": _DURATION,
+                "denyTTL": _DURATION,
+                "retryBackoff": _DURATION,
+                "defaultAllow": BOOL,
+            },
+        )
+    },
+)
+
 _NODE_SELECTORS: Final = "podNodeSelectorPluginConfig"
 _LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolicyWebhook"}
 """Files that are a plugin's configuration themselves, by what they start with."""
 _BETWEEN_DOCUMENTS: Final = re.compile(rb"^---.*$", re.MULTILINE)
+
+
+class ImagePolicy(NamedTuple):
+    """What ImagePolicyWebhook is made of; `backoff` is in seconds."""
+
+    endpoint: Endpoint
+    backoff: float
+    settings: image_policy_webhook.Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +215,32 @@ class AdmissionConfiguration:
         for document in _BETWEEN_DOCUMENTS.split(self.document("PodNodeSelector") or b""):
             found |= _node_selectors(document)
         return found
+
+    def image_policy(self) -> ImagePolicy:
+        """imagePolicy, which ImagePolicyWebhook must have; it has no kind."""
+        name = "ImagePolicyWebhook"
+        document = self.document(name)
+        if document is None:
+            raise _bad_init(name, "no config specified")
+        try:
+            media = media_of(document)
+            plain = decode_as(_IMAGE_POLICY, document, media, want_strict=False).obj or {}
+        except DecodeError as error:
+            where = "error unmarshaling JSON: while decoding JSON: " if media == "yaml" else ""
+            raise _bad_init(name, f"{where}{error}") from None
+        given = plain.get("imagePolicy", {})
+        try:
+            backoff = _duration(given.get("retryBackoff", 0), _MILLISECOND, (1, 5 * _MINUTE), _SECOND // 2)
+            allow = _duration(given.get("allowTTL", 0), _SECOND, (_SECOND, 30 * _MINUTE), 5 * _MINUTE)
+            deny = _duration(given.get("denyTTL", 0), _SECOND, (_SECOND, 30 * _MINUTE), 30 * _SECOND)
+            path = given.get("kubeConfigFile", "")
+            if not path:
+                raise KubeconfigError(NO_CONFIGURATION)
+            endpoint = load_kubeconfig(Path(path))
+        except ValueError as error:
+            raise _bad_init(name, error) from None
+        settings = image_policy_webhook.Settings(allow, deny, given.get("defaultAllow", False))
+        return ImagePolicy(endpoint, backoff, settings)
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
         """The configuration of PodTolerationRestriction."""
@@ -266,6 +324,18 @@ def _decode(plugin: str, document: bytes, kinds: Kinds, *, strict: bool = True) 
 
 def _listed(texts: list[str]) -> str:
     return f"[{', '.join(texts)}]"
+
+
+def _duration(value: int, scale: int, bounds: tuple[int, int], default: int) -> float:
+    """A number of `scale` nanoseconds in seconds; 0 stands for the default, -1 for none. Raises ValueError."""
+    if value == -1:
+        return 0.0
+    nanoseconds = value * scale or default
+    low, high = bounds
+    if not low <= nanoseconds <= high:
+        low_text, high_text, text = (format_duration(each) for each in (low, high, nanoseconds))
+        raise ValueError(f"valid value is between {low_text} and {high_text}, got {text}")
+    return nanoseconds / _SECOND
 
 
 def _level_version(defaults: dict[str, str], mode: str, wrong: list[str]) -> LevelVersion:

@@ -18,6 +18,7 @@ SCHEME_NAME: Final = "pkg/runtime/scheme.go:111"
 
 STRING: Final = GoType("string", "string")
 INT32: Final = GoType("int32", "int32")
+BOOL: Final = GoType("bool", "bool")
 RAW_EXTENSION: Final = GoType("own", "runtime.RawExtension", name="pkg.runtime.RawExtension")
 STRINGS: Final = GoType("list", "[]string", element=STRING, pointer=True)
 
