@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_plugins import pod_security, pod_toleration_restriction
+from steersman.admission_plugins import image_policy_webhook, pod_security, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
 from steersman.admission_plugins.pod_security_levels import LevelVersion, Policy, minor_of
 from steersman.admission_plugins.resource_quota import LimitedResource
@@ -187,6 +187,36 @@ def test_event_rate_limit_has_limits():
 )
 def test_of_pod_node_selectors_configuration_what_can_be_read_counts(text: str, found: dict[str, str]):
     assert configured(PodNodeSelector=text).pod_node_selector() == found
+
+
+def test_image_policy_has_a_kubeconfig_and_times(tmp_path: Path):
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        "clusters: [{name: h, cluster: {server: 'http://h.example/p'}}]\n"
+        "contexts: [{name: c, context: {cluster: h}}]\n"
+        "current-context: c\n"
+    )
+
+    def read(**more: Any) -> Any:
+        return configured(ImagePolicyWebhook={"imagePolicy": {"kubeConfigFile": str(path), **more}}).image_policy()
+
+    assert read().settings == image_policy_webhook.Settings(300.0, 30.0, False)
+    found = read(allowTTL=50, denyTTL=-1, retryBackoff=20, defaultAllow=True)
+    assert found.settings == image_policy_webhook.Settings(50.0, 0.0, True)
+    assert (found.backoff, found.endpoint.url, found.endpoint.target) == (0.02, "http://h.example/p", "/p")
+    init = 'failed to apply admission: couldn\'t init admission plugin "ImagePolicyWebhook": '
+    assert why(lambda: read(allowTTL=5000)) == f"{init}valid value is between 1s and 30m0s, got 1h23m20s"
+    assert why(lambda: read(retryBackoff=400_000)) == f"{init}valid value is between 1ns and 5m0s, got 6m40s"
+    assert why(lambda: read(denyTTL=-2)) == f"{init}valid value is between 1s and 30m0s, got -2s"
+    assert why(lambda: read(denyTTL="a")) == init + WRONG.format(
+        "string", "imagePolicyWebhookConfig.imagePolicy.denyTTL", "time.Duration"
+    )
+    assert why(AdmissionConfiguration().image_policy) == f"{init}no config specified"
+    assert why(configured(ImagePolicyWebhook="{}").image_policy).startswith(f"{init}invalid configuration: no conf")
+    assert why(configured(ImagePolicyWebhook="abc").image_policy) == (
+        f"{init}error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type "
+        "imagepolicy.AdmissionConfig"
+    )
 
 
 INIT = "failed to apply admission: couldn't init admission plugin "

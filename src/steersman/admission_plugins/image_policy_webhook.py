@@ -23,8 +23,6 @@ from steersman.machinery.webhook_client import WebhookError
 
 logger = logging.getLogger(__name__)
 
-FAILED_OPEN: Final = "alpha.image-policy.k8s.io/failed-open"
-"""The annotation of a pod that nobody has judged."""
 _PODS: Final = GroupResource("", "pods")
 _VERSION: Final = "imagepolicy.k8s.io/v1alpha1"
 _KIND: Final = "ImageReview"
@@ -65,13 +63,11 @@ class ImagePolicyWebhook(Plugin):
         """Raises StatusError 403 for images that may not run, and where nobody can tell."""
         if attributes.subresource not in ("", "ephemeralcontainers"):
             return
-        pod: Pod = attributes.obj
         try:
-            status = await self._status(_review(pod, attributes))
+            status = await self._status(_review(attributes))
         except (StatusError, WebhookError, DecodeError) as error:
             logger.info("error contacting webhook backend: %s", error)
             if self._settings.default_allow:
-                pod.metadata.annotations[FAILED_OPEN] = "true"
                 return
             if isinstance(error, StatusError) and error.reason == "Forbidden":
                 raise
@@ -98,7 +94,8 @@ class ImagePolicyWebhook(Plugin):
         return status
 
 
-def _review(pod: Pod, attributes: Attributes) -> ImageReviewSpec:
+def _review(attributes: Attributes) -> ImageReviewSpec:
+    pod: Pod = attributes.obj
     spec = pod.spec
     containers = (
         spec.ephemeral_containers if attributes.subresource else [*(spec.containers or ()), *spec.init_containers]
