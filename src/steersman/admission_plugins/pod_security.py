@@ -83,6 +83,7 @@ class PodSecurity(Plugin):
         self._policy = policy
         self._pods = pods
         self._configuration = configuration
+        self._exempts = bool(configuration.namespaces or configuration.usernames)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
@@ -103,7 +104,7 @@ class PodSecurity(Plugin):
         return attributes.namespace in configuration.namespaces or attributes.user.name in configuration.usernames
 
     def _validate_pod(self, attributes: Attributes) -> None:
-        if self._is_exempt(attributes):
+        if self._exempts and self._is_exempt(attributes):
             return
         policy = self._policy(attributes.namespace)
         if policy is None:
@@ -123,7 +124,7 @@ class PodSecurity(Plugin):
             _warn(attributes, policy.warn, pod.metadata, pod.spec)
 
     def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
-        if self._is_exempt(attributes):
+        if self._exempts and self._is_exempt(attributes):
             return
         policy = self._policy(attributes.namespace)
         if policy is None or policy.warn.level == PRIVILEGED:
