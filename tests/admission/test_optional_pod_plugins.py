@@ -11,8 +11,13 @@ from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_po
 from steersman.admission_plugins.always_pull_images import AlwaysPullImages
 from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
 from steersman.admission_plugins.limit_pod_hard_anti_affinity_topology import LimitPodHardAntiAffinityTopology
-from steersman.admission_plugins.pod_node_selector import PodNodeSelector
-from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
+from steersman.admission_plugins.pod_node_selector import Annotated, PodNodeSelector
+from steersman.admission_plugins.pod_toleration_restriction import (
+    Annotations,
+    Configuration,
+    PodTolerationRestriction,
+)
+from steersman.api.core.v1 import Toleration
 from steersman.machinery.serializer import to_plain
 
 NEVER = CONTAINER | {"imagePullPolicy": "Never"}
@@ -70,8 +75,12 @@ async def test_who_asks_for_a_device_tolerates_its_taint():
     assert to_plain(record.obj.spec)["tolerations"] == [gpu]
 
 
+def selecting(text: str | None, **configured: str) -> PodNodeSelector:
+    return PodNodeSelector({"ns": Annotated(text)}.get, configured)
+
+
 async def selected(text: str, **selector: str) -> dict[str, str]:
-    plugin = PodNodeSelector({"ns": text}.get)
+    plugin = selecting(text)
     return (await admitted(plugin, a_write(make_pod({"nodeSelector": selector})))).obj.spec.node_selector
 
 
@@ -81,22 +90,43 @@ async def test_the_selector_of_the_namespace_is_added():
 
 
 async def test_a_pod_that_wants_other_nodes_is_refused():
-    error = await refusal(PodNodeSelector({"ns": "a=b"}.get), a_write(make_pod({"nodeSelector": {"a": "c"}})))
+    error = await refusal(selecting("a=b"), a_write(make_pod({"nodeSelector": {"a": "c"}})))
     assert (error.code, error.message) == (
         403, 'pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector',
     )  # fmt: skip
 
 
 async def test_a_selector_that_cannot_be_read_is_an_error():
-    error = await refusal(PodNodeSelector({"ns": "a=b=c"}.get), a_write(make_pod()))
+    error = await refusal(selecting("a=b=c"), a_write(make_pod()))
     assert (error.code, error.message) == (500, "invalid selector: [a b c]")
 
 
-def tolerating(defaults: Any = None, whitelist: Any = None) -> PodTolerationRestriction:
-    texts = [
-        "" if each is None else each if isinstance(each, str) else json.dumps(each) for each in (defaults, whitelist)
-    ]
-    return PodTolerationRestriction({"ns": Annotations(*texts)}.get)
+async def test_a_namespace_without_a_selector_has_that_of_the_cluster():
+    pod = make_pod({"nodeSelector": {"e": "f"}})
+    everywhere = {"clusterDefaultNodeSelector": "a=b"}
+    assert (await admitted(selecting(None, **everywhere), a_write(pod))).obj.spec.node_selector == {"a": "b", "e": "f"}
+    pod = make_pod()
+    assert (await admitted(selecting("", **everywhere), a_write(pod))).obj.spec.node_selector == {}
+    error = await refusal(selecting(None, **everywhere), a_write(make_pod({"nodeSelector": {"a": "c"}})))
+    assert error.message.endswith("conflicts with its namespace node label selector")
+
+
+async def test_pods_select_by_what_is_listed_for_their_namespace_only():
+    await admitted(selecting("a=b", ns="a=b,e=f"), a_write(make_pod({"nodeSelector": {"e": "f"}})))
+    for selector in ({"e": "g"}, {"x": "y"}):
+        error = await refusal(selecting(None, ns="a=b,e=f"), a_write(make_pod({"nodeSelector": selector})))
+        assert (error.code, error.message) == (
+            403, 'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
+        )  # fmt: skip
+    await admitted(selecting(None, ns="", other="a=b"), a_write(make_pod({"nodeSelector": {"x": "y"}})))
+
+
+def tolerating(
+    defaults: Any = None, whitelist: Any = None, configuration: Configuration | None = None
+) -> PodTolerationRestriction:
+    texts = [each if each is None or isinstance(each, str) else json.dumps(each) for each in (defaults, whitelist)]
+    find = {"ns": Annotations(*texts)}.get
+    return PodTolerationRestriction(find, configuration) if configuration else PodTolerationRestriction(find)
 
 
 KEY = {"key": "k", "operator": "Exists"}
@@ -123,6 +153,23 @@ async def test_only_what_is_allowed_may_be_tolerated():
     assert (error.code, error.message) == (
         500,
         "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist",
+    )
+
+
+async def test_the_clusters_lists_hold_in_namespaces_that_have_none():
+    key = Toleration(key="k", operator="Exists")
+    cluster = Configuration(default=(key,), whitelist=(key,))
+    record = await admitted(tolerating(configuration=cluster), a_write(make_pod()))
+    assert to_plain(record.obj.spec)["tolerations"] == [KEY]
+    record.obj.spec.tolerations[0].key = "changed"
+    record = await admitted(tolerating(configuration=cluster), a_write(make_pod()))
+    assert to_plain(record.obj.spec)["tolerations"] == [KEY], "what is configured is not handed out itself"
+    record = await admitted(tolerating("", "null", cluster), a_write(make_pod({"tolerations": [{"key": "x"}]})))
+    assert to_plain(record.obj.spec)["tolerations"] == [{"key": "x"}]
+    error = await refusal(tolerating("", None, cluster), a_write(make_pod({"tolerations": [{"key": "x"}]})))
+    assert (error.code, error.message) == (
+        500,
+        "pod tolerations (possibly merged with namespace default tolerations) conflict with its cluster whitelist",
     )
 
 

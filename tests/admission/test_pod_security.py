@@ -9,10 +9,11 @@ import pytest
 from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins import pod_security
-from steersman.admission_plugins.pod_security import PodSecurity
-from steersman.admission_plugins.pod_security_levels import NO_POLICY, policy_of
+from steersman.admission_plugins.pod_security import Configuration, PodSecurity
+from steersman.admission_plugins.pod_security_levels import NO_POLICY, LevelVersion, Policy, policy_of
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Namespace, Pod, ReplicationController
+from steersman.authentication.user import UserInfo
 from steersman.machinery.serializer import from_plain
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -115,8 +116,8 @@ def test_labels_and_what_they_leave_out(modes, enforce, warn):
     assert (str(policy.enforce), str(policy.warn)) == (enforce, warn)
 
 
-def a_namespace(**modes: str) -> Namespace:
-    return from_plain(Namespace, {"metadata": {"name": "ns", "labels": labels(**modes)}})
+def a_namespace(name: str = "ns", **modes: str) -> Namespace:
+    return from_plain(Namespace, {"metadata": {"name": name, "labels": labels(**modes)}})
 
 
 async def change(security: PodSecurity, old: Namespace, new: Namespace) -> list[str]:
@@ -196,3 +197,83 @@ async def test_over_the_wire_warnings_and_refusals(api, namespace):
     pod["metadata"]["name"] = "other"
     answer = await api.post(f"{target}/pods", pod)
     assert answer.json()["message"].endswith(f'violates PodSecurity "baseline:latest": {HOST_TEXT}')
+
+
+# With a configuration
+
+BASELINE = Policy(*(LevelVersion("baseline", 30) for _ in "123"))  # type: ignore[arg-type]
+CONFIGURED = Configuration(
+    BASELINE,
+    usernames=frozenset({"bob"}),
+    namespaces=frozenset({"exempt"}),
+    runtime_classes=frozenset({"gvisor"}),
+)
+
+
+def configured(*pods: Pod, **modes: str) -> PodSecurity:
+    policy = policy_of(labels(**modes), CONFIGURED.defaults)
+    return PodSecurity({"ns": policy, "exempt": policy}.get, lambda namespace: (len(pods), iter(pods)), CONFIGURED)
+
+
+@pytest.mark.parametrize(
+    ("modes", "expected"),
+    [
+        ({}, ("baseline:v1.30", "baseline:v1.30")),
+        ({"enforce": "restricted"}, ("restricted:v1.30", "restricted:v1.30")),
+        ({"enforce": "privileged"}, ("privileged:v1.30", "baseline:v1.30")),
+        ({"enforce": "restricted", "enforce_version": "v1.20"}, ("restricted:v1.20", "restricted:v1.20")),
+        ({"enforce": "baseline", "enforce_version": "v1.20"}, ("baseline:v1.20", "baseline:v1.30")),
+        ({"enforce": "restricted", "warn_version": "latest"}, ("restricted:v1.30", "restricted:latest")),
+        ({"enforce_version": "latest"}, ("baseline:latest", "baseline:v1.30")),
+        ({"enforce": "nonsense"}, ("restricted:v1.30", "baseline:v1.30")),
+        ({"enforce_version": "nonsense"}, ("baseline:latest", "baseline:v1.30")),
+    ],
+)
+def test_defaults_hold_where_labels_say_nothing(modes: dict[str, str], expected: tuple[str, str]):
+    policy = policy_of(labels(**modes), BASELINE)
+    assert (str(policy.enforce), str(policy.warn)) == expected
+
+
+async def test_nothing_is_asked_of_who_and_what_is_exempt():
+    assert (await refusal(configured(), a_write(make_pod(HOST)))).code == 403
+    writer = a_write(make_pod(HOST))
+    writer.user = UserInfo("bob")
+    pods = (make_pod(HOST, namespace="exempt"), make_pod({**HOST, "runtimeClassName": "gvisor"}))
+    for record in (writer, *map(a_write, pods)):
+        assert (await admitted(configured(), record)).warnings == []
+    assert (await refusal(configured(), a_write(make_pod({**HOST, "runtimeClassName": "kata"})))).code == 403
+
+
+async def test_templates_of_exempt_runtime_classes_are_not_warned_of():
+    for name, expected in (("gvisor", 0), ("kata", 1)):
+        template = {"spec": {**HOST, "containers": [CONTAINER], "runtimeClassName": name}}
+        plain = {"metadata": {"name": "d", "namespace": "ns"}, "spec": {"template": template}}
+        write = a_write(from_plain(Deployment, plain), resource="deployments", group="apps")
+        assert len((await admitted(configured(), write)).warnings) == expected
+
+
+async def test_labels_of_an_exempt_namespace_are_said_to_mean_nothing():
+    ignored = 'namespace "exempt" is exempt from Pod Security, and the policy ({}) will be ignored'
+    for modes, told in (
+        ({"enforce": "restricted"}, ["enforce=restricted:v1.30"]),
+        ({"audit": "restricted", "warn_version": "v1.1"}, ["audit=restricted:v1.30, warn=baseline:v1.1"]),
+        ({"enforce": "baseline"}, []),
+        ({"enforce": "privileged", "audit": "privileged", "warn": "privileged"}, []),
+    ):
+        write = a_write(a_namespace("exempt", **modes), resource="namespaces")
+        assert (await admitted(configured(), write)).warnings == [ignored.format(each) for each in told]
+    new, old = a_namespace("exempt", enforce="restricted"), a_namespace("exempt")
+    record = await admitted(configured(make_pod(HOST)), an_update(new, old, resource="namespaces"))
+    assert record.warnings == [ignored.format("enforce=restricted:v1.30")]
+    record = await admitted(configured(), an_update(new, new, resource="namespaces"))
+    assert record.warnings == []
+
+
+async def test_existing_pods_of_exempt_runtime_classes_are_not_counted():
+    pods = [make_pod({**HOST, "runtimeClassName": "gvisor"}, name="a"), make_pod(HOST, name="b")]
+    write = an_update(a_namespace("ns", enforce_version="latest"), a_namespace("ns"), resource="namespaces")
+    record = await admitted(configured(*pods), write)
+    assert record.warnings == [
+        'existing pods in namespace "ns" violate the new PodSecurity enforce level "baseline:latest"',
+        "b: host namespaces",
+    ]

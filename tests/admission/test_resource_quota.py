@@ -14,11 +14,11 @@ from server_process import ServerProcess
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
 from steersman.admission_plugins.quota_evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
 from steersman.admission_plugins.quota_pods import PodEvaluator
-from steersman.admission_plugins.resource_quota import ResourceQuota
+from steersman.admission_plugins.resource_quota import LimitedResource, ResourceQuota
 from steersman.api.core import v1 as core
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import OPTIMISTIC_LOCK, GroupKind, GroupResource, StatusError, conflict, not_found
-from steersman.machinery.serializer import deep_copy, from_plain
+from steersman.machinery.serializer import deep_copy, from_plain, to_plain
 from steersman.rest.context import Context
 
 Plain = dict[str, Any]
@@ -86,8 +86,8 @@ def quota(hard: dict[str, str], used: dict[str, str] | None = None, name: str = 
     return from_plain(core.ResourceQuota, {"metadata": metadata, "spec": {"hard": hard, **spec}, "status": status})
 
 
-def plugin(quotas: Quotas) -> ResourceQuota:
-    return ResourceQuota(quotas, EVALUATORS)  # type: ignore[arg-type]
+def plugin(quotas: Quotas, *limited: LimitedResource) -> ResourceQuota:
+    return ResourceQuota(quotas, EVALUATORS, limited)  # type: ignore[arg-type]
 
 
 def about(
@@ -354,3 +354,61 @@ def test_pods_get_the_defaults_of_a_limit_range_and_are_charged_for_them(server:
         'pods "c" is forbidden: exceeded quota: q, requested: limits.cpu=500m, used: limits.cpu=1, '
         "limited: limits.cpu=1"
     )
+
+
+# What may not be used without a quota
+
+PODS = GroupResource("", "pods")
+CPU_IS_LIMITED = LimitedResource(PODS, ("requests.",))
+
+
+def priority(*values: str) -> core.ScopedResourceSelectorRequirement:
+    return core.ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="In", values=list(values))
+
+
+async def test_what_is_limited_is_not_to_be_had_without_a_quota() -> None:
+    admit = plugin(Quotas(), CPU_IS_LIMITED).validate
+    assert await refusal(admit(about(pod("1")))) == "insufficient quota to consume: requests.cpu"
+    await admit(about(pod()))
+    await admit(about(note()))
+
+
+async def test_a_quota_that_does_not_name_it_does_not_cover_it() -> None:
+    limited = LimitedResource(PODS, ("cpu", "pods"))
+    told = "insufficient quota to consume: count/pods,cpu,requests.cpu"
+    quotas = Quotas(quota({"pods": "5"}))
+    assert await refusal(plugin(quotas, limited).validate(about(pod("1")))) == told
+    assert quotas.writes == 0
+    everything = {"pods": "5", "cpu": "9", "requests.cpu": "9", "count/pods": "2"}
+    covering = Quotas(quota(everything), quota({"configmaps": "1"}, name="other"))
+    await plugin(covering, limited).validate(about(pod("1")))
+    assert covering.used() == {"pods": "1", "cpu": "1", "requests.cpu": "1", "count/pods": "1"}
+
+
+async def test_an_update_that_uses_no_more_needs_no_quota() -> None:
+    admit = plugin(Quotas(), LimitedResource(GroupResource("", "services"), ("loadbalancers",))).validate
+    balanced, plain = service("LoadBalancer"), service("ClusterIP")
+    told = "insufficient quota to consume: services.loadbalancers"
+    assert await refusal(admit(about(balanced))) == told
+    assert await refusal(admit(about(balanced, UPDATE, old=plain))) == told
+    await admit(about(balanced, UPDATE, old=balanced))
+    await admit(about(plain))
+
+
+async def test_objects_in_a_limited_scope_need_a_quota_with_that_scope() -> None:
+    limited = LimitedResource(PODS, (), (priority("gold", "silver"),))
+    gold, iron = pod(priorityClassName="gold"), pod(priorityClassName="iron")
+    admit = plugin(Quotas(quota({"pods": "5"})), limited).validate
+    with pytest.raises(StatusError) as caught:
+        await admit(about(gold))
+    assert (caught.value.code, caught.value.message) == (
+        500, "insufficient quota to match these scopes: [{PriorityClass In [gold silver]}]",
+    )  # fmt: skip
+    await admit(about(iron))
+    scoped = quota({"pods": "5"}, scopeSelector={"matchExpressions": [to_plain(priority("gold"))]})
+    await plugin(Quotas(scoped), limited).validate(about(gold))
+
+
+async def test_a_scope_that_cannot_be_read_limits_nothing() -> None:
+    odd = core.ScopedResourceSelectorRequirement(scope_name="PriorityClass", operator="Odd")
+    await plugin(Quotas(), LimitedResource(PODS, ("cpu",), (odd,))).validate(about(pod("1")))

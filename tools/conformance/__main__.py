@@ -103,11 +103,14 @@ def main() -> int:
     options = parser.parse_args()
     program = built()
     with tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder, cluster(Path(folder)) as server:
-        return subprocess.run([
-            str(program), f"--kubeconfig={server.kubeconfig}", f"--kubectl-path={find('kubectl')}",
-            "--provider=skeleton", f"--ginkgo.focus={options.focus}", f"--ginkgo.skip={options.skip}", 
-            "--ginkgo.no-color", f"--ginkgo.timeout={options.timeout}m", f"-test.timeout={options.timeout + 1}m", "--disable-log-dump",
-        ], check=False).returncode  # fmt: skip
+        arguments = {
+            "kubeconfig": server.kubeconfig, "kubectl-path": find("kubectl"), "provider": "skeleton",
+            "ginkgo.focus": options.focus, "ginkgo.skip": options.skip, "ginkgo.no-color": "true",
+            "ginkgo.timeout": f"{options.timeout}m", "test.timeout": f"{options.timeout + 1}m",
+            "disable-log-dump": "true",
+        }  # fmt: skip
+        flags = [f"--{name}={value}" for name, value in arguments.items()]
+        return subprocess.run([str(program), *flags], check=False).returncode
 
 
 if __name__ == "__main__":

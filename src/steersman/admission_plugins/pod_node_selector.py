@@ -1,9 +1,10 @@
-"""PodNodeSelector: a namespace says by an annotation on which nodes its pods run."""
+"""PodNodeSelector: a namespace says by an annotation on which nodes its pods run, a configuration on which they may."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.api.core.v1 import PodSpec
@@ -15,13 +16,26 @@ _PODS: Final = GroupResource("", "pods")
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
 
 
-def node_selector_of(namespace: Any) -> str:
-    """The selector as it is written in the annotation."""
-    return str(namespace.metadata.annotations.get(ANNOTATION, ""))
+DEFAULT: Final = "clusterDefaultNodeSelector"
+"""What the configuration calls the selector of namespaces without an annotation."""
+_UNCONFIGURED: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Annotated(NamedTuple):
+    """The selector as it is written in the annotation, None if there is none."""
+
+    selector: str | None
+
+
+def node_selector_of(namespace: Any) -> Annotated:
+    """Reads it out of a namespace."""
+    return Annotated(namespace.metadata.annotations.get(ANNOTATION))
 
 
 class PodNodeSelector(Plugin):
-    """`find` gives the selector of a namespace (`node_selector_of`), None if there is no such namespace."""
+    """`find` gives the selector of a namespace (`node_selector_of`), None if there is no such namespace. `configured`
+    (podNodeSelectorPluginConfig) is by namespace which labels its pods may select by, any if it says none, and the
+    selector of namespaces without one under `DEFAULT`."""
 
     name = "PodNodeSelector"
     operations = frozenset({CREATE})
@@ -29,8 +43,9 @@ class PodNodeSelector(Plugin):
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], str | None]) -> None:
+    def __init__(self, find: Callable[[str], Annotated | None], configured: Mapping[str, str] = _UNCONFIGURED) -> None:
         self._find = find
+        self._configured = configured
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds the namespace's selector to the pod's. Raises StatusError 403 where they cannot both hold."""
@@ -38,17 +53,27 @@ class PodNodeSelector(Plugin):
             selector = self._agreed(attributes)
             spec: PodSpec = attributes.obj.spec
             spec.node_selector = selector | spec.node_selector
+            self._check_allowed(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
         if not attributes.subresource:
             self._agreed(attributes)
+            self._check_allowed(attributes)
+
+    def _check_allowed(self, attributes: Attributes) -> None:
+        """Raises StatusError 403 where the pod selects by what is not listed for its namespace."""
+        allowed = _parse(self._configured.get(attributes.namespace, ""))
+        if allowed and not attributes.obj.spec.node_selector.items() <= allowed.items():
+            reason = "pod node label selector labels conflict with its namespace whitelist"
+            raise forbidden(_PODS, attributes.obj.metadata.name, reason)
 
     def _agreed(self, attributes: Attributes) -> dict[str, str]:
-        text = self._find(attributes.namespace)
-        if text is None:
+        annotated = self._find(attributes.namespace)
+        if annotated is None:
             raise internal(f"namespace {attributes.namespace} does not exist")
-        selector = _parse(text)
+        text = annotated.selector
+        selector = _parse(self._configured.get(DEFAULT, "") if text is None else text)
         pods = attributes.obj.spec.node_selector
         if any(pods.get(key, value) != value for key, value in selector.items()):
             reason = "pod node label selector conflicts with its namespace node label selector"

@@ -5,11 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.pod_security_checks import Violation, details, reasons, violations
-from steersman.admission_plugins.pod_security_levels import PRIVILEGED, LevelVersion, Policy, policy_of, stricter
+from steersman.admission_plugins.pod_security_levels import (
+    NO_POLICY,
+    PRIVILEGED,
+    LevelVersion,
+    Policy,
+    labelled,
+    policy_of,
+    stricter,
+)
 from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors import GroupResource, forbidden, internal, invalid
@@ -38,14 +47,27 @@ _SLICE: Final = 0.004
 """Seconds for which they keep others waiting at a time."""
 
 
-def namespace_policy(namespace: Any) -> Policy:
-    """What a namespace asks for."""
-    return policy_of(namespace.metadata.labels)
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1): what holds in namespaces that do not say, and
+    the names of whom and of what nothing is asked."""
+
+    defaults: Policy = NO_POLICY
+    usernames: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    runtime_classes: frozenset[str] = frozenset()
+
+    def policy_of(self, namespace: Any) -> Policy:
+        """What a namespace asks for."""
+        return policy_of(namespace.metadata.labels, self.defaults)
+
+
+UNCONFIGURED: Final = Configuration()
 
 
 class PodSecurity(Plugin):
-    """`policy` gives what a namespace asks for (`namespace_policy`), None if there is no such namespace; `pods` how
-    many pods it has, and them. Nobody is exempt, and what no label says is privileged, as without a configuration."""
+    """`policy` gives what a namespace asks for (`Configuration.policy_of`), None if there is no such namespace; `pods`
+    how many pods it has, and them."""
 
     name = "PodSecurity"
     operations = frozenset({CREATE, UPDATE})
@@ -53,10 +75,15 @@ class PodSecurity(Plugin):
     validates = True
 
     def __init__(
-        self, policy: Callable[[str], Policy | None], pods: Callable[[str], tuple[int, Iterable[Pod]]]
+        self,
+        policy: Callable[[str], Policy | None],
+        pods: Callable[[str], tuple[int, Iterable[Pod]]],
+        configuration: Configuration = UNCONFIGURED,
     ) -> None:
         self._policy = policy
         self._pods = pods
+        self._configuration = configuration
+        self._exempts = bool(configuration.namespaces or configuration.usernames)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
@@ -71,7 +98,14 @@ class PodSecurity(Plugin):
         elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.subresource:
             self._validate_template(attributes, template_of)
 
+    def _is_exempt(self, attributes: Attributes) -> bool:
+        """Whether nothing is asked of what this user writes, or of what is in this namespace."""
+        configuration = self._configuration
+        return attributes.namespace in configuration.namespaces or attributes.user.name in configuration.usernames
+
     def _validate_pod(self, attributes: Attributes) -> None:
+        if self._exempts and self._is_exempt(attributes):
+            return
         policy = self._policy(attributes.namespace)
         if policy is None:
             raise internal(f"failed to lookup namespace {quote(attributes.namespace)}")
@@ -79,6 +113,8 @@ class PodSecurity(Plugin):
             return
         pod: Pod = attributes.obj
         if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
+            return
+        if pod.spec.runtime_class_name in self._configuration.runtime_classes:
             return
         found = violations(policy.enforce, pod.metadata, pod.spec)
         if found:
@@ -88,28 +124,48 @@ class PodSecurity(Plugin):
             _warn(attributes, policy.warn, pod.metadata, pod.spec)
 
     def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
+        if self._exempts and self._is_exempt(attributes):
+            return
         policy = self._policy(attributes.namespace)
         if policy is None or policy.warn.level == PRIVILEGED:
             return
         template = template_of(attributes.obj)
-        if template is not None:
+        if template is not None and template.spec.runtime_class_name not in self._configuration.runtime_classes:
             _warn(attributes, policy.warn, template.metadata, template.spec)
 
     async def _validate_namespace(self, attributes: Attributes) -> None:
-        new = namespace_policy(attributes.obj)
-        old = namespace_policy(attributes.old) if attributes.operation == UPDATE else None
+        new = self._configuration.policy_of(attributes.obj)
+        old = self._configuration.policy_of(attributes.old) if attributes.operation == UPDATE else None
         if new.errors and (old is None or new.errors != old.errors):
             raise invalid(attributes.kind, attributes.name, new.errors)
-        if old is None or new.enforce == old.enforce or new.enforce.level == PRIVILEGED:
+        if old is not None:
+            if new.enforce == old.enforce or new.enforce.level == PRIVILEGED:
+                return
+            if new.enforce.minor == old.enforce.minor and not stricter(new.enforce.level, old.enforce.level):
+                return
+        name = attributes.obj.metadata.name
+        if name in self._configuration.namespaces:
+            self._warn_of_exemption(attributes, new)
+        elif old is not None:
+            for text in await self._existing(name, new.enforce):
+                attributes.warn(text)
+
+    def _warn_of_exemption(self, attributes: Attributes, policy: Policy) -> None:
+        """Tells who labels a namespace that its labels mean nothing."""
+        if policy.fully_privileged or policy.equivalent(self._configuration.defaults):
             return
-        if new.enforce.minor == old.enforce.minor and not stricter(new.enforce.level, old.enforce.level):
-            return
-        for text in await self._existing(attributes.obj.metadata.name, new.enforce):
-            attributes.warn(text)
+        labels = attributes.obj.metadata.labels
+        modes = (("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn))
+        told = (f"{mode}={level}" for mode, level in modes if level.level != PRIVILEGED and labelled(labels, mode))
+        attributes.warn(
+            f"namespace {quote(attributes.obj.metadata.name)} is exempt from Pod Security, "
+            f"and the policy ({', '.join(told)}) will be ignored"
+        )
 
     async def _existing(self, namespace: str, enforce: LevelVersion) -> list[str]:
         """Warnings of the pods that would be refused now. One pod of each controller is looked at first."""
         total, pods = self._pods(namespace)
+        exempt = self._configuration.runtime_classes
         findings: dict[str, list[str]] = {}
         controllers: set[str] = set()
         others: list[Pod] = []
@@ -125,6 +181,11 @@ class PodSecurity(Plugin):
             return checked < MAX_PODS and await pace.goes_on()
 
         for pod in pods:
+            if pod.spec.runtime_class_name in exempt:
+                total -= 1
+                if not await pace.goes_on():
+                    break
+                continue
             controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
             if controller in controllers:
                 if len(others) < MAX_PODS:

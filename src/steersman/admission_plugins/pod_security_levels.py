@@ -1,4 +1,4 @@
-"""Which Pod Security Standard a namespace asks for: its labels, their levels and versions.
+"""Which Pod Security Standard a namespace asks for: its labels, their levels and versions, and what holds without them.
 
 Follows https://kubernetes.io/docs/concepts/security/pod-security-admission/.
 """
@@ -15,6 +15,8 @@ PRIVILEGED: Final = "privileged"
 BASELINE: Final = "baseline"
 RESTRICTED: Final = "restricted"
 _LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
+_WRONG_LEVEL: Final = f"must be one of {', '.join(_LEVELS)}"
+_WRONG_VERSION: Final = 'must be "latest" or "v1.x"'
 
 LATEST: Final = 1 << 30
 """The minor version that stands for `latest`."""
@@ -32,6 +34,10 @@ class LevelVersion(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.level}:{'latest' if self.minor == LATEST else f'v1.{self.minor}'}"
+
+    def equivalent(self, other: LevelVersion) -> bool:
+        """Whether both allow the same: what is privileged is so in every version."""
+        return self == other or self.level == other.level == PRIVILEGED
 
 
 _OPEN: Final = LevelVersion(PRIVILEGED, LATEST)
@@ -51,26 +57,56 @@ class Policy:
         """Whether any pod will do."""
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
+    def equivalent(self, other: Policy) -> bool:
+        """Whether both ask for the same."""
+        return (
+            self.enforce.equivalent(other.enforce)
+            and self.audit.equivalent(other.audit)
+            and self.warn.equivalent(other.warn)
+        )
+
 
 NO_POLICY: Final = Policy()
 
 
-def policy_of(labels: dict[str, str]) -> Policy:
-    """The policy in the labels of a namespace.
+def policy_of(labels: dict[str, str], defaults: Policy = NO_POLICY) -> Policy:
+    """The policy in the labels of a namespace, that of `defaults` where they say nothing.
 
     Where a label cannot be read, `enforce` is restricted, audit and warn are privileged, versions are the latest.
-    Without a word about warnings, what will be refused is warned of.
+    Without a word about warnings, what will be refused is warned of, if it is more than what would be anyway.
     """
     if not any(key.startswith(_PREFIX) for key in labels):
-        return NO_POLICY
+        return defaults
     errors: list[FieldError] = []
-    enforce, enforce_good = _read(labels, "enforce", errors, otherwise=RESTRICTED)
-    audit, _ = _read(labels, "audit", errors, otherwise=PRIVILEGED)
-    warn, _ = _read(labels, "warn", errors, otherwise=PRIVILEGED)
-    if f"{_PREFIX}warn" not in labels and enforce_good and enforce.level != PRIVILEGED:
+    enforce, enforce_good = _read(labels, "enforce", defaults.enforce, errors, otherwise=RESTRICTED)
+    audit, _ = _read(labels, "audit", defaults.audit, errors, otherwise=PRIVILEGED)
+    warn, _ = _read(labels, "warn", defaults.warn, errors, otherwise=PRIVILEGED)
+    if f"{_PREFIX}warn" not in labels and enforce_good and stricter(enforce.level, warn.level):
         minor = warn.minor if f"{_PREFIX}warn-version" in labels else enforce.minor
         warn = LevelVersion(enforce.level, minor)
     return Policy(enforce, audit, warn, tuple(errors))
+
+
+def labelled(labels: dict[str, str], mode: str) -> bool:
+    """Whether labels say anything about a mode."""
+    return _PREFIX + mode in labels or f"{_PREFIX}{mode}-version" in labels
+
+
+def level_of(text: str) -> str:
+    """A level by its name. Raises ValueError for any other text."""
+    if text not in _LEVELS:
+        raise ValueError(_WRONG_LEVEL)
+    return text
+
+
+def minor_of(text: str) -> int:
+    """The minor version in `v1.24`, LATEST for `latest`. Raises ValueError for any other text."""
+    if text == "latest":
+        return LATEST
+    found = _VERSION.fullmatch(text)
+    if found is None or int(found[1]) >= 1 << 63:
+        raise ValueError(_WRONG_VERSION)
+    return int(found[1])
 
 
 def stricter(one: str, other: str) -> bool:
@@ -78,20 +114,24 @@ def stricter(one: str, other: str) -> bool:
     return _LEVELS.index(one) > _LEVELS.index(other)
 
 
-def _read(labels: dict[str, str], mode: str, errors: list[FieldError], *, otherwise: str) -> tuple[LevelVersion, bool]:
+def _read(
+    labels: dict[str, str], mode: str, default: LevelVersion, errors: list[FieldError], *, otherwise: str
+) -> tuple[LevelVersion, bool]:
     """What the labels of a mode say, and whether its level is given and good."""
-    level, minor, good = PRIVILEGED, LATEST, False
+    level, minor = default
+    good = False
     key = _PREFIX + mode
     if (given := labels.get(key)) is not None:
-        good = given in _LEVELS
-        level = given if good else otherwise
-        if not good:
-            errors.append(invalid(_LABELS[key], given, f"must be one of {', '.join(_LEVELS)}"))
+        try:
+            level, good = level_of(given), True
+        except ValueError as error:
+            level = otherwise
+            errors.append(invalid(_LABELS[key], given, str(error)))
     key = f"{key}-version"
-    if (given := labels.get(key)) is not None and given != "latest":
-        found = _VERSION.fullmatch(given)
-        if found and int(found[1]) < 1 << 63:
-            minor = int(found[1])
-        else:
-            errors.append(invalid(_LABELS[key], given, 'must be "latest" or "v1.x"'))
+    if (given := labels.get(key)) is not None:
+        try:
+            minor = minor_of(given)
+        except ValueError as error:
+            minor = LATEST
+            errors.append(invalid(_LABELS[key], given, str(error)))
     return LevelVersion(level, minor), good

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -25,16 +26,27 @@ _MEMORY_PRESSURE: Final = Toleration(key="node.kubernetes.io/memory-pressure", o
 
 
 class Annotations(NamedTuple):
-    """The two lists of a namespace as they are written."""
+    """The two lists of a namespace as they are written, None where there is none."""
 
-    defaults: str
-    whitelist: str
+    defaults: str | None
+    whitelist: str | None
 
 
 def toleration_annotations(namespace: Any) -> Annotations:
     """Reads them out of a namespace."""
     annotations = namespace.metadata.annotations
-    return Annotations(annotations.get(DEFAULTS, ""), annotations.get(WHITELIST, ""))
+    return Annotations(annotations.get(DEFAULTS), annotations.get(WHITELIST))
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Configuration of podtolerationrestriction.admission.k8s.io/v1alpha1: the lists of namespaces that have none."""
+
+    default: tuple[Toleration, ...] = ()
+    whitelist: tuple[Toleration, ...] = ()
+
+
+UNCONFIGURED: Final = Configuration()
 
 
 class PodTolerationRestriction(Plugin):
@@ -46,15 +58,16 @@ class PodTolerationRestriction(Plugin):
     mutates = True
     validates = True
 
-    def __init__(self, find: Callable[[str], Annotations | None]) -> None:
+    def __init__(self, find: Callable[[str], Annotations | None], configuration: Configuration = UNCONFIGURED) -> None:
         self._find = find
+        self._configuration = configuration
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds what the namespace's pods tolerate, and memory pressure where a pod has asked for resources."""
         if attributes.subresource:
             return
         spec: PodSpec = attributes.obj.spec
-        extra = _parse(self._annotations(attributes).defaults) if attributes.operation == CREATE else []
+        extra = self._defaults(attributes) if attributes.operation == CREATE else []
         if (attributes.obj.status.qos_class or compute_qos_class(spec)) != "BestEffort":
             extra.append(msgspec.structs.replace(_MEMORY_PRESSURE))
         if extra:
@@ -66,10 +79,21 @@ class PodTolerationRestriction(Plugin):
         if attributes.subresource:
             return
         tolerations = attributes.obj.spec.tolerations
-        allowed = _parse(self._annotations(attributes).whitelist) if tolerations else []
+        if not tolerations:
+            return
+        text = self._annotations(attributes).whitelist
+        allowed = list(self._configuration.whitelist) if text is None else _parse(text)
         if allowed and not all_included(tolerations, allowed):
-            text = "pod tolerations (possibly merged with namespace default tolerations) conflict with its"
-            raise plain_internal(f"{text} namespace whitelist")
+            raise plain_internal(
+                "pod tolerations (possibly merged with namespace default tolerations) conflict with its "
+                f"{'cluster' if text is None else 'namespace'} whitelist"
+            )
+
+    def _defaults(self, attributes: Attributes) -> list[Toleration]:
+        text = self._annotations(attributes).defaults
+        if text is None:
+            return [msgspec.structs.replace(each) for each in self._configuration.default]
+        return _parse(text)
 
     def _annotations(self, attributes: Attributes) -> Annotations:
         found = self._find(attributes.namespace)

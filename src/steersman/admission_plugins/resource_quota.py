@@ -59,6 +59,19 @@ class Account:
     used: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class LimitedResource:
+    """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
+
+    Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of
+    the scopes, whatever their resource, as upstream.
+    """
+
+    resource: GroupResource
+    match_contains: tuple[str, ...] = ()
+    match_scopes: tuple[ScopedResourceSelectorRequirement, ...] = ()
+
+
 class _Waiter:
     """A write that waits to be judged."""
 
@@ -80,29 +93,41 @@ class _Waiter:
 
 class ResourceQuota(Plugin):
     """`quotas` are all ResourceQuotas there are; `evaluators` measure those resources of which more counts than their
-    number."""
+    number; `limited` is what may not be used without a quota."""
 
     name = "ResourceQuota"
     operations = frozenset({CREATE, UPDATE})
     validates = True
 
-    def __init__(self, quotas: Objects, evaluators: dict[GroupResource, Evaluator]) -> None:
+    def __init__(
+        self,
+        quotas: Objects,
+        evaluators: dict[GroupResource, Evaluator],
+        limited: tuple[LimitedResource, ...] = (),
+    ) -> None:
         self._quotas = quotas
         self._accounts = ByNamespace(quotas, _accounts)
         aliases = (GroupResource("", plural) for plural in ALIASES)
         self._evaluators = {each: Evaluator(each, alias=each.resource) for each in aliases} | evaluators
+        self._limited = limited
         self._waiting: dict[str, list[_Waiter]] = {}
         self._working: dict[str, asyncio.Task[None]] = {}
 
     async def validate(self, attributes: Attributes) -> None:
         """403 if a quota has too little left, wants to be told more, or is not known yet."""
         namespace = attributes.namespace
-        if not namespace or not self._accounts.of(namespace) or attributes.resource in IGNORED:
+        if not namespace:
+            return
+        unlimited = not self._accounts.of(namespace)
+        if (unlimited and not self._limited) or attributes.resource in IGNORED:
             return
         if attributes.kind == _NAMESPACE and attributes.operation == CREATE:
             return
         evaluator = self._evaluators.get(attributes.resource) or Evaluator(attributes.resource)
         if not evaluator.handles(attributes):
+            return
+        if unlimited:
+            await charge((), attributes, evaluator, self._limited)
             return
         waiter = _Waiter(attributes, evaluator)
         self._waiting.setdefault(namespace, []).append(waiter)
@@ -140,7 +165,7 @@ class ResourceQuota(Plugin):
             now = accounts
             for waiter in waiters:
                 try:
-                    after = await charge(now, waiter.attributes, waiter.evaluator)
+                    after = await charge(now, waiter.attributes, waiter.evaluator, self._limited)
                 except StatusError as error:
                     waiter.refuse(error)
                     continue
@@ -194,11 +219,21 @@ def _selectors(quota: Quota) -> tuple[ScopedResourceSelectorRequirement, ...]:
     return (*plain, *(selector.match_expressions if selector is not None else ()))
 
 
-async def charge(accounts: tuple[Account, ...], attributes: Attributes, evaluator: Evaluator) -> tuple[Account, ...]:
+async def charge(
+    accounts: tuple[Account, ...],
+    attributes: Attributes,
+    evaluator: Evaluator,
+    limited: tuple[LimitedResource, ...] = (),
+) -> tuple[Account, ...]:
     """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done."""
     obj = attributes.obj
+    try:
+        scopes = [scope for each in limited for scope in each.match_scopes if evaluator.in_scope(scope, obj)]
+    except SelectorError:
+        return accounts  # as upstream
+    limits = [each for each in limited if each.resource == attributes.resource]
     concerned = [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
-    if not concerned:
+    if not (concerned or scopes or limits):
         return accounts
     usage = await evaluator.usage(obj, attributes.namespace)
     if negative := sorted(name for name, amount in usage.items() if amount.sign < 0):
@@ -207,14 +242,46 @@ async def charge(accounts: tuple[Account, ...], attributes: Attributes, evaluato
     grown = usage
     if old is not None and old.metadata.resource_version:
         grown = _subtract(usage, await evaluator.usage(old, attributes.namespace))
+    by = {index: grown if grown is usage or _matches(accounts[index], old, evaluator) else usage for index in concerned}
+    if not any(any(amounts.values()) for amounts in (by.values() if concerned else (grown,))):
+        return accounts
+    if limits or scopes:
+        _check_covered(accounts, [accounts[index] for index in concerned], limits, scopes, usage, attributes, evaluator)
     after = list(accounts)
-    for index in concerned:
+    for index, amounts in by.items():
         account = accounts[index]
-        by = grown if grown is usage or _matches(account, old, evaluator) else usage
-        requested = {name: amount for name, amount in by.items() if amount and name in account.hard}
+        requested = {name: amount for name, amount in amounts.items() if amount and name in account.hard}
         if requested:
             after[index] = _charged(account, requested, attributes)
     return accounts if all(new is before for new, before in zip(after, accounts, strict=True)) else tuple(after)
+
+
+def _check_covered(
+    accounts: Iterable[Account],
+    concerned: Iterable[Account],
+    limits: Iterable[LimitedResource],
+    scopes: Iterable[ScopedResourceSelectorRequirement],
+    usage: Amounts,
+    attributes: Attributes,
+    evaluator: Evaluator,
+) -> None:
+    """Raises StatusError if something is used that only a quota could permit, or by an object in a scope in which no
+    quota is."""
+    parts = [part for each in limits for part in each.match_contains]
+    needed = {name for name, amount in usage.items() if amount.sign > 0 and any(part in name for part in parts)}
+    for account in concerned:
+        needed -= evaluator.matching(account.hard)
+    if needed:
+        raise attributes.forbid(f"insufficient quota to consume: {','.join(sorted(needed))}")
+    covered = {
+        selector.scope_name
+        for account in accounts
+        for selector in account.selectors
+        if evaluator.in_scope(selector, attributes.obj)
+    }
+    uncovered = [_shown_scope(scope) for scope in scopes if scope.scope_name not in covered]
+    if uncovered:
+        raise plain_internal(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
 
 
 def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator) -> bool:
@@ -238,12 +305,15 @@ def _matches(account: Account, obj: Any, evaluator: Evaluator) -> bool:
         try:
             in_scope = evaluator.in_scope(selector, obj) and in_scope
         except SelectorError as error:
-            shown = f"{{{selector.scope_name} {selector.operator} [{' '.join(selector.values)}]}}"
             raise plain_internal(
-                f"error matching scopes of quota {account.name}, err: error on matching scope {shown}: failed to parse "
-                f"and convert selector: {error}"
+                f"error matching scopes of quota {account.name}, err: error on matching scope "
+                f"{_shown_scope(selector)}: failed to parse and convert selector: {error}"
             ) from None
     return in_scope and bool(evaluator.matching(account.hard))
+
+
+def _shown_scope(selector: ScopedResourceSelectorRequirement) -> str:
+    return f"{{{selector.scope_name} {selector.operator} [{' '.join(selector.values)}]}}"
 
 
 def _subtract(usage: Amounts, before: Amounts) -> Amounts:

@@ -171,6 +171,7 @@ FLAGS: Final[dict[str, Flag]] = {
     "service-node-port-range": Flag("service_node_port_range", str, "FIRST-LAST node port"),
     "enable-admission-plugins": Flag("enable_admission_plugins", _plugins, "plugins beside the default ones", True),
     "disable-admission-plugins": Flag("disable_admission_plugins", _plugins, "default plugins to leave out", True),
+    "admission-control-config-file": Flag("admission_control_config_file", str, "what plugins are configured with"),
     "max-requests-inflight": Flag("max_requests_inflight", _number, "read-only requests at a time"),
     "max-mutating-requests-inflight": Flag("max_mutating_requests_inflight", _number, "writing requests at a time"),
     "request-timeout": Flag("request_timeout", _seconds, "longest time of a request, e.g. 1m0s"),

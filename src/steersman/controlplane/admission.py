@@ -18,7 +18,9 @@ from steersman.admission_plugins.default_ingress_class import DefaultIngressClas
 from steersman.admission_plugins.default_storage_class import DefaultStorageClass
 from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
 from steersman.admission_plugins.deny_service_external_ips import DenyServiceExternalIPs
+from steersman.admission_plugins.event_rate_limit import EventRateLimit
 from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
+from steersman.admission_plugins.image_policy_webhook import ImagePolicyWebhook
 from steersman.admission_plugins.limit_pod_hard_anti_affinity_topology import LimitPodHardAntiAffinityTopology
 from steersman.admission_plugins.limit_ranger import LimitRanger
 from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
@@ -32,7 +34,7 @@ from steersman.admission_plugins.owner_references_permission_enforcement import 
 from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from steersman.admission_plugins.pod_node_selector import PodNodeSelector, node_selector_of
 from steersman.admission_plugins.pod_resize_validator import PodResizeValidator, host_of
-from steersman.admission_plugins.pod_security import PodSecurity, namespace_policy
+from steersman.admission_plugins.pod_security import PodSecurity
 from steersman.admission_plugins.pod_toleration_restriction import PodTolerationRestriction, toleration_annotations
 from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, topology_of
 from steersman.admission_plugins.priority import Priority
@@ -47,10 +49,12 @@ from steersman.admission_plugins.taint_nodes_by_condition import TaintNodesByCon
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authorization.interface import Authorizer
-from steersman.controlplane.options import Options
+from steersman.controlplane.admission_configuration import AdmissionConfiguration
+from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
 from steersman.machinery.errors import GroupResource
+from steersman.machinery.webhook_client import WebhookClient
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
 
@@ -63,6 +67,7 @@ class Surroundings:
 
     options: Options
     authorizer: Authorizer
+    configuration: AdmissionConfiguration
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
     namespace_phase: Callable[[str], str | None]
@@ -89,10 +94,26 @@ def _service_account(server: Surroundings) -> ServiceAccount:
 
 def _pod_security(server: Surroundings) -> PodSecurity:
     pods = server.objects("", "pods")
+    configuration = server.configuration.pod_security()
     return PodSecurity(
-        _known(server, "namespaces", namespace_policy),
+        _known(server, "namespaces", configuration.policy_of),
         lambda namespace: (pods.count(namespace), pods.list(namespace)),
+        configuration,
     )
+
+
+def _image_policy_webhook(server: Surroundings) -> ImagePolicyWebhook:
+    configuration = server.configuration.image_policy()
+    return ImagePolicyWebhook(WebhookClient(configuration.endpoint, configuration.backoff).post, configuration.settings)
+
+
+def _pod_node_selector(server: Surroundings) -> PodNodeSelector:
+    return PodNodeSelector(_known(server, "namespaces", node_selector_of), server.configuration.pod_node_selector())
+
+
+def _pod_toleration_restriction(server: Surroundings) -> PodTolerationRestriction:
+    find = _known(server, "namespaces", toleration_annotations)
+    return PodTolerationRestriction(find, server.configuration.pod_tolerations())
 
 
 def _runtime_class(server: Surroundings) -> RuntimeClass:
@@ -126,6 +147,7 @@ def _resource_quota(server: Surroundings) -> ResourceQuota:
                 classes, server.objects("", "pods"), claims
             ),
         },
+        server.configuration.resource_quota(),
     )
 
 
@@ -180,15 +202,13 @@ PLUGINS: Final = (
     BuiltIn("ServiceAccount", True, _service_account),
     BuiltIn("TaintNodesByCondition", True, lambda server: TaintNodesByCondition()),
     BuiltIn("AlwaysPullImages", False, lambda server: AlwaysPullImages()),
+    BuiltIn("ImagePolicyWebhook", False, _image_policy_webhook),
     BuiltIn("PodSecurity", True, _pod_security),
-    BuiltIn("PodNodeSelector", False, lambda server: PodNodeSelector(_known(server, "namespaces", node_selector_of))),
+    BuiltIn("PodNodeSelector", False, _pod_node_selector),
     BuiltIn("Priority", True, _priority),
     BuiltIn("DefaultTolerationSeconds", True, _default_toleration_seconds),
-    BuiltIn(
-        "PodTolerationRestriction",
-        False,
-        lambda server: PodTolerationRestriction(_known(server, "namespaces", toleration_annotations)),
-    ),
+    BuiltIn("PodTolerationRestriction", False, _pod_toleration_restriction),
+    BuiltIn("EventRateLimit", False, lambda server: EventRateLimit(server.configuration.event_rate_limits())),
     BuiltIn("ExtendedResourceToleration", False, lambda server: ExtendedResourceToleration()),
     BuiltIn("DefaultStorageClass", True, _default_storage_class),
     BuiltIn("StorageObjectInUseProtection", True, lambda server: StorageObjectInUseProtection()),
@@ -214,9 +234,27 @@ PLUGINS: Final = (
 """In the order in which they are called, which no flag changes."""
 
 
+_NOT_CONFIGURABLE: Final = (
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+)
+"""On by default, and what upstream lets configure of them is not there: nobody should wait for it in vain."""
+
+
 def admission_chain(server: Surroundings) -> Chain:
-    """The plugins that are on: those of the default set and those enabled, without those disabled."""
+    """The plugins that are on: those of the default set and those enabled, without those disabled.
+
+    Raises OptionsError if one of them is configured with what it cannot use.
+    """
     on, off = server.options.enable_admission_plugins, server.options.disable_admission_plugins
-    return Chain(
-        tuple(each.make(server) for each in PLUGINS if (each.on_by_default or each.name in on) and each.name not in off)
-    )
+    for name in _NOT_CONFIGURABLE:
+        if name not in off and server.configuration.document(name) is not None:
+            raise OptionsError(f"not supported yet: a configuration of {name} in --admission-control-config-file")
+    plugins = []
+    for each in PLUGINS:
+        if (each.on_by_default or each.name in on) and each.name not in off:
+            server.configuration.document(each.name)  # must be there, whether it is read or not
+            plugins.append(each.make(server))
+    return Chain(tuple(plugins))

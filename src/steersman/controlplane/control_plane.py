@@ -36,6 +36,7 @@ from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.admission import Surroundings, admission_chain
+from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.computed import ComputedStorage
 from steersman.controlplane.group_versions import GROUP_VERSIONS
@@ -288,7 +289,11 @@ class ControlPlane:
             authorizer=authorizer,
             admission=admission_chain(
                 Surroundings(
-                    options=options, authorizer=authorizer, objects=self.objects, namespace_phase=self._namespace_phase
+                    options=options,
+                    authorizer=authorizer,
+                    configuration=AdmissionConfiguration.load(options.admission_control_config_file),
+                    objects=self.objects,
+                    namespace_phase=self._namespace_phase,
                 )
             ),
             bind_address=options.bind_address,

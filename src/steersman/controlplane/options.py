@@ -36,6 +36,7 @@ class Options:
     service_node_port_range: str = "30000-32767"
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    admission_control_config_file: str = ""
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
     request_timeout: float = 60.0

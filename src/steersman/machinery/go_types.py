@@ -26,7 +26,8 @@ class GoType:
     """A type values are read into.
 
     `kind` is struct, map, list, string, bool, int32, int64, uint8, float64, bytes, any, or `own` for one that reads
-    its JSON itself, by `name`. `shown` is what Go prints for it.
+    its JSON itself, by `name`. `shown` is what Go prints for it. A struct without a generated class has its `members`
+    from the start.
     """
 
     kind: str
@@ -89,6 +90,8 @@ def struct_of(cls: type) -> GoType:
 
 def members_of(type_: GoType) -> dict[str, GoMember]:
     """The members of a struct by their JSON names, those of embedded structs among them."""
+    if type_.members:
+        return type_.members
     base = struct(type_.name)
     if not base.members:
         base.members = dict(_members(type_.name, ()))

@@ -186,22 +186,35 @@ def has_unique_members(data: bytes) -> bool:
         return False
 
 
-def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T]:
+def decode_as(type_: GoType, data: bytes, media: Media, *, want_strict: bool) -> Decoded[Any]:
+    """Plain data as a Go type takes it, for types without a generated class. Raises DecodeError."""
+    warnings: list[str] = []
+    if media == "yaml":
+        data, warnings = _from_yaml(data, want_strict=want_strict)
+    read = _read_as(type_, data, want_strict=want_strict)
+    return Decoded(read.obj, warnings + read.warnings)
+
+
+def _read_as(type_: GoType, data: bytes, *, want_strict: bool) -> Decoded[Any]:
     try:
         tree = parse_tree(data)
     except JSONSyntaxError as error:
         raise DecodeError(str(error)) from None
     reader = Reader()
     try:
-        plain = reader.read(struct_of(cls) if cls is not dict else _MAP, tree)
+        plain = reader.read(type_, tree)
     except RecursionError:
         raise DecodeError(MAX_DEPTH_TEXT) from None
-    warnings = reader.strict_errors if want_strict else []
+    return Decoded(plain, reader.strict_errors if want_strict else [])
+
+
+def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T]:
     if cls is dict:
-        return Decoded(plain, warnings)
-    plain = {} if plain is None else plain
+        return _read_as(_MAP, data, want_strict=want_strict)
+    read = _read_as(struct_of(cls), data, want_strict=want_strict)
+    plain = {} if read.obj is None else read.obj
     try:
-        return Decoded(decoder(cls).decode(encode_in_order(plain)), warnings)
+        return Decoded(decoder(cls).decode(encode_in_order(plain)), read.warnings)
     except msgspec.MsgspecError as error:
         raise DecodeError(str(error)) from None
 

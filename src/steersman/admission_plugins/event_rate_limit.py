@@ -1,0 +1,111 @@
+"""EventRateLimit: events come at a bounded pace, from all together, into a namespace, from a user, about an object.
+
+The pace is kept by token buckets as golang.org/x/time/rate has them: full at first, and filled evenly.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.api.core.v1 import Event
+from steersman.machinery.errors import GroupResource, StatusError
+
+_EVENTS: Final = GroupResource("", "events")
+_LONGEST_KEY: Final = 256
+DEFAULT_CACHE_SIZE: Final = 4096
+
+
+def _server_key(attributes: Attributes) -> str:
+    return ""
+
+
+def _namespace_key(attributes: Attributes) -> str:
+    return attributes.namespace
+
+
+def _user_key(attributes: Attributes) -> str:
+    return attributes.user.name
+
+
+def _source_and_object_key(attributes: Attributes) -> str:
+    event: Event = attributes.obj
+    source, about = event.source, event.involved_object
+    parts = (source.component, source.host, about.kind, about.namespace, about.name, about.uid, about.api_version)
+    return "".join(parts)
+
+
+SERVER: Final = "Server"
+KEYS: Final[dict[str, Callable[[Attributes], str]]] = {
+    SERVER: _server_key,
+    "Namespace": _namespace_key,
+    "User": _user_key,
+    "SourceAndObject": _source_and_object_key,
+}
+"""The types of limits, and what has a bucket of its own under each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of eventratelimit.admission.k8s.io/v1alpha1: `qps` events a second, `burst` of them at once.
+
+    Of `cache_size` buckets the one that was not used for the longest time is forgotten for a new one, which is full.
+    """
+
+    type: str
+    qps: int
+    burst: int
+    cache_size: int = DEFAULT_CACHE_SIZE
+
+
+class EventRateLimit(Plugin):
+    """`clock` gives seconds."""
+
+    name = "EventRateLimit"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_EVENTS})
+    validates = True
+
+    def __init__(self, limits: Iterable[Limit], clock: Callable[[], float] = time.monotonic) -> None:
+        self._buckets = tuple(_Buckets(each, clock) for each in limits)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Takes one event out of every bucket it belongs to. Raises StatusError 429 if one of them is empty."""
+        if attributes.dry_run:
+            return
+        full = []
+        for buckets in self._buckets:
+            key = KEYS[buckets.type](attributes)
+            if not buckets.take(key):
+                full.append(f"limit reached on type {buckets.type} for key {key}")
+        if full:
+            texts = list(dict.fromkeys(full))
+            text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+            raise StatusError(429, "TooManyRequests", f"Too many requests: {text}", details_present=False)
+
+
+class _Buckets:
+    """The buckets of one limit: what is in each, and when that was so."""
+
+    def __init__(self, limit: Limit, clock: Callable[[], float]) -> None:
+        self.type = limit.type
+        self._limit = limit
+        self._clock = clock
+        self._found: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str) -> bool:
+        """Whether there was one left."""
+        if len(key) > _LONGEST_KEY:  # clients choose it, and it is kept
+            key = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        now = self._clock()
+        tokens, then = self._found.pop(key, (float(self._limit.burst), now))
+        tokens = min(self._limit.burst, tokens + (now - then) * self._limit.qps) - 1
+        self._found[key] = (tokens if tokens >= 0 else tokens + 1, now)
+        if len(self._found) > self._limit.cache_size:
+            self._found.popitem(last=False)
+        return tokens >= 0

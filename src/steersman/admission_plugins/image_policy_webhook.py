@@ -1,0 +1,130 @@
+"""ImagePolicyWebhook: another server says which images pods may run (ImageReview of imagepolicy.k8s.io/v1alpha1)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.api.core.v1 import Pod
+from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
+from steersman.machinery.configuration import SCHEME_NAME, media_of
+from steersman.machinery.errors import GroupResource, StatusError
+from steersman.machinery.schema import GroupVersionError, parse_group_version
+from steersman.machinery.scheme import NotRegisteredError, kinds_of
+from steersman.machinery.serializer import encode
+from steersman.machinery.strict import DecodeError, decode_object, peek_type_meta
+from steersman.machinery.webhook_client import WebhookError
+
+logger = logging.getLogger(__name__)
+
+_PODS: Final = GroupResource("", "pods")
+_VERSION: Final = "imagepolicy.k8s.io/v1alpha1"
+_KIND: Final = "ImageReview"
+_ANNOTATIONS: Final = ".image-policy.k8s.io/"
+_MAX_REMEMBERED: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long in seconds an answer is good for, and whether pods are let in that nobody could judge."""
+
+    allow_ttl: float = 300.0
+    deny_ttl: float = 30.0
+    default_allow: bool = False
+
+
+class ImagePolicyWebhook(Plugin):
+    """`post` sends a review and gives the body of the answer; it raises StatusError and WebhookError. `clock` gives
+    seconds."""
+
+    name = "ImagePolicyWebhook"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_PODS})
+    validates = True
+
+    def __init__(
+        self,
+        post: Callable[[bytes], Awaitable[bytes]],
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._post = post
+        self._settings = settings
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[float, ImageReviewStatus]] = OrderedDict()
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError 403 for images that may not run, and where nobody can tell."""
+        if attributes.subresource not in ("", "ephemeralcontainers"):
+            return
+        try:
+            status = await self._status(_review(attributes))
+        except (StatusError, WebhookError, DecodeError) as error:
+            logger.info("error contacting webhook backend: %s", error)
+            if self._settings.default_allow:
+                return
+            if isinstance(error, StatusError) and error.reason == "Forbidden":
+                raise
+            raise attributes.forbid(error) from None
+        if not status.allowed:
+            raise attributes.forbid(
+                f"image policy webhook backend denied one or more images: {status.reason}"
+                if status.reason
+                else "one or more images rejected by webhook backend"
+            )
+
+    async def _status(self, spec: ImageReviewSpec) -> ImageReviewStatus:
+        """What was answered to the same before, or is now."""
+        key = sha256(encode(spec)).digest()
+        until, status = self._known.pop(key, (0.0, ImageReviewStatus()))
+        if until <= self._clock():
+            review = ImageReview(kind=_KIND, api_version=_VERSION, spec=spec)
+            status = _read(await self._post(encode(review) + b"\n"))
+            settings = self._settings
+            until = self._clock() + (settings.allow_ttl if status.allowed else settings.deny_ttl)
+        self._known[key] = until, status
+        if len(self._known) > _MAX_REMEMBERED:
+            self._known.popitem(last=False)
+        return status
+
+
+def _review(attributes: Attributes) -> ImageReviewSpec:
+    pod: Pod = attributes.obj
+    spec = pod.spec
+    containers = (
+        spec.ephemeral_containers if attributes.subresource else [*(spec.containers or ()), *spec.init_containers]
+    )
+    return ImageReviewSpec(
+        containers=[ImageReviewContainerSpec(image=each.image) for each in containers],
+        annotations={key: value for key, value in pod.metadata.annotations.items() if _ANNOTATIONS in key},
+        namespace=attributes.namespace,
+    )
+
+
+def _read(answer: bytes) -> ImageReviewStatus:
+    """Raises DecodeError. An answer that does not say what it is is taken for a review."""
+    media = media_of(answer)
+    api_version, kind = peek_type_meta(answer, media)
+    if (api_version or _VERSION, kind or _KIND) != (_VERSION, _KIND):
+        raise DecodeError(_unexpected(api_version or _VERSION, kind or _KIND))
+    return decode_object(ImageReview, answer, media, want_strict=False).obj.status
+
+
+def _unexpected(api_version: str, kind: str) -> str:
+    try:
+        version = parse_group_version(api_version)
+    except GroupVersionError as error:
+        return str(error)
+    try:
+        known = kind in kinds_of(*version)
+    except KeyError:
+        known = False
+    if known:
+        return f"converting ({version.version}.{kind}) to (v1alpha1.ImageReview): unknown conversion"
+    return str(NotRegisteredError(version.with_kind(kind), SCHEME_NAME))

@@ -1,0 +1,408 @@
+"""`--admission-control-config-file`: what admission plugins are configured with (AdmissionConfiguration).
+
+The file names plugins, and gives each a document or the path of one. What is said about a plugin that is off, or that
+there is not, does not matter, as upstream. Of a plugin that is on the file must be there, though few plugins read one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_security, pod_toleration_restriction
+from steersman.admission_plugins.event_rate_limit import Limit
+from steersman.admission_plugins.pod_security_levels import LevelVersion, Policy, level_of, minor_of
+from steersman.admission_plugins.resource_quota import LimitedResource
+from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
+from steersman.controlplane.options import OptionsError
+from steersman.machinery import field as fields
+from steersman.machinery.configuration import (
+    BOOL,
+    INT32,
+    RAW_EXTENSION,
+    STRING,
+    STRINGS,
+    MissingKindError,
+    decode_document,
+    document_type,
+    list_type,
+    media_of,
+    struct_type,
+)
+from steersman.machinery.durations import format_duration
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.field import FieldError, aggregate
+from steersman.machinery.go_types import GoType, struct_of
+from steersman.machinery.kubeconfig import NO_CONFIGURATION, Endpoint, KubeconfigError, load_kubeconfig
+from steersman.machinery.serializer import from_plain
+from steersman.machinery.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
+from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
+from steersman.registry.core.pod_options import PodValidationOptions
+from steersman.registry.core.pod_scheduling_validation import validate_tolerations
+
+_SECOND: Final = 10**9
+_MILLISECOND: Final = 10**6
+_MINUTE: Final = 60 * _SECOND
+
+Kinds = Mapping[tuple[str, str], GoType]
+
+
+def _admission_configuration(version: str) -> GoType:
+    members = {"name": STRING, "path": STRING, "configuration": RAW_EXTENSION}
+    plugin = struct_type(f"{version}.AdmissionPluginConfiguration", members)
+    return document_type(f"{version}.AdmissionConfiguration", {"plugins": list_type(plugin)})
+
+
+def _pod_security_configuration(version: str) -> GoType:
+    modes = ("enforce", "enforce-version", "audit", "audit-version", "warn", "warn-version")
+    lists = ("usernames", "namespaces", "runtimeClasses")
+    return document_type(
+        f"{version}.PodSecurityConfiguration",
+        {
+            "defaults": struct_type(f"{version}.PodSecurityDefaults", dict.fromkeys(modes, STRING)),
+            "exemptions": struct_type(f"{version}.PodSecurityExemptions", dict.fromkeys(lists, STRINGS)),
+        },
+    )
+
+
+def _quota_configuration(version: str) -> GoType:
+    scopes = list_type(struct_of(ScopedResourceSelectorRequirement))
+    members = {"apiGroup": STRING, "resource": STRING, "matchContains": STRINGS, "matchScopes": scopes}
+    limited = list_type(struct_type(f"{version}.LimitedResource", members))
+    return document_type(f"{version}.Configuration", {"limitedResources": limited})
+
+
+def _toleration_configuration(version: str) -> GoType:
+    tolerations = list_type(struct_of(Toleration))
+    return document_type(f"{version}.Configuration", {"default": tolerations, "whitelist": tolerations})
+
+
+def _rate_limit_configuration(version: str) -> GoType:
+    members = {"type": STRING, "qps": INT32, "burst": INT32, "cacheSize": INT32}
+    members["type"] = GoType("string", f"{version}.LimitType")
+    limits = list_type(struct_type(f"{version}.Limit", members))
+    return document_type(f"{version}.Configuration", {"limits": limits})
+
+
+_FILE: Final[Kinds] = {
+    ("apiserver.config.k8s.io/v1", "AdmissionConfiguration"): _admission_configuration("v1"),
+    ("apiserver.k8s.io/v1alpha1", "AdmissionConfiguration"): _admission_configuration("v1alpha1"),
+}
+_POD_SECURITY: Final[Kinds] = {
+    (f"pod-security.admission.config.k8s.io/{version}", "PodSecurityConfiguration"): _pod_security_configuration(
+        version
+    )
+    for version in ("v1", "v1beta1", "v1alpha1")
+}
+_RESOURCE_QUOTA: Final[Kinds] = {
+    ("apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"): _quota_configuration("v1"),
+    ("resourcequota.admission.k8s.io/v1beta1", "Configuration"): _quota_configuration("v1beta1"),
+    ("resourcequota.admission.k8s.io/v1alpha1", "Configuration"): _quota_configuration("v1alpha1"),
+}
+_POD_TOLERATIONS: Final[Kinds] = {
+    ("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration"): _toleration_configuration("v1alpha1")
+}
+_EVENT_RATE_LIMIT: Final[Kinds] = {
+    ("eventratelimit.admission.k8s.io/v1alpha1", "Configuration"): _rate_limit_configuration("v1alpha1")
+}
+
+_DURATION: Final = GoType("int64", "time.Duration")
+_IMAGE_POLICY: Final = struct_type(
+    "imagepolicy.AdmissionConfig",
+    {
+        "imagePolicy": struct_type(
+            "imagepolicy.imagePolicyWebhookConfig",
+            {
+                "kubeConfigFile": STRING,
+                "allowTTL": _DURATION,
+                "denyTTL": _DURATION,
+                "retryBackoff": _DURATION,
+                "defaultAllow": BOOL,
+            },
+        )
+    },
+)
+
+_NODE_SELECTORS: Final = "podNodeSelectorPluginConfig"
+_LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolicyWebhook"}
+"""Files that are a plugin's configuration themselves, by what they start with."""
+_BETWEEN_DOCUMENTS: Final = re.compile(rb"^---.*$", re.MULTILINE)
+
+
+class ImagePolicy(NamedTuple):
+    """What ImagePolicyWebhook is made of; `backoff` is in seconds."""
+
+    endpoint: Endpoint
+    backoff: float
+    settings: image_policy_webhook.Settings
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionConfiguration:
+    """By plugin its document, or the file that it is in. The methods read what the plugins take, what they do without
+    one included. All raise OptionsError for a document that cannot be read or is not valid."""
+
+    plugins: Mapping[str, bytes | Path] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str) -> AdmissionConfiguration:
+        """Reads the file of the flag; nothing is configured without one. Raises OptionsError."""
+        if not path:
+            return cls()
+        try:
+            return cls(_read_file(Path(path)))
+        except DecodeError as error:
+            raise OptionsError(f"failed to apply admission: failed to read plugin config: {error}") from None
+
+    def document(self, plugin: str) -> bytes | None:
+        """What a plugin is configured with, None if it is not. Raises OptionsError for a file that cannot be read."""
+        given = self.plugins.get(plugin)
+        if isinstance(given, Path):
+            try:
+                return given.read_bytes()
+            except OSError as error:
+                raise OptionsError(
+                    f"Couldn't open admission plugin configuration {given}: {error.strerror or error}"
+                ) from None
+        return given
+
+    def pod_security(self) -> pod_security.Configuration:
+        """PodSecurityConfiguration; an empty document is none."""
+        document = self.document("PodSecurity")
+        if not document:
+            return pod_security.UNCONFIGURED
+        plain = _decode("PodSecurity", document, _POD_SECURITY)
+        defaults, exemptions = plain.get("defaults", {}), plain.get("exemptions", {})
+        failed = 'failed to apply admission: failed to initialize admission plugin "PodSecurity": PodSecurity'
+        wrong: list[str] = []
+        enforce, audit, warn = (_level_version(defaults, mode, wrong) for mode in ("enforce", "audit", "warn"))
+        if wrong:
+            raise OptionsError(f"{failed} configuration error: {wrong[0] if len(wrong) == 1 else _listed(wrong)}")
+        if errors := tuple(_check_exemptions(exemptions)):
+            raise OptionsError(f"{failed} invalid: {aggregate(errors)}")
+        usernames, namespaces, classes = (
+            frozenset(exemptions.get(name) or ()) for name in ("usernames", "namespaces", "runtimeClasses")
+        )
+        return pod_security.Configuration(Policy(enforce, audit, warn), usernames, namespaces, classes)
+
+    def resource_quota(self) -> tuple[LimitedResource, ...]:
+        """ResourceQuotaConfiguration."""
+        document = self.document("ResourceQuota")
+        if document is None:
+            return ()
+        limited = _decode("ResourceQuota", document, _RESOURCE_QUOTA).get("limitedResources") or ()
+        path = fields.Path("limitedResources")
+        errors = [
+            fields.required(path[index] / "resource") for index, each in enumerate(limited) if not each.get("resource")
+        ]
+        if errors:
+            raise _bad_init("ResourceQuota", aggregate(errors))
+        return tuple(
+            LimitedResource(
+                GroupResource(each.get("apiGroup", ""), each["resource"]),
+                tuple(each.get("matchContains") or ()),
+                tuple(from_plain(list[ScopedResourceSelectorRequirement], each.get("matchScopes") or [])),
+            )
+            for each in limited
+        )
+
+    def pod_node_selector(self) -> dict[str, str]:
+        """podNodeSelectorPluginConfig. It has no kind, and of what cannot be read nothing is said, as upstream."""
+        found: dict[str, str] = {}
+        for document in _BETWEEN_DOCUMENTS.split(self.document("PodNodeSelector") or b""):
+            found |= _node_selectors(document)
+        return found
+
+    def image_policy(self) -> ImagePolicy:
+        """imagePolicy, which ImagePolicyWebhook must have; it has no kind."""
+        name = "ImagePolicyWebhook"
+        document = self.document(name)
+        if document is None:
+            raise _bad_init(name, "no config specified")
+        try:
+            media = media_of(document)
+            plain = decode_as(_IMAGE_POLICY, document, media, want_strict=False).obj or {}
+        except DecodeError as error:
+            where = "error unmarshaling JSON: while decoding JSON: " if media == "yaml" else ""
+            raise _bad_init(name, f"{where}{error}") from None
+        given = plain.get("imagePolicy", {})
+        try:
+            backoff = _duration(given.get("retryBackoff", 0), _MILLISECOND, (1, 5 * _MINUTE), _SECOND // 2)
+            allow = _duration(given.get("allowTTL", 0), _SECOND, (_SECOND, 30 * _MINUTE), 5 * _MINUTE)
+            deny = _duration(given.get("denyTTL", 0), _SECOND, (_SECOND, 30 * _MINUTE), 30 * _SECOND)
+            path = given.get("kubeConfigFile", "")
+            if not path:
+                raise KubeconfigError(NO_CONFIGURATION)
+            endpoint = load_kubeconfig(Path(path))
+        except ValueError as error:
+            raise _bad_init(name, error) from None
+        settings = image_policy_webhook.Settings(allow, deny, given.get("defaultAllow", False))
+        return ImagePolicy(endpoint, backoff, settings)
+
+    def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
+        """The configuration of PodTolerationRestriction."""
+        name = "PodTolerationRestriction"
+        document = self.document(name)
+        if document is None:
+            return pod_toleration_restriction.UNCONFIGURED
+        plain = _decode(name, document, _POD_TOLERATIONS, strict=False)
+        default, whitelist = (from_plain(list[Toleration], plain.get(each) or []) for each in ("default", "whitelist"))
+        path, options = fields.Path("podtolerationrestriction"), PodValidationOptions()
+        errors = [
+            *validate_tolerations(default, path / "default", options),
+            *validate_tolerations(whitelist, path / "whitelist", options),
+        ]
+        if errors:
+            raise _bad_init(name, f"invalid config: [{' '.join(map(str, errors))}]")
+        return pod_toleration_restriction.Configuration(tuple(default), tuple(whitelist))
+
+    def event_rate_limits(self) -> tuple[Limit, ...]:
+        """The configuration of EventRateLimit, which must have one."""
+        name = "EventRateLimit"
+        document = self.document(name)
+        limits: list[dict[str, Any]] | None = None
+        if document is not None:
+            limits = _decode(name, document, _EVENT_RATE_LIMIT, strict=False).get("limits")
+        if errors := tuple(_check_limits(limits)):
+            raise _bad_init(name, aggregate(errors))
+        return tuple(
+            Limit(
+                each["type"], each["qps"], each["burst"], each.get("cacheSize") or event_rate_limit.DEFAULT_CACHE_SIZE
+            )
+            for each in limits or ()
+        )
+
+
+def _read_file(path: Path) -> dict[str, bytes | Path]:
+    """The plugins of a file. Raises DecodeError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DecodeError(
+            f"unable to read admission control configuration from {fields.quote(str(path))} [{error.strerror or error}]"
+        ) from None
+    try:
+        _, plain = decode_document(data, _FILE)
+    except MissingKindError:
+        legacy = _legacy(data)
+        if not legacy:
+            raise
+        return dict.fromkeys(legacy, path)
+    found: dict[str, bytes | Path | None] = {}
+    for each in plain.get("plugins") or ():
+        name = each.get("name", "")
+        if name in found:
+            continue  # the first one counts
+        if (configuration := each.get("configuration")) is not None:
+            found[name] = bytes(configuration)
+        elif each.get("path"):
+            found[name] = path.absolute().parent / each["path"]
+        else:
+            found[name] = None
+    return {name: given for name, given in found.items() if given is not None}
+
+
+def _legacy(data: bytes) -> list[str]:
+    """The plugins a file without a kind is for. Raises DecodeError."""
+    plain = decode_untyped(data if media_of(data) == "json" else yaml_as_json(data))
+    return [plugin for key, plugin in _LEGACY.items() if key in plain] if isinstance(plain, dict) else []
+
+
+def _bad_init(plugin: str, why: object) -> OptionsError:
+    return OptionsError(f"failed to apply admission: couldn't init admission plugin {fields.quote(plugin)}: {why}")
+
+
+def _decode(plugin: str, document: bytes, kinds: Kinds, *, strict: bool = True) -> dict[str, Any]:
+    try:
+        return decode_document(document, kinds, strict=strict)[1]
+    except DecodeError as error:
+        raise _bad_init(plugin, error) from None
+
+
+def _listed(texts: list[str]) -> str:
+    return f"[{', '.join(texts)}]"
+
+
+def _duration(value: int, scale: int, bounds: tuple[int, int], default: int) -> float:
+    """A number of `scale` nanoseconds in seconds; 0 stands for the default, -1 for none. Raises ValueError."""
+    if value == -1:
+        return 0.0
+    nanoseconds = value * scale or default
+    low, high = bounds
+    if not low <= nanoseconds <= high:
+        low_text, high_text, text = (format_duration(each) for each in (low, high, nanoseconds))
+        raise ValueError(f"valid value is between {low_text} and {high_text}, got {text}")
+    return nanoseconds / _SECOND
+
+
+def _level_version(defaults: dict[str, str], mode: str, wrong: list[str]) -> LevelVersion:
+    """The level and version of a mode, which without a word are privileged and latest. Adds to `wrong`."""
+    unset = LevelVersion("privileged", minor_of("latest"))
+    level, minor = unset
+    try:
+        level = level_of(defaults.get(mode) or unset.level)
+    except ValueError as error:
+        wrong.append(f"{mode}: {error}")
+    try:
+        minor = minor_of(defaults.get(f"{mode}-version") or "latest")
+    except ValueError as error:
+        wrong.append(f"{mode}-version: {error}")
+    return LevelVersion(level, minor)
+
+
+def _check_exemptions(exemptions: dict[str, list[str]]) -> Iterator[FieldError]:
+    def not_empty(name: str) -> list[str]:
+        return [] if name else ["username must not be empty"]
+
+    checks = {"namespaces": is_dns1123_label, "runtimeClasses": is_dns1123_subdomain, "usernames": not_empty}
+    for key, check in checks.items():
+        seen: set[str] = set()
+        for index, name in enumerate(exemptions.get(key) or ()):
+            path = fields.Path("exemptions", key)[index]
+            if faults := check(name):
+                yield fields.invalid(path, name, ", ".join(faults))
+            elif name in seen:
+                yield fields.duplicate(path, name)
+            seen.add(name)
+
+
+def _check_limits(limits: list[dict[str, Any]] | None) -> Iterator[FieldError]:
+    path = fields.Path("limits")
+    if not limits:
+        yield fields.invalid(path, limits, "must not be empty")
+    for index, each in enumerate(limits or ()):
+        here = path[index]
+        type_ = each.get("type", "")
+        if type_ not in event_rate_limit.KEYS:
+            yield fields.not_supported(here / "type", type_, event_rate_limit.KEYS)
+        for key in ("burst", "qps"):
+            if each.get(key, 0) <= 0:
+                yield fields.invalid(here / key, each.get(key, 0), "must be positive")
+        if type_ != event_rate_limit.SERVER and each.get("cacheSize", 0) < 0:
+            yield fields.invalid(here / "cacheSize", each["cacheSize"], "must not be negative")
+
+
+def _node_selectors(document: bytes) -> dict[str, str]:
+    """The selectors in a document. Names of members are found in any case, as Go's encoding/json does."""
+    as_text = media_of(document) == "yaml"
+    try:
+        plain = decode_untyped(yaml_as_json(document) if as_text else document)
+    except DecodeError:
+        return {}
+    found: dict[str, str] = {}
+    for key, selectors in plain.items() if isinstance(plain, dict) else ():
+        if key.lower() == _NODE_SELECTORS.lower() and isinstance(selectors, dict):
+            found |= {name: _selector(value, as_text=as_text) for name, value in selectors.items()}
+    return found
+
+
+def _selector(value: Any, *, as_text: bool) -> str:
+    """YAML's numbers and booleans are text where text is wanted; in JSON they are nothing."""
+    if isinstance(value, str):
+        return value
+    if not as_text or value is None or isinstance(value, dict | list):
+        return ""
+    return str(value).lower()
