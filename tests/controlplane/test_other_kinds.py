@@ -68,3 +68,43 @@ async def test_the_version_is_json_for_all_who_take_that_too(api: Any, accept: s
     answer = await api.get("/version", accept=accept)
     assert answer.status == status
     assert status == 406 or answer.json()["major"] == "1"
+
+
+PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
+
+
+def revision(data: str) -> bytes:
+    return (
+        '{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"r"},"revision":1,"data":' + data + "}"
+    ).encode()
+
+
+@pytest.mark.parametrize("media", PATCHES)
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        ('{"spec":{"template":{"$patch":"replace","spec":null}}}', True),
+        ('{"a":"x \\u0026\\u0026 y"}', True),
+        ('{"a": 1}', False),
+    ],
+)
+async def test_a_patch_keeps_the_data_of_a_revision_if_it_was_written_as_go_does(
+    api: Any, namespace: str, media: str, data: str, kept: bool
+) -> None:
+    target = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
+    assert (await api.post(target, revision(data), content_type="application/json")).status == 201
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, **labels}
+    sent = json.dumps(body if "apply" in media else labels).encode()
+    answer = await api.request("PATCH", f"{target}/r?fieldManager=m", sent, content_type=media)
+    assert answer.status == (200 if kept else 422), answer.json()
+    if not kept:
+        assert answer.json()["details"]["causes"][0]["field"] == "data"
+
+
+@pytest.mark.parametrize(("data", "status"), [('{"a": 1}', 200), ('{"a":1}', 422), ('{"a": 2}', 422)])
+async def test_the_data_of_a_revision_is_put_as_it_was_sent(api: Any, namespace: str, data: str, status: int) -> None:
+    target = f"/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
+    assert (await api.post(target, revision('{"a": 1}'), content_type="application/json")).status == 201
+    answer = await api.request("PUT", f"{target}/r", revision(data), content_type="application/json")
+    assert answer.status == status

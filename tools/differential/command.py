@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from . import apply_sequences, objects, patches, selectors
+from . import apply_sequences, objects, patches, selectors, subresources
 from .case import Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
@@ -26,6 +26,7 @@ KINDS: Final[dict[str, Generator]] = {
     "strategic": patches.strategic_cases,
     "selectors": selectors.cases,
     "objects": objects.cases,
+    "subresources": subresources.cases,
     "on-request": objects.cases_on_request,
 }
 _OPTIONAL: Final = "on-request"

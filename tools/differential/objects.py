@@ -136,7 +136,7 @@ def cases(random: Random) -> Case:
     sample = random.choice(samples())
     body = copy.deepcopy(sample.body)
     status = body.pop("status", None)
-    _change(random, body, sample.type, random.choice((0, 0, 1, 1, 2, 3)))
+    change(random, body, sample.type, random.choice((0, 0, 1, 1, 2, 3)))
     if "flowcontrol" in sample.api_version:
         # a controller within upstream's server writes to these too, at times of its own
         return Case(_title(sample), [Step("POST", f"{sample.collection}?dryRun=All", body)])
@@ -161,7 +161,7 @@ def cases_on_request(random: Random) -> Case:
 
     body = copy.deepcopy(sample.body)
     status = body.pop("status", None)
-    _change(random, body, sample.type, random.choice((0, 0, 1, 1, 2, 3)))
+    change(random, body, sample.type, random.choice((0, 0, 1, 1, 2, 3)))
     steps = [Step("POST", sample.collection, body)]
     for _ in range(random.choice((1, 2, 3))):
         if random.random() < 0.6:
@@ -183,7 +183,7 @@ def _applied(random: Random, sample: Sample) -> Step:
     body = copy.deepcopy(configuration.body)
     body.pop("status", None)
     body["metadata"]["name"] = sample.body["metadata"]["name"]
-    _change(random, body, configuration.type, random.choice((0, 0, 1)))
+    change(random, body, configuration.type, random.choice((0, 0, 1)))
     path = sample.path_in(configuration.api_version)
     query = f"fieldManager={random.choice('mn')}&force={random.choice(('true', 'false'))}"
     return Step("PATCH", f"{path}?{query}", body, "application/apply-patch+yaml")
@@ -205,10 +205,10 @@ def _edit(random: Random, status: dict[str, Any] | None = None) -> Any:
         type_ = next(each.type for each in every_sample() if (each.api_version, each.body["kind"]) == kind)
         found["metadata"].pop("managedFields", None)
         if status is None:
-            _change(again, found, type_, again.choice((1, 1, 2, 3)), below=("spec", "metadata", ""))
+            change(again, found, type_, again.choice((1, 1, 2, 3)), below=("spec", "metadata", ""))
         else:
             found["status"] = {**(found.get("status") or {}), **copy.deepcopy(status)}
-            _change(again, found, type_, again.choice((0, 1, 1, 2)), below=("status",))
+            change(again, found, type_, again.choice((0, 1, 1, 2)), below=("status",))
         return found
 
     return edit
@@ -235,7 +235,7 @@ def _places(value: Any, type_: GoType) -> Iterator[Place]:
             yield from _places(value[name], type_.element)
 
 
-def _change(random: Random, body: Any, type_: GoType, count: int, below: tuple[str, ...] = ()) -> None:
+def change(random: Random, body: Any, type_: GoType, count: int, below: tuple[str, ...] = ()) -> None:
     """Changes `count` things, where `below` is given only there ("" is what is beside spec and metadata)."""
     for _ in range(count):
         places = list(_candidates(random, body, type_, below))

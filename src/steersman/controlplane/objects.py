@@ -46,6 +46,8 @@ class StoreObjects:
         return None if entry is None else self._store.encoding.decode(entry.body)
 
     def known(self, namespace: str, name: str, make: Callable[[Any], T]) -> T | None:
+        if is_path_segment_name(name):
+            return None  # nothing can be called that
         entry = self._store.entry(namespace, name)
         if entry is None:
             return None

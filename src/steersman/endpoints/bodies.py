@@ -74,7 +74,8 @@ def decode_now(
     if actual != wanted and str(actual.group_version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
-        decoded = decode_object(kind, data, language, want_strict=validation != "Ignore")
+        as_sent = scope.resource.keeps_raw_data
+        decoded = decode_object(kind, data, language, want_strict=validation != "Ignore", as_sent=as_sent)
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
     if decoded.warnings:

@@ -86,10 +86,13 @@ def strict_error(warnings: list[str]) -> str:
     return f"strict decoding error: {', '.join(warnings)}"
 
 
-def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool) -> Decoded[T]:
+def decode_object(
+    cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False
+) -> Decoded[T]:
     """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
 
-    Without `want_strict` nothing is looked for that would only be a warning.
+    Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions
+    is kept to the byte, otherwise without white space.
     """
     warnings: list[str] = []
     if media == "yaml":
@@ -98,7 +101,7 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool)
         obj = (
             _decode_plain_object(data)
             if cls is dict
-            else decoder(cls).decode(compact(data) if _is_spaced(data) else data)
+            else decoder(cls).decode(compact(data) if not as_sent and _is_spaced(data) else data)
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass

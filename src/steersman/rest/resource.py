@@ -151,6 +151,8 @@ class Resource(Generic[T]):
     internal_error: Callable[[T], str] | None = None
     """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
     one form. Such an object is refused as one that does not decode."""
+    keeps_raw_data: bool = False
+    """Whether RawExtensions are kept to the byte, as upstream does; elsewhere nothing tells the difference."""
     columns: tuple[Column, ...] = (AGE,)
     """After Name."""
     row_conditions: Callable[[T], list[dict[str, Any]]] | None = None

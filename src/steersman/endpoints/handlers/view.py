@@ -60,7 +60,9 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     gvk = kind_of(subresource.kind)
 
     async def changed(old: Any) -> Any:
-        view = await body.applied_to(_view(subresource, old), gvk)
+        live = _view(subresource, old)
+        show_in_view(scope, old, live)
+        view = await body.applied_to(live, gvk)
         check_names(scope, request, view.metadata)
         return view
 

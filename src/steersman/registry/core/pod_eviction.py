@@ -52,7 +52,7 @@ async def evict_pod(services: Services, ctx: Context, name: str, eviction: Evict
     options = _delete_options(eviction, name)
     if ctx.dry_run or options.dry_run:
         ctx = with_fields(ctx, dry_run=True)
-        options = replace(options, dry_run=["All"])
+        options = replace(options, dry_run=options.dry_run or ["All"])
     evictor = _Evictor(services, ctx, name, options)
     await evictor.evict()
     return Status(status="Success", code=201)
