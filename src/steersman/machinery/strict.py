@@ -86,9 +86,7 @@ def strict_error(warnings: list[str]) -> str:
     return f"strict decoding error: {', '.join(warnings)}"
 
 
-def decode_object(
-    cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False
-) -> Decoded[T]:
+def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False) -> Decoded[T]:
     """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
 
     Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions
