@@ -74,7 +74,7 @@ def test_what_an_older_version_says_survives_the_way_to_the_stored_one_and_back(
 ) -> None:
     random = Random(seed)
     body = copy.deepcopy(sample.body)
-    objects._change(random, body, sample.type, random.choice((0, 1, 2, 3)), below=("spec", "status"))
+    objects.change(random, body, sample.type, random.choice((0, 1, 2, 3)), below=("spec", "status"))
     older = next(each for each in WAYS if _names(each[0]) == (sample.api_version, body["kind"]))
     hub = older[1]
     try:

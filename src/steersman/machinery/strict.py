@@ -90,7 +90,7 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool,
     """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
 
     Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions
-    is kept to the byte, otherwise without white space.
+    is kept to the byte, otherwise without white space; also where it has several lines, as events are sent in one.
     """
     warnings: list[str] = []
     if media == "yaml":
@@ -99,7 +99,7 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool,
         obj = (
             _decode_plain_object(data)
             if cls is dict
-            else decoder(cls).decode(compact(data) if not as_sent and _is_spaced(data) else data)
+            else decoder(cls).decode(compact(data) if _is_to_be_compacted(data, as_sent=as_sent) else data)
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
@@ -164,9 +164,9 @@ def yaml_as_json(data: bytes) -> bytes:
     return _from_yaml(data, want_strict=False)[0]
 
 
-def _is_spaced(data: bytes) -> bool:
-    """Whether there is white space between tokens, which parts kept as they are must not keep."""
-    return data.find(b"\n", 0, -1) >= 0 or b'": ' in data
+def _is_to_be_compacted(data: bytes, *, as_sent: bool) -> bool:
+    """Whether there is white space between tokens that parts kept as they are must not keep."""
+    return data.find(b"\n", 0, -1) >= 0 or (not as_sent and b'": ' in data)
 
 
 _ESCAPED = ((b"\\u003c", b"<"), (b"\\u003e", b">"), (b"\\u0026", b"&"))
