@@ -13,7 +13,7 @@ HEARTBEAT: Final = 8.0
 PAUSE: Final = 0.4
 _SERVED: Final = ("pause", "agnhost", "nginx", "httpd")
 """Images whose containers stay up."""
-_MISSING: Final = ("invalid", "non-existent", "foo:")
+_MISSING: Final = ("invalid", "non-existent", "foo:", "webserver:404")
 """Images that nobody has."""
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _ROOM: Final = {"cpu": "32", "memory": "64Gi", "pods": "500", "ephemeral-storage": "100Gi"}
