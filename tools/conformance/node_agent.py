@@ -79,10 +79,10 @@ def _ends(pod: dict[str, Any], images: list[str]) -> bool:
     if pod["spec"]["restartPolicy"] == "Always":
         return False
     commands = [" ".join(each.get("command", []) + each.get("args", [])) for each in pod["spec"]["containers"]]
+    if any("sleep 1000000" in command for command in commands):
+        return False
     is_job = any(each["kind"] == "Job" for each in pod["metadata"].get("ownerReferences", []))
-    if is_job:
-        return not any("sleep 1000000" in command for command in commands)
-    return not any(word in image for image in images for word in _SERVED)
+    return not any(word in image for image in images for word in (("pause",) if is_job else _SERVED))
 
 
 def _pod_status(pod: dict[str, Any], phase: str, address: str) -> dict[str, Any]:
