@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import Verdict
 from steersman.machinery.errors import GroupResource, StatusError, forbidden
 from steersman.machinery.field import quote
 
@@ -14,6 +15,11 @@ def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:
         message = f"{message}: {reason}"
     resource = GroupResource(attributes.api_group, attributes.resource)
     return forbidden(resource, attributes.name, message)
+
+
+def refusal(attributes: Attributes, verdict: Verdict) -> StatusError:
+    """403 for an action that was asked about besides that of the request; what went wrong on the way is told too."""
+    return forbidden_error(attributes, ": ".join(text for text in (verdict.error, verdict.reason) if text))
 
 
 def forbidden_message(attributes: Attributes) -> str:

@@ -25,7 +25,7 @@ from steersman.authentication.user import (
     service_account_groups,
 )
 from steersman.authorization.attributes import Attributes
-from steersman.authorization.forbidden import forbidden_error
+from steersman.authorization.forbidden import forbidden_error, refusal
 from steersman.authorization.interface import Authorizer, decide
 from steersman.machinery.errors import StatusError
 from steersman.machinery.field import Path, quote
@@ -188,7 +188,7 @@ class _Mode:
         asked = self._asked_as(attributes)
         verdict = await decide(self._authorizer, asked)
         if not verdict.allowed:
-            raise forbidden_error(asked, ": ".join(text for text in (verdict.error, verdict.reason) if text))
+            raise refusal(asked, verdict)
 
 
 def node_name(username: str) -> str:
@@ -206,11 +206,14 @@ def service_account(username: str) -> tuple[str, str] | None:
     return None if is_dns1123_label(namespace) or is_dns1123_subdomain(name) else (namespace, name)
 
 
+def runs_on(user: UserInfo, node: str) -> bool:
+    """Whether a user is a service account whose token is bound to a pod on that node; no name is that of none."""
+    is_account = service_account(user.name) is not None
+    return is_account and user.extra.get(NODE_NAME) == (node,) and not is_dns1123_subdomain(node)
+
+
 def _is_own_node(wanted: UserInfo, requestor: UserInfo) -> bool:
-    """A service account that wants to be the node of the pod which its token is bound to."""
-    node = node_name(wanted.name)
-    is_account = service_account(requestor.name) is not None
-    return _is_name_alone(wanted) and node != "" and is_account and requestor.extra.get(NODE_NAME) == (node,)
+    return _is_name_alone(wanted) and runs_on(requestor, node_name(wanted.name))
 
 
 def _is_node_alone(wanted: UserInfo, requestor: UserInfo) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import logging
 import socket
 import uuid
 from collections.abc import Callable
@@ -17,8 +16,6 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError
 from steersman.rest.context import loopback
-
-logger = logging.getLogger(__name__)
 
 RENEWAL: Final = 10.0
 """Seconds."""

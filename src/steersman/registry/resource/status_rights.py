@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.resource.v1 import AllocationResult, ResourceClaim, ResourceClaimStatus
-from steersman.authentication.service_account_claims import NODE_NAME
-from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
-from steersman.authorization.forbidden import forbidden_error
-from steersman.authorization.impersonation import service_account
+from steersman.authorization.forbidden import refusal
+from steersman.authorization.impersonation import runs_on
 from steersman.authorization.interface import Authorizer, decide
 from steersman.machinery.field import FieldError, Path, forbidden
-from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.registry.resource.claim_status_validation import device_id
 from steersman.rest.context import Context
 
@@ -54,7 +51,7 @@ class _Rights:
         if new.allocation is None:
             return []
         verbs = [f"arbitrary-node:{self._ctx.verb}"]
-        if _runs_on(self._ctx.user, _node_of(new.allocation)):
+        if runs_on(self._ctx.user, _node_of(new.allocation)):
             verbs.insert(0, f"associated-node:{self._ctx.verb}")
         found = []
         for driver in sorted(_changed_drivers(new, old)):
@@ -77,10 +74,7 @@ class _Rights:
             resource_request=True,
         )  # fmt: skip
         verdict = await decide(self._authorizer, asked)
-        if verdict.allowed:
-            return ""
-        reason = ": ".join(text for text in (verdict.error, verdict.reason) if text)
-        return forbidden_error(asked, reason).message
+        return "" if verdict.allowed else refusal(asked, verdict).message
 
 
 def _changed_drivers(new: ResourceClaimStatus, old: ResourceClaimStatus) -> set[str]:
@@ -96,9 +90,3 @@ def _node_of(allocation: AllocationResult) -> str:
         return ""
     [field] = terms[0].match_fields
     return field.values[0] if (field.key, field.operator, len(field.values)) == ("metadata.name", "In", 1) else ""
-
-
-def _runs_on(user: UserInfo, node: str) -> bool:
-    """Whether the user is a service account whose token is bound to a pod on that node."""
-    is_account = service_account(user.name) is not None
-    return bool(node) and is_account and user.extra.get(NODE_NAME) == (node,) and not is_dns1123_subdomain(node)
