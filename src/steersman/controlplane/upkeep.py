@@ -81,19 +81,22 @@ class Upkeep:
     # Addresses and ports of services
 
     async def _start_repairs(self) -> None:
-        await self._look_at_everything()
+        Follower(self._store("", "services"), self._service_changed).begin()
+        Follower(self._store("networking.k8s.io", "ipaddresses"), self._address_changed).begin()
+        self._repair_ports()
         await self._addresses.run()
         self._start(self._address_repair)
         self._start(Periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
-        Follower(self._store("", "services"), self._service_changed).begin()
-        Follower(self._store("networking.k8s.io", "ipaddresses"), self._address_changed).begin()
 
     async def _look_at_everything(self) -> None:
+        self._repair_ports()
+        self._addresses.everything_changed()
+        self._address_repair.wake()
+
+    def _repair_ports(self) -> None:
         services = self._store("", "services").strategy
         assert isinstance(services, ServiceStrategy)
         services.repair()
-        self._addresses.everything_changed()
-        self._address_repair.wake()
 
     def _service_changed(self, namespace: str, name: str, entry: object) -> None:
         if entry is not None:
