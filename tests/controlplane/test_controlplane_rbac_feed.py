@@ -16,6 +16,7 @@ from steersman.authorization.rbac import RbacAuthorizer
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.serializer import from_plain
+from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
 from steersman.registry.rbac.clusterroles import CLUSTER_ROLES
 from steersman.registry.rbac.rolebindings import ROLE_BINDINGS
@@ -35,7 +36,7 @@ class Rights:
     def __init__(self) -> None:
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
         self.authorizer = RbacAuthorizer()
-        services: Any = SimpleNamespace(event_ttl=0)
+        services: Any = SimpleNamespace(event_ttl=0, slow_lane=SlowLane())
         resources = (ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
         self.stores = {each.plural: Store(each, self.storage, services) for each in resources}
 

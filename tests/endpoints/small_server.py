@@ -15,6 +15,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.endpoints.request import Request
 from steersman.machinery.scheme import Scheme
+from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Response
@@ -100,9 +101,8 @@ class SmallServer:
         self.config = Config(authenticator=Tokens(), authorizer=self.rights, **options).complete()
         self.server = self.config.new("small")
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-        self.stores: dict[str, Store[Any]] = {
-            each.plural: Store(each, self.storage, SimpleNamespace(event_ttl=0)) for each in resources
-        }
+        stores_need = SimpleNamespace(event_ttl=0, slow_lane=SlowLane())
+        self.stores: dict[str, Store[Any]] = {each.plural: Store(each, self.storage, stores_need) for each in resources}
         self._resources = tuple(resources)
 
     async def start(self, paths: dict[str, Callable[[Request], Awaitable[Response]]] | None = None) -> None:

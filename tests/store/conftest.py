@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from store_client import CONFIG_MAPS, StoreClient
 
+from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.resource import Resource
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
@@ -36,7 +37,7 @@ async def open_client(storage: Storage) -> AsyncIterator[OpenStore]:
     started: list[Store[Any]] = []
 
     async def start(resource: Resource[Any] = CONFIG_MAPS) -> StoreClient:
-        store: Store[Any] = Store(resource, storage, SimpleNamespace(event_ttl=3600))
+        store: Store[Any] = Store(resource, storage, SimpleNamespace(event_ttl=3600, slow_lane=SlowLane()))
         await store.start()
         started.append(store)
         return StoreClient(store)

@@ -14,6 +14,7 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.api.rbac.v1 import ClusterRole, PolicyRule
 from steersman.api.storage.v1 import CSINode, CSINodeSpec
+from steersman.machinery.slow_lane import SlowLane
 from steersman.store.encoding import Encoding, labels_of
 from steersman.store.store import Store
 
@@ -114,7 +115,7 @@ async def test_what_another_program_wrote_is_served_and_can_be_written(client: S
 
 
 async def test_objects_survive_a_restart_as_they_were(storage) -> None:
-    services = SimpleNamespace(event_ttl=3600)
+    services = SimpleNamespace(event_ttl=3600, slow_lane=SlowLane())
     first: Store = Store(CONFIG_MAPS, storage, services)
     await first.start()
     made = await StoreClient(first).create("a", data={"k": "v"}, labels={"x": "y"})

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from store_client import CONFIG_MAPS, Events, StoreClient, selecting
 
 from steersman.machinery.errors import StatusError
+from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.capabilities import EXACT, ListOptions
 from steersman.storage.interface import Compacted, Event, Storage
 from steersman.storage.memory import MemoryStorage
@@ -101,7 +102,7 @@ async def test_every_revision_that_is_kept_is_listed_and_watched_from(
         storage = await open_storage(kind, folder)
         history = History()
         await storage.subscribe("/", after_revision=1, deliver=history.deliver)
-        store: Store[Any] = Store(CONFIG_MAPS, storage, type("Services", (), {"event_ttl": 0}))
+        store: Store[Any] = Store(CONFIG_MAPS, storage, type("Services", (), {"event_ttl": 0, "slow_lane": SlowLane()}))
         client = StoreClient(store)
         await store.start()
         await write(client, before)

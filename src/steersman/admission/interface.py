@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError, forbidden
+from steersman.machinery.slow_lane import SlowLane
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 CREATE: Final[Operation] = "CREATE"
@@ -22,7 +23,8 @@ CONNECT: Final[Operation] = "CONNECT"
 @dataclass(slots=True)
 class Attributes:
     """One write to be admitted. `obj` and `old` are Structs of the hub version (of the subresource's kind on some
-    subresources), None where there is none; plugins of `admit` may change `obj` in place."""
+    subresources), None where there is none; plugins of `admit` may change `obj` in place. `lane` is where a plugin does
+    what takes longer the larger the object is (see machinery.slow_lane.done); None if the object is not large."""
 
     operation: Operation
     user: UserInfo
@@ -37,6 +39,7 @@ class Attributes:
     options: Any = None
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
+    lane: SlowLane | None = None
 
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""

@@ -48,6 +48,7 @@ from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_AP
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery.scheme import Scheme
+from steersman.machinery.slow_lane import SlowLane
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
@@ -97,6 +98,7 @@ class ControlPlane:
         self._rbac = RbacAuthorizer()
         self._upkeep: Upkeep | None = None
         self._keys: ServiceAccountKeys
+        self._slow_lane = SlowLane()
         self._making_keys: asyncio.Task[ServiceAccountKeys] | None = None
 
     def store(self, group: str, plural: str) -> Store[Any]:
@@ -195,6 +197,7 @@ class ControlPlane:
             await self.storage.close()
         if self.server is not None:
             self.server.config.executor.shutdown(wait=False, cancel_futures=True)
+        self._slow_lane.close()
         self.server = self.storage = None
 
     async def _open_storage(self) -> Storage:
@@ -244,6 +247,7 @@ class ControlPlane:
                 client_key=options.kubelet_client_key,
                 certificate_authority=options.kubelet_certificate_authority,
             ),
+            slow_lane=self._slow_lane,
         )
 
     def _token_authenticator(self) -> UnionTokenAuthenticator:
@@ -310,6 +314,7 @@ class ControlPlane:
             shutdown_delay=options.shutdown_delay_duration,
             log_requests=options.verbosity >= 3,
             profiling=options.profiling,
+            slow_lane=self._slow_lane,
         )
 
     def _namespace_phase(self, name: str) -> str | None:

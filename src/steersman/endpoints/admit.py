@@ -8,53 +8,53 @@ from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Op
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.rest.capabilities import CheckCreate, CheckDelete, CheckUpdate
+from steersman.rest.context import Context
 
 
 def attributes(
-    scope: Scope, request: Request, operation: Operation, *, obj: Any = None, old: Any = None, name: str = "",
-    options: Any = None, dry_run: bool = False,
+    scope: Scope, request: Request, ctx: Context, operation: Operation, *, obj: Any = None, old: Any = None,
+    name: str = "", options: Any = None,
 ) -> Attributes:  # fmt: skip
     """What the plugins are to judge. `name` is that of the URL unless given."""
     info = request.info
     return Attributes(
         operation, request.user, scope.group_resource, scope.group_kind, scope.version, info.namespace,
-        name or info.name, info.subresource, obj, old, options, dry_run, request.warnings,
+        name or info.name, info.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
     )  # fmt: skip
 
 
-def check_create(scope: Scope, request: Request, options: Any, *, dry_run: bool) -> CheckCreate | None:
+def check_create(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckCreate | None:
     """Validating admission of a create, for the store to call; None if nobody looks."""
     chain = scope.shared.admission
     if not chain.handles(CREATE):
         return None
 
     async def check(obj: Any) -> None:
-        name = obj.metadata.name
-        await chain.validate(attributes(scope, request, CREATE, obj=obj, name=name, options=options, dry_run=dry_run))
+        await chain.validate(attributes(scope, request, ctx, CREATE, obj=obj, name=obj.metadata.name, options=options))
 
     return check
 
 
-def check_update(scope: Scope, request: Request, options: Any, *, dry_run: bool) -> CheckUpdate | None:
+def check_update(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckUpdate | None:
     """Validating admission of an update, for the store to call; None if nobody looks."""
     chain = scope.shared.admission
     if not chain.handles(UPDATE):
         return None
 
     async def check(new: Any, old: Any) -> None:
-        await chain.validate(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
+        await chain.validate(attributes(scope, request, ctx, UPDATE, obj=new, old=old, options=options))
 
     return check
 
 
-def check_delete(scope: Scope, request: Request, options: Any, *, dry_run: bool) -> CheckDelete | None:
+def check_delete(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckDelete | None:
     """Admission of a delete, for the store to call; None if nobody looks."""
     chain = scope.shared.admission
     if not chain.handles(DELETE):
         return None
 
     async def check(old: Any) -> None:
-        record = attributes(scope, request, DELETE, old=old, name=old.metadata.name, options=options, dry_run=dry_run)
+        record = attributes(scope, request, ctx, DELETE, old=old, name=old.metadata.name, options=options)
         await chain.admit(record)
         await chain.validate(record)
 

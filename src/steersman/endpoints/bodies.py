@@ -5,8 +5,6 @@ The texts are those of k8s.io/apimachinery's `runtime` decoders as clients of up
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,10 +19,17 @@ from steersman.machinery.errors import StatusError, bad_request, request_entity_
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
+from steersman.machinery.slow_lane import (
+    SlowLane,
+    check_count,
+    done,
+    is_large,
+    is_large_protobuf,
+    is_large_yaml,
+)
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error, yaml_as_json
 from steersman.net.message import BodyAborted, BodyTooLarge
 
-_SMALL: Final = 64 * 1024
 _SUMMARY: Final = 30
 _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
@@ -51,25 +56,33 @@ async def decode_body(
     scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
     *, also: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip
-    """What `decode_now` does; a large body, which may take long to judge, is read in a thread."""
-    if len(data) <= _SMALL:
-        return decode_now(scope, request, data, media, validation, kind, also=also)
-    work = partial(decode_now, scope, request, data, media, validation, kind, also=also)
-    return await asyncio.get_running_loop().run_in_executor(scope.shared.executor, work)
-
-
-def decode_now(
-    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
-    *, also: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
     """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
 
-    Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400.
+    Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
+    body of too many values.
     """
+    lane = lane_for(scope, data, media)
+    return await done(lane, _decode, scope, request, data, media, validation, kind, also)
+
+
+def lane_for(scope: Scope, data: bytes, media: str) -> SlowLane | None:
+    """Where work on the object in this body is to be done: None, at once, unless it is large."""
+    if media == PROTOBUF:
+        large = is_large_protobuf(data)
+    else:
+        large = is_large_yaml(data) if media == YAML else is_large(data)
+    return scope.shared.slow_lane if large else None
+
+
+def _decode(
+    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any], also: tuple[str, ...]
+) -> Any:
     wanted = kind_of(kind)
     if media == PROTOBUF:
         return _decode_protobuf(scope, data, kind, wanted, also)
     language: Media = "yaml" if media == YAML else "json"
+    if language == "json":
+        check_count(data)
     actual = _actual_kind(data, language, wanted)
     if actual != wanted and str(actual.group_version) not in also:
         raise _other_kind(scope, actual, wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from time import monotonic
+from typing import Final, Protocol
 
 from steersman.endpoints.handlers.apply import APPLY_YAML
 from steersman.endpoints.installer import Route
@@ -14,22 +15,36 @@ from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.errors import StatusError, too_many_requests
 from steersman.machinery.metrics import Labels
+from steersman.machinery.slow_lane import SlowLane, done
 from steersman.net.message import Body, Response
 from steersman.storage.interface import StorageUnavailable
 
 logger = logging.getLogger(__name__)
 
+_MANY_CAUSES: Final = 1_000
 
-async def instrumented(metrics: RequestMetrics, route: Route, request: Request) -> Response:
+
+class Instruments(Protocol):
+    """What of a server's configuration this needs."""
+
+    @property
+    def metrics(self) -> RequestMetrics: ...
+
+    @property
+    def slow_lane(self) -> SlowLane: ...
+
+
+async def instrumented(config: Instruments, route: Route, request: Request) -> Response:
     """What the route's handler answers to the request; a StatusError becomes its Status."""
-    info = request.info
+    info, metrics = request.info, config.metrics
     try:
         handle = route.handler(info, request.method)
         if route.warning:
             request.warnings.append(route.warning)
         response = await handle(request)
     except StatusError as error:
-        response = error_response(request, error)
+        lane = config.slow_lane if len(error.causes) > _MANY_CAUSES else None
+        response = await done(lane, error_response, request, error)
     except StorageUnavailable as error:
         logger.warning("%s %s: %s", request.method, request.path, error)
         response = error_response(request, too_many_requests("storage is (re)initializing", retry_after=1))

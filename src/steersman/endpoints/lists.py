@@ -26,6 +26,7 @@ from steersman.machinery import protobuf
 from steersman.machinery.errors import not_acceptable
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import encode_in_order, pretty
+from steersman.machinery.slow_lane import SlowLane, done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cacher import REPRESENTATIONS_LIMIT
@@ -87,7 +88,7 @@ def _metadata(listing: Listing) -> dict[str, Any]:
     return metadata
 
 
-def _slices(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
+def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequence[Item]]:
     """The items in order from `start` on, in slices of about `size` bytes of JSON, and not too many each."""
     most = _SLICE if size < _READY_SLICE_BYTES else _MANY
     taken = 0
@@ -98,6 +99,14 @@ def _slices(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequen
             start, taken = at, 0
     if start < len(items):
         yield items[start:]
+
+
+_LaneOf = Callable[[Sequence[Item]], SlowLane | None]
+
+
+def _lane(slow_lane: SlowLane, limit: int, some: Sequence[Item]) -> SlowLane | None:
+    """Where a slice is rendered: the slow lane for one whose last object, which ended it, is of over `limit` bytes."""
+    return slow_lane if some and len(some[-1].body) > limit else None
 
 
 # JSON and YAML
@@ -141,43 +150,47 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
     else:
         document = _list(scope, listing, wanted)
     media, items = wanted.media, listing.items
+    as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
+    lane = partial(_lane, scope.shared.slow_lane, _READY_SLICE_BYTES * 16 if as_stored else _SLICE_BYTES)
     if media == YAML:
         size = _YAML_SLICE_BYTES
-    elif wanted.as_kind or wanted.pretty or scope.other is not None:
-        size = _SLICE_BYTES
     else:
-        size = _READY_SLICE_BYTES
-    slices = _slices(items, size)
+        size = _READY_SLICE_BYTES if as_stored else _SLICE_BYTES
+    slices = slices_of(items, size)
     first: Sequence[Item] = next(slices, ())
     if not items:
         return encoded_response(document.shell, wanted)
     if len(first) == len(items):
-        return encoded_response(document.shell[:-2] + document.values(items) + b"]}", wanted)
+        return await done(lane(items), _whole, document, items, wanted)
     text = _as_yaml(document) if media == YAML else (_as_pretty if wanted.pretty else _as_compact)(document)
-    made = [text.head, text.render(first)]
+    made = [text.head, await done(lane(first), text.render, first)]
     size = len(made[1])
     response = Response(200, [YAML_TYPE if media == YAML else JSON_TYPE], made)
     for some in slices:
         if size > _WHOLE:
-            response.body = StreamedBody(_stream(made, some, slices, text))
+            response.body = StreamedBody(_stream(made, some, slices, text, lane))
             return response
         await asyncio.sleep(0)
-        made += text.between, text.render(some)
+        made += text.between, await done(lane(some), text.render, some)
         size += len(made[-1])
     made.append(text.tail)
     return response
 
 
+def _whole(document: _Document, items: Sequence[Item], wanted: Representation) -> Response:
+    return encoded_response(document.shell[:-2] + document.values(items) + b"]}", wanted)
+
+
 async def _stream(
-    made: list[bytes], some: Sequence[Item], slices: Iterator[Sequence[Item]], text: _Text
+    made: list[bytes], some: Sequence[Item], slices: Iterator[Sequence[Item]], text: _Text, lane: _LaneOf
 ) -> AsyncGenerator[bytes, None]:
     """What was made, and the rest as it is taken: the objects `some` and what `slices` has left."""
     yield b"".join(made)
     made.clear()
-    yield text.between + text.render(some)
+    yield text.between + await done(lane(some), text.render, some)
     for some in slices:
         await asyncio.sleep(0)
-        yield text.between + text.render(some)
+        yield text.between + await done(lane(some), text.render, some)
     yield text.tail
 
 
@@ -264,14 +277,15 @@ async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representat
     messages: list[list[bytes]] = []
     packed: list[bytes] = []
     packed_size = 0
-    done = kept = 0
-    for some in _slices(listing.items, _SLICE_BYTES):
-        if done:
+    made = kept = 0
+    lane = partial(_lane, scope.shared.slow_lane, _SLICE_BYTES)
+    for some in slices_of(listing.items, _SLICE_BYTES):
+        if made:
             await asyncio.sleep(0)
-        done += len(some)
+        made += len(some)
         # more than the cache remembers would only push out the beginning, and be pushed out by the beginning next time
         remember = remembered_size < REPRESENTATIONS_LIMIT
-        found = [message(item, remember=remember) for item in some]
+        found = await done(lane(some), _messages, message, some, remember)
         size += sum(map(protobuf.list_item_size, found))
         if remember:
             remembered_size += sum(map(len, found)) + sum([len(item.body) for item in some])
@@ -282,7 +296,7 @@ async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representat
             packed_size += len(packed[-1])
         else:
             continue
-        kept = done
+        kept = made
     head, tail = protobuf.envelope_ends(gvk, size)
     if size <= _WHOLE:
         return Response(200, [PROTOBUF_TYPE], [head, start, *map(_joined, messages), tail])
@@ -294,8 +308,8 @@ async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representat
         packed.reverse()
         while packed:
             yield isal_zlib.decompress(packed.pop())
-        for some in _slices(listing.items, _SLICE_BYTES, kept):
-            yield _joined([message(item, remember=False) for item in some])
+        for some in slices_of(listing.items, _SLICE_BYTES, kept):
+            yield _joined(await done(lane(some), _messages, message, some, False))
             await asyncio.sleep(0)
         yield tail
 
@@ -304,6 +318,10 @@ async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representat
 
 class _Message(Protocol):
     def __call__(self, item: Item, *, remember: bool) -> bytes: ...
+
+
+def _messages(message: _Message, items: Sequence[Item], remember: bool) -> list[bytes]:
+    return [message(item, remember=remember) for item in items]
 
 
 def _joined(messages: Sequence[bytes]) -> bytes:

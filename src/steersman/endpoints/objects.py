@@ -13,6 +13,7 @@ from steersman.endpoints.table import include_object, table_of
 from steersman.machinery import protobuf
 from steersman.machinery.errors import not_acceptable
 from steersman.machinery.serializer import encode, encode_in_order
+from steersman.machinery.slow_lane import done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item
 
@@ -29,10 +30,18 @@ def representation(scope: Scope, request: Request, *, collection: bool = False) 
     return negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection)
 
 
-def item_response(scope: Scope, request: Request, item: Item, wanted: Representation, code: int = 200) -> Response:
-    """One object as the answer."""
-    if wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty):
-        return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, scope.body(item)))
+async def item_response(
+    scope: Scope, request: Request, item: Item, wanted: Representation, code: int = 200
+) -> Response:
+    """One object as the answer. Raises StatusError 406."""
+    plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
+    if plain and scope.other is None:
+        return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, item.body))
+    lane = scope.shared.slow_lane if is_large(item.body) else None
+    return await done(lane, _rendered, scope, request, item, wanted, code)
+
+
+def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation, code: int) -> Response:
     if not wanted.as_kind:
         if wanted.media == PROTOBUF:
             return Response(code, [PROTOBUF_TYPE], protobuf.envelope(scope.protobuf(item), scope.gvk))

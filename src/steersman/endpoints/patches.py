@@ -5,7 +5,6 @@ What is in a patch is looked at only when there is an object to apply it to.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +36,6 @@ from steersman.machinery.unstructured import from_unstructured_with_validation
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-_SMALL: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +53,8 @@ class Patch:
         """Whether unknown and repeated fields are looked for."""
         return self.options.field_validation != "Ignore"
 
-    async def applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
-        """The object that the patch makes of `current`, which is of `gvk`, not defaulted. Raises StatusError.
-
-        A large patch is applied in a thread.
-        """
-        work = partial(self._applied_to, current, gvk)
-        if len(self.data) <= _SMALL:
-            return work()
-        return await asyncio.get_running_loop().run_in_executor(self.scope.shared.executor, work)
-
-    def _applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
+    def applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
+        """The object that the patch makes of `current`, which is of `gvk`, not defaulted. Raises StatusError."""
         document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(current)}
         try:
             obj = _KINDS[self.media](self, document, type(current), gvk)

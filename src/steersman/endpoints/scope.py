@@ -21,6 +21,7 @@ from steersman.machinery.protobuf import encode_body, transcode
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.serializer import encode
+from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
@@ -34,6 +35,7 @@ class Shared:
     authorizer: Authorizer
     metrics: RequestMetrics
     executor: Executor
+    slow_lane: SlowLane
     services: Any
     scheme: Scheme
     min_request_timeout: int
@@ -146,11 +148,11 @@ class Scope:
         metadata = ObjectMeta(resource_version=str(revision), annotations=annotations)
         return encode(self.kind(metadata=metadata))[1:]
 
-    def context(self, request: Request, *, dry_run: bool = False) -> Context:
+    def context(self, request: Request, *, dry_run: bool = False, lane: SlowLane | None = None) -> Context:
         """The request as the floors below see it."""
         info = request.info
         namespace = info.namespace if self.resource.namespaced else ""
         return Context(
             request.user, namespace, info.name, info.group, info.version, info.resource, info.subresource,
-            info.verb, dry_run, warnings=request.warnings,
+            info.verb, dry_run, warnings=request.warnings, lane=lane,
         )  # fmt: skip

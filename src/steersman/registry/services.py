@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any, TypeVar
 
 from steersman.authorization.interface import Authorizer, RuleResolver
+from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.kubelet import KubeletConnection
 from steersman.rest.objects import Objects
 
@@ -39,3 +40,4 @@ class Services:
     authenticate_token: Callable[[str, tuple[str, ...]], Any]
     """A bearer token and audiences -> TokenIdentity or None (or an awaitable of it); raises AuthenticationError."""
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
+    slow_lane: SlowLane = field(default_factory=SlowLane)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steersman.authentication.user import UserInfo
+from steersman.machinery.slow_lane import SlowLane
 
 ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 LOOPBACK = UserInfo("system:apiserver", groups=("system:masters",))
@@ -17,7 +18,8 @@ class Context:
 
     `namespace` and `name` come from the URL; `name` is empty on create. `dry_run` goes the whole way but the commit.
     `warnings` are sent to the client as Warning headers. `found` is what a strategy's `before_create` or
-    `before_update` found out for its own validation, which cannot wait.
+    `before_update` found out for its own validation, which cannot wait. `lane` is where work on the object is to be
+    done if it is large, None if it is not.
     """
 
     user: UserInfo = ANONYMOUS
@@ -32,6 +34,7 @@ class Context:
     field_manager: str = ""
     warnings: list[str] = field(default_factory=list)
     found: Any = None
+    lane: SlowLane | None = None
 
     def warn(self, text: str) -> None:
         """Adds a warning for the client, once."""

@@ -11,6 +11,7 @@ from steersman.authentication.interface import Authenticator
 from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.machinery.metrics import Registry
+from steersman.machinery.slow_lane import SlowLane
 from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
 
@@ -46,12 +47,14 @@ class Config:
     profiling: bool = True
     registry: Registry | None = None
     executor: Executor | None = None
+    slow_lane: SlowLane | None = None
 
     def complete(self) -> CompletedConfig:
         """This configuration with everything that follows from it."""
         values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         values["registry"] = registry = self.registry or Registry()
         values["executor"] = self.executor or ThreadPoolExecutor(2, thread_name_prefix="steersman")
+        values["slow_lane"] = self.slow_lane or SlowLane()
         return CompletedConfig(metrics=RequestMetrics(registry), **values)
 
 
@@ -81,6 +84,7 @@ class CompletedConfig:
     profiling: bool
     registry: Registry
     executor: Executor
+    slow_lane: SlowLane
     metrics: RequestMetrics
 
     def new(self, name: str, delegate: Server | None = None) -> Server:

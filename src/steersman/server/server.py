@@ -73,7 +73,7 @@ class Server:
         config = self.config
         shared = Shared(
             admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
-            executor=config.executor, services=services, scheme=scheme,
+            executor=config.executor, slow_lane=config.slow_lane, services=services, scheme=scheme,
             min_request_timeout=config.min_request_timeout, max_body_bytes=config.max_body_bytes,
             stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
         )  # fmt: skip
@@ -168,7 +168,7 @@ class Server:
             route = parent if parent is not None and parent.more_path else None
         if route is None:
             return error_response(request, unknown_resource())
-        return await instrumented(self.config.metrics, route, request)
+        return await instrumented(self.config, route, request)
 
     # Running
 

@@ -10,6 +10,7 @@ import msgspec
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery import errors
 from steersman.machinery.errors import StatusError
+from steersman.machinery.slow_lane import done, is_large
 from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
@@ -64,9 +65,11 @@ async def _delete_once(
 ) -> tuple[Item, bool] | None:
     """One attempt; None if another write came first."""
     strategy = store.strategy
-    obj = store.decode(entry)
+    if is_large(entry.body):
+        ctx.lane = store.slow_lane
+    obj = await done(ctx.lane, store.decode, entry)
     if check is not None:
-        await check(store.decode(entry))
+        await check(await done(ctx.lane, store.decode, entry))
     graceful, pending = metadata.before_delete(strategy, ctx, obj, options, store.resource.group_kind)
     if pending:
         return entry, False
@@ -80,7 +83,7 @@ async def _delete_once(
     stays = kept_by_itself or has_finalizers or (graceful and bool(options.grace_period_seconds))
     if not stays and not graceful:
         return await _remove(store, ctx, key, entry.revision)
-    value = store.encoding.value(obj)
+    value = await done(ctx.lane, store.encoding.value, obj)
     present = store.encoding.present
     if present(value, entry.revision) == entry.body:
         return entry, False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from threading import get_ident
 from typing import Any, Final, Generic, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -14,6 +15,7 @@ from steersman.machinery import errors, field
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.names import generate_name
+from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
@@ -67,6 +69,8 @@ class Store(Generic[T]):
         self.prefix = resource.key_prefix
         self.ttl = services.event_ttl if resource.ttl < 0 else resource.ttl
         self.cacher = Cacher(storage, self.prefix, present=self.encoding.present)
+        self.slow_lane: SlowLane = services.slow_lane
+        self._thread = get_ident()
         self.select = listing.Selection(self)
 
     async def start(self) -> None:
@@ -88,8 +92,11 @@ class Store(Generic[T]):
         return f"{self.prefix}{namespace}/{name}"
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding with an item of the cache, within the cache's bound."""
-        if isinstance(item, Entry):
+        """Keeps another encoding with an item of the cache, within the cache's bound.
+
+        The cache belongs to the thread that made the store: what is encoded in the slow lane is not kept.
+        """
+        if isinstance(item, Entry) and get_ident() == self._thread:
             self.cacher.remember(item, kind, encoded)
 
     def decode(self, item: Item) -> T:
@@ -164,7 +171,7 @@ class Store(Generic[T]):
         base = meta.generate_name if not meta.name else ""
         if not base:
             return await self._create_once(ctx, obj, check)
-        pristine = self.encoding.value(obj)
+        pristine = await done(ctx.lane, self.encoding.value, obj)
         for attempt in range(_NAME_ATTEMPTS):
             meta.name = generate_name(base)
             try:
@@ -172,7 +179,7 @@ class Store(Generic[T]):
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.name != meta.name or attempt == _NAME_ATTEMPTS - 1:
                     raise
-                obj = self.encoding.decode(pristine[len(self.encoding.prefix) :])
+                obj = await done(ctx.lane, self.encoding.decode, pristine[len(self.encoding.prefix) :])
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
@@ -188,7 +195,7 @@ class Store(Generic[T]):
         release = await self.strategy.before_create(ctx, obj) if takes else None
         stored = False
         try:
-            self.before_create(ctx, obj)
+            await done(ctx.lane, self.before_create, ctx, obj)
             if check is not None:
                 await check(obj)
             item = await self._commit_create(ctx, obj)
@@ -221,7 +228,7 @@ class Store(Generic[T]):
         if meta.resource_version:
             raise errors.plain_internal("resourceVersion should not be set on objects to be created")
         key = self.key(meta.namespace, meta.name)
-        value = self.encoding.value(obj)
+        value = await done(ctx.lane, self.encoding.value, obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
                 raise self._taken(key, meta.name, generated=bool(meta.generate_name))
@@ -282,6 +289,8 @@ class Store(Generic[T]):
                 if created is not None:
                     return created, True
                 continue
+            if ctx.lane is None and is_large(entry.body):
+                ctx.lane = self.slow_lane
             work = self._update_once(ctx, key, name, entry, make, uid, check_update, strategy)
             item = await (uninterrupted(work) if takes else work)
             if item is not None:
@@ -314,22 +323,22 @@ class Store(Generic[T]):
         check: CheckUpdate | None, strategy: Strategy[T],
     ) -> Item | None:  # fmt: skip
         """One attempt; None if another write came first and the object is to be read again."""
-        old: Any = self.decode(entry)
+        old: Any = await done(ctx.lane, self.decode, entry)
         if uid and uid != old.metadata.uid:
             raise self._wrong_uid(key, name, uid, old.metadata.uid)
-        new: Any = await make(self.decode(entry))
+        new: Any = await make(await done(ctx.lane, self.decode, entry))
         self._check_version(new.metadata, entry.revision, name, strategy)
         release = await strategy.before_update(ctx, new, old)
         stored = False
         try:
-            self.before_update(ctx, new, old, strategy)
+            await done(ctx.lane, self.before_update, ctx, new, old, strategy)
             if check is not None:
                 await check(new, old)
             if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(
                 ctx, new, old
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
-            value = self.encoding.value(new)
+            value = await done(ctx.lane, self.encoding.value, new)
             if self.encoding.present(value, entry.revision) == entry.body:
                 return entry
             if ctx.dry_run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from steersman.admission.interface import CREATE
 from steersman.api.meta.v1 import CreateOptions
 from steersman.endpoints.admit import attributes
-from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import own_action
@@ -36,13 +36,12 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     if subresource.default is not None:
         subresource.default(body)
     body.metadata.managed_fields = own_action(request, subresource.kind, body, options.field_manager)
-    dry_run = bool(options.dry_run)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, data, media))
     chain = scope.shared.admission
     if chain.handles(CREATE):
-        record = attributes(scope, request, CREATE, obj=body, options=options, dry_run=dry_run)
+        record = attributes(scope, request, ctx, CREATE, obj=body, options=options)
         await chain.admit(record)
         await chain.validate(record)
-    ctx = scope.context(request, dry_run=dry_run)
     answer = await subresource.create(scope.shared.services, ctx, request.info.name, body)
     gvk = kind_of(type(answer))
     answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)

@@ -6,10 +6,8 @@ it makes one. Follows k8s.io/apiserver `endpoints/handlers` (applyPatcher).
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -32,6 +30,7 @@ from steersman.machinery.errors import StatusError, bad_request, conflict, plain
 from steersman.machinery.json_patch import json_type
 from steersman.machinery.managed_fields import Applier
 from steersman.machinery.serializer import decode_plain
+from steersman.machinery.slow_lane import SlowLane, check_count, done, is_large, is_large_yaml
 from steersman.machinery.strict import DecodeError, has_unique_members
 from steersman.machinery.unstructured import from_unstructured
 from steersman.net.message import Response
@@ -40,8 +39,8 @@ APPLY_YAML: Final = "application/apply-patch+yaml"
 
 _CONVERTING: Final = "error converting YAML to JSON: "
 _SMALL: Final = 8 * 1024
-"""Bytes of a configuration and of an object's field sets up to which an apply takes a few milliseconds; for more it is
-done in a thread. YAML takes several times longer to read than JSON."""
+"""Bytes of a configuration and of an object's field sets up to which an apply takes a few milliseconds; more is done in
+the slow lane. YAML takes several times longer to read than JSON."""
 
 
 def is_apply(request: Request) -> bool:
@@ -54,13 +53,13 @@ class Configuration:
     """What a manager applies, as sent.
 
     `error` is why it cannot be read, which is told only once there is something to apply it to; `duplicates` are its
-    keys given twice, in upstream's words.
+    keys given twice, in upstream's words. `lane` is where it is worked on: `slow_lane` if it is large, else None.
     """
 
     options: PatchOptions
     warnings: list[str]
-    executor: Executor
-    size: int
+    slow_lane: SlowLane
+    lane: SlowLane | None
     value: dict[str, Any] | None = None
     error: StatusError | None = None
     duplicates: str = ""
@@ -91,10 +90,8 @@ class Configuration:
         options = self.options
         manager, force = options.field_manager, bool(options.force)
         work = partial(_apply, applier, live, self.value, manager, force=force, default=default)
-        if self.size + sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields) > _SMALL:
-            obj = await asyncio.get_running_loop().run_in_executor(self.executor, work)
-        else:
-            obj = work()
+        owned = sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields)
+        obj = await done(self.slow_lane if owned > _SMALL else self.lane, work)
         if self.duplicates:
             if options.field_validation == "Strict":
                 raise bad_request(f"error strict decoding YAML: {self.duplicates}")
@@ -131,6 +128,7 @@ def _read_json(data: bytes) -> Any:
     """The object in a body of JSON that says the same as YAML; None for any other body."""
     if data[:1] != b"{" or _NOT_QUITE_YAML.search(data):
         return None
+    check_count(data)
     try:
         value = decode_plain(data)
     except (msgspec.DecodeError, RecursionError):
@@ -156,11 +154,10 @@ async def read_configuration(scope: Scope, request: Request) -> Configuration:
     """The body and the options of an apply. Raises StatusError 400 for a body that does not complete, 413, 422."""
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = patch_options(request, apply=True)
-    configuration = Configuration(options, request.warnings, scope.shared.executor, len(data))
-    if len(data) <= (_SMALL if data[:1] == b"{" else _SMALL // 4):
-        configuration.read(data)
-    else:
-        await asyncio.get_running_loop().run_in_executor(scope.shared.executor, configuration.read, data)
+    slow_lane = scope.shared.slow_lane
+    large = len(data) > _SMALL or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
+    configuration = Configuration(options, request.warnings, slow_lane, slow_lane if large else None)
+    await done(configuration.lane, configuration.read, data)
     return configuration
 
 
@@ -169,7 +166,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     wanted = representation(scope, request)
     configuration = await read_configuration(scope, request)
     options = configuration.options
-    dry_run = bool(options.dry_run)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=configuration.lane)
     chain = scope.shared.admission
     subresource = request.info.subresource
     applier = applier_of(scope, subresource)
@@ -180,27 +177,32 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         else:
             live = scope.other.from_hub(old) if scope.other else old
         new = await configuration.applied(applier, live, scope.default)
-        if why := scope.internal_error(new):
-            raise plain_internal(f"failed to convert to unversioned ({configuration.described(applier)}): {why}")
-        if old is None and new.metadata.uid:
-            mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
-            raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")
-        check_names(scope, request, new.metadata)
-        if new is live and old is not None:
-            hub, hub.metadata.managed_fields = old, new.metadata.managed_fields  # no way through another version
-        else:
-            hub = scope.to_hub(new)
+        hub = await done(ctx.lane, _applied_hub, scope, request, configuration.described(applier), new, live, old)
         operation = CREATE if old is None else UPDATE
         if chain.handles(operation):
-            await chain.admit(attributes(scope, request, operation, obj=hub, old=old, options=options, dry_run=dry_run))
-        deduplicate_owners(request, hub, after_admission=True)
+            await chain.admit(attributes(scope, request, ctx, operation, obj=hub, old=old, options=options))
+        await done(ctx.lane, partial(deduplicate_owners, request, hub, after_admission=True))
         return hub
 
     item, created = await scope.storage.update(
-        scope.context(request, dry_run=dry_run), request.info.name, make,
-        check_create=check_authorized_create(scope, request, options, dry_run=dry_run),
-        check_update=check_update(scope, request, options, dry_run=dry_run),
+        ctx, request.info.name, make,
+        check_create=check_authorized_create(scope, request, ctx, options),
+        check_update=check_update(scope, request, ctx, options),
         force_allow_create=not subresource,
         subresource=subresource,
     )  # fmt: skip
-    return item_response(scope, request, item, wanted, 201 if created else 200)
+    return await item_response(scope, request, item, wanted, 201 if created else 200)
+
+
+def _applied_hub(scope: Scope, request: Request, described: str, new: Any, live: Any, old: Any | None) -> Any:
+    """What an apply made of `live`, the object `old` in the request's version, in the stored version."""
+    if why := scope.internal_error(new):
+        raise plain_internal(f"failed to convert to unversioned ({described}): {why}")
+    if old is None and new.metadata.uid:
+        mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
+        raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")
+    check_names(scope, request, new.metadata)
+    if new is not live or old is None:
+        return scope.to_hub(new)
+    old.metadata.managed_fields = new.metadata.managed_fields  # no way through another version
+    return old

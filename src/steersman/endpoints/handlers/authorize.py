@@ -12,14 +12,15 @@ from steersman.endpoints.filters.authorization import request_attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.rest.capabilities import CheckCreate
+from steersman.rest.context import Context
 
 
-def check_authorized_create(scope: Scope, request: Request, options: Any, *, dry_run: bool) -> CheckCreate:
+def check_authorized_create(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckCreate:
     """Validating admission of a create by a request to change, for the store to call.
 
     It comes after the question whether the user may create this as well, and raises StatusError 403 if not.
     """
-    validate = check_create(scope, request, options, dry_run=dry_run)
+    validate = check_create(scope, request, ctx, options)
 
     async def check(obj: Any) -> None:
         attributes = dataclasses.replace(request_attributes(request), verb="create", subresource="")

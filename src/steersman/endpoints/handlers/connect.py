@@ -21,7 +21,7 @@ async def connect(scope: Scope, subresource: Subresource, request: Request) -> R
     chain = scope.shared.admission
     # to read a log is a GET for upstream, and no connection
     if subresource.name != "log" and chain.handles(CONNECT):
-        record = attributes(scope, request, CONNECT)
+        record = attributes(scope, request, ctx, CONNECT)
         await chain.admit(record)
         await chain.validate(record)
     response: Response = await subresource.connect(scope.shared.services, ctx, request.info.name, request)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steersman.admission.interface import CREATE
 from steersman.api.meta.v1 import CreateOptions
 from steersman.endpoints.admit import attributes, check_create
-from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import deduplicate_owners, own_new
@@ -17,6 +18,7 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request, not_implemented
 from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode
+from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Encoded
 
@@ -28,23 +30,26 @@ async def create(scope: Scope, request: Request) -> Response:
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
     obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
-    prepare_new(scope, request, obj)
-    obj.metadata.managed_fields = own_new(scope, request, obj, options.field_manager)
-    deduplicate_owners(request, obj, after_admission=False)
-    hub = scope.to_hub(obj)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, data, media))
+    hub = await done(ctx.lane, _new_hub, scope, request, obj, options.field_manager)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
-    dry_run = bool(options.dry_run)
-    ctx = scope.context(request, dry_run=dry_run)
     chain = scope.shared.admission
     if chain.handles(CREATE):
-        await chain.admit(attributes(scope, request, CREATE, obj=hub, name=hub.metadata.name, options=options,
-                                     dry_run=dry_run))  # fmt: skip
-        deduplicate_owners(request, hub, after_admission=True)
+        await chain.admit(attributes(scope, request, ctx, CREATE, obj=hub, name=hub.metadata.name, options=options))
+        await done(ctx.lane, partial(deduplicate_owners, request, hub, after_admission=True))
     if scope.resource.creater is not None:
         return await _answer_unstored(scope, request, ctx, hub)
-    item = await scope.storage.create(ctx, hub, check_create(scope, request, options, dry_run=dry_run))
-    return item_response(scope, request, item, wanted, 201)
+    item = await scope.storage.create(ctx, hub, check_create(scope, request, ctx, options))
+    return await item_response(scope, request, item, wanted, 201)
+
+
+def _new_hub(scope: Scope, request: Request, obj: Any, field_manager: str) -> Any:
+    """A decoded object made the one to create, in the stored version."""
+    prepare_new(scope, request, obj)
+    obj.metadata.managed_fields = own_new(scope, request, obj, field_manager)
+    deduplicate_owners(request, obj, after_admission=False)
+    return scope.to_hub(obj)
 
 
 def prepare_new(scope: Scope, request: Request, obj: Any) -> None:
@@ -67,7 +72,7 @@ async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -
     answer = await creater(scope.shared.services, ctx, obj)
     wanted = representation(scope, request)
     if type(answer) is scope.kind:
-        return item_response(scope, request, Encoded(encode(answer)[1:]), wanted, 201)
+        return await item_response(scope, request, Encoded(encode(answer)[1:]), wanted, 201)
     gvk = kind_of(type(answer))
     answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
     return encoded_response(encode(answer), wanted, 201)

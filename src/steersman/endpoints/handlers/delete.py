@@ -24,13 +24,12 @@ async def delete(scope: Scope, request: Request) -> Response:
     """Deletes the object, or marks it as going; answers with a Status, or the object where that is the custom."""
     wanted = representation(scope, request)
     options = await read_delete_options(scope, request)
-    dry_run = bool(options.dry_run)
-    ctx = scope.context(request, dry_run=dry_run)
-    check = check_delete(scope, request, options, dry_run=dry_run)
+    ctx = scope.context(request, dry_run=bool(options.dry_run))
+    check = check_delete(scope, request, ctx, options)
     item, gone = await scope.storage.delete(ctx, request.info.name, options, check)
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
-        return item_response(scope, request, item, wanted, code)
+        return await item_response(scope, request, item, wanted, code)
     return plain_response(_success(scope, scope.storage.decode(item).metadata), wanted, code)
 
 

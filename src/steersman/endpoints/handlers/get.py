@@ -20,4 +20,4 @@ async def get(scope: Scope, request: Request) -> Response:
             raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         version = query.get("resourceVersion", "")
     item = await scope.storage.get(scope.context(request), request.info.name, version)
-    return item_response(scope, request, item, wanted)
+    return await item_response(scope, request, item, wanted)

@@ -5,15 +5,17 @@ Server-side apply is beside, in `apply.py`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from steersman.admission.interface import UPDATE
 from steersman.endpoints.admit import attributes, check_update
-from steersman.endpoints.bodies import read_body
+from steersman.endpoints.bodies import lane_for, read_body
 from steersman.endpoints.handlers.apply import APPLY_YAML, is_apply, server_side_apply
 from steersman.endpoints.handlers.update import check_names
+from steersman.endpoints.negotiation import JSON
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import patch_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed
@@ -21,6 +23,7 @@ from steersman.endpoints.patches import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import not_found, unsupported_media_type
+from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 
 
@@ -31,30 +34,35 @@ async def patch(scope: Scope, request: Request) -> Response:
     wanted = representation(scope, request)
     body = await read_patch(scope, request)
     options = body.options
-    dry_run = bool(options.dry_run)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, body.data, JSON))
     chain = scope.shared.admission
 
     async def make(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.info.name)
-        current = scope.other.from_hub(old) if scope.other else old
-        obj = await body.applied_to(current, scope.gvk)
-        check_names(scope, request, obj.metadata)
-        if scope.default is not None:
-            scope.default(obj)
-        obj.metadata.managed_fields = own_changed(scope, request, obj, current, options.field_manager)
-        new = scope.to_hub(obj)
+        new = await done(ctx.lane, _patched, scope, request, body, old)
         if chain.handles(UPDATE):
-            await chain.admit(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
-        deduplicate_owners(request, new, after_admission=True)
+            await chain.admit(attributes(scope, request, ctx, UPDATE, obj=new, old=old, options=options))
+        await done(ctx.lane, partial(deduplicate_owners, request, new, after_admission=True))
         return new
 
     item, _ = await scope.storage.update(
-        scope.context(request, dry_run=dry_run), request.info.name, make,
-        check_update=check_update(scope, request, options, dry_run=dry_run),
+        ctx, request.info.name, make,
+        check_update=check_update(scope, request, ctx, options),
         subresource=request.info.subresource,
     )  # fmt: skip
-    return item_response(scope, request, item, wanted)
+    return await item_response(scope, request, item, wanted)
+
+
+def _patched(scope: Scope, request: Request, body: Patch, old: Any) -> Any:
+    """What the patch makes of a stored object: defaulted, in the stored version, with the owners of its fields."""
+    current = scope.other.from_hub(old) if scope.other else old
+    obj = body.applied_to(current, scope.gvk)
+    check_names(scope, request, obj.metadata)
+    if scope.default is not None:
+        scope.default(obj)
+    obj.metadata.managed_fields = own_changed(scope, request, obj, current, body.options.field_manager)
+    return scope.to_hub(obj)
 
 
 async def read_patch(scope: Scope, request: Request) -> Patch:

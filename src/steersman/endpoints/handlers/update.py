@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steersman.admission.interface import CREATE, UPDATE
 from steersman.api.meta.v1 import UpdateOptions
 from steersman.endpoints.admit import attributes, check_update
-from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
 from steersman.endpoints.handlers.authorize import check_authorized_create
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
@@ -16,6 +17,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
 from steersman.machinery.serializer import deep_copy
+from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 
 
@@ -26,39 +28,49 @@ async def update(scope: Scope, request: Request) -> Response:
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
     obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, data, media))
+    await done(ctx.lane, _prepare, scope, request, obj)
+    chain = scope.shared.admission
+
+    async def make(old: Any | None) -> Any:
+        new = await done(ctx.lane, _replacing, scope, request, obj, old, options.field_manager)
+        operation = CREATE if old is None else UPDATE
+        if chain.handles(operation):
+            await chain.admit(attributes(scope, request, ctx, operation, obj=new, old=old, options=options))
+        await done(ctx.lane, partial(deduplicate_owners, request, new, after_admission=True))
+        return new
+
+    item, created = await scope.storage.update(
+        ctx, request.info.name, make,
+        uid=obj.metadata.uid,
+        check_create=check_authorized_create(scope, request, ctx, options),
+        check_update=check_update(scope, request, ctx, options),
+        subresource=request.info.subresource,
+    )  # fmt: skip
+    return await item_response(scope, request, item, wanted, 201 if created else 200)
+
+
+def _prepare(scope: Scope, request: Request, obj: Any) -> None:
+    """Makes a decoded object one that may replace another: checked against the URL, and defaulted."""
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
     if scope.default is not None:
         scope.default(obj)
     deduplicate_owners(request, obj, after_admission=False)
-    dry_run = bool(options.dry_run)
-    chain = scope.shared.admission
 
-    async def make(old: Any | None) -> Any:
-        mine = deep_copy(obj)
-        if old is None:
-            mine.metadata.managed_fields = own_new(scope, request, mine, options.field_manager)
-        else:
-            theirs = scope.other.from_hub(old) if scope.other else old
-            mine.metadata.managed_fields = own_changed(scope, request, mine, theirs, options.field_manager)
-        new = scope.to_hub(mine)
-        if old is None:
-            new.metadata.deletion_timestamp = None
-            if chain.handles(CREATE):
-                await chain.admit(attributes(scope, request, CREATE, obj=new, options=options, dry_run=dry_run))
-        elif chain.handles(UPDATE):
-            await chain.admit(attributes(scope, request, UPDATE, obj=new, old=old, options=options, dry_run=dry_run))
-        deduplicate_owners(request, new, after_admission=True)
-        return new
 
-    item, created = await scope.storage.update(
-        scope.context(request, dry_run=dry_run), request.info.name, make,
-        uid=obj.metadata.uid,
-        check_create=check_authorized_create(scope, request, options, dry_run=dry_run),
-        check_update=check_update(scope, request, options, dry_run=dry_run),
-        subresource=request.info.subresource,
-    )  # fmt: skip
-    return item_response(scope, request, item, wanted, 201 if created else 200)
+def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_manager: str) -> Any:
+    """A copy of the object sent, in the stored version, with the owners of its fields; `old` is what it replaces."""
+    mine = deep_copy(obj)
+    if old is None:
+        mine.metadata.managed_fields = own_new(scope, request, mine, field_manager)
+    else:
+        theirs = scope.other.from_hub(old) if scope.other else old
+        mine.metadata.managed_fields = own_changed(scope, request, mine, theirs, field_manager)
+    new = scope.to_hub(mine)
+    if old is None:
+        new.metadata.deletion_timestamp = None
+    return new
 
 
 def check_names(scope: Scope, request: Request, metadata: Any) -> None:

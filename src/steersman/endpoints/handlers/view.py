@@ -7,11 +7,11 @@ from typing import Any
 from steersman.admission.interface import UPDATE
 from steersman.api.meta.v1 import UpdateOptions
 from steersman.endpoints.admit import attributes, check_update
-from steersman.endpoints.bodies import decode_body, read_body, request_media
+from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
 from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.handlers.patch import read_patch
 from steersman.endpoints.handlers.update import check_names
-from steersman.endpoints.negotiation import Representation
+from steersman.endpoints.negotiation import JSON, Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import own_applied_view, own_view, show_in_view, view_applier
@@ -22,6 +22,7 @@ from steersman.endpoints.table import include_object, view_table
 from steersman.machinery.errors import conflict
 from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode, encode_in_order
+from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.resource import Subresource
 
@@ -62,7 +63,7 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     async def changed(old: Any) -> Any:
         live = _view(subresource, old)
         show_in_view(scope, old, live)
-        view = await body.applied_to(live, gvk)
+        view = await done(lane_for(scope, body.data, JSON), body.applied_to, live, gvk)
         check_names(scope, request, view.metadata)
         return view
 
@@ -92,7 +93,7 @@ async def _write(
     scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any, *, uid: str = "",
     is_applied: bool = False,
 ) -> Any:  # fmt: skip
-    dry_run = bool(options.dry_run)
+    ctx = scope.context(request, dry_run=bool(options.dry_run))
     chain = scope.shared.admission
     view_of = subresource.view
     assert view_of is not None
@@ -102,7 +103,7 @@ async def _write(
         before = _view(subresource, old)
         view = await make_view(old)
         if chain.handles(UPDATE):
-            record = attributes(scope, request, UPDATE, obj=view, old=before, options=options, dry_run=dry_run)
+            record = attributes(scope, request, ctx, UPDATE, obj=view, old=before, options=options)
             await chain.admit(record)
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
@@ -115,9 +116,8 @@ async def _write(
         view_of.write(old, view)
         return old
 
-    ctx = scope.context(request, dry_run=dry_run)
     item, _ = await scope.storage.update(
-        ctx, request.info.name, make, uid=uid, check_update=check_update(scope, request, options, dry_run=dry_run)
+        ctx, request.info.name, make, uid=uid, check_update=check_update(scope, request, ctx, options)
     )
     return item
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
+from steersman.endpoints.lists import slices_of
 from steersman.endpoints.negotiation import PROTOBUF, Representation, negotiate
 from steersman.endpoints.objects import partial_body, partial_object
 from steersman.endpoints.options import list_options
@@ -37,6 +38,7 @@ _EVENT_SIZE: Final = 500
 _BUFFER_LIMIT: Final = 8 * 1024 * 1024
 """Bytes that may wait for a slow watcher before it is ended; it starts over from its last version, as any client."""
 _SLICE: Final = 64
+_SLICE_BYTES: Final = 64 << 10
 _BOOKMARK_EVERY: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
 _STREAM_TYPE: Final = ("content-type", protobuf.STREAM_MEDIA_TYPE)
@@ -141,11 +143,11 @@ class WatchStream:
         self._running.inc(self._labels)
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self._seconds, self.finish))
-        initial = self._start.initial
-        if initial is not None and len(initial) > _SLICE:
+        initial = self._start.initial or ()
+        if len(initial) > _SLICE or sum(len(item.body) for item in initial) > _SLICE_BYTES:
             self._filler = loop.create_task(self._fill(initial))
             return
-        self._send_initial(initial or ())
+        self._send_initial(initial)
         self._live()
 
     def closed(self) -> None:
@@ -175,8 +177,14 @@ class WatchStream:
         writer = self._writer
         assert writer is not None
         try:
-            for at in range(0, len(initial), _SLICE):
-                self._send_initial(initial[at : at + _SLICE])
+            for some in slices_of(initial, _SLICE_BYTES):
+                if self._takes_long(some[-1]):
+                    encoded = await self._scope.shared.slow_lane.run(self._encoded, some)
+                    if self._over():
+                        return
+                    self._write_initial(encoded)
+                else:
+                    self._send_initial(some)
                 await writer.drain()
             self._live()
         except BodyAborted:
@@ -185,12 +193,24 @@ class WatchStream:
             logger.exception("a watch of %s failed", self._scope.group_resource)
             writer.abort()
 
+    def _takes_long(self, item: Item) -> bool:
+        """Whether encoding an object would hold the loop; as it is stored it is only joined."""
+        wanted = self._wanted
+        is_stored = not wanted.as_kind and wanted.media != PROTOBUF and self._scope.other is None
+        return not is_stored and len(item.body) > _SLICE_BYTES
+
     def _send_initial(self, items: Sequence[Item]) -> None:
+        self._write_initial(self._encoded(items))
+
+    def _encoded(self, items: Sequence[Item]) -> list[bytes]:
+        return [self._encode("ADDED", item) for item in items]
+
+    def _write_initial(self, encoded: list[bytes]) -> None:
         writer = self._writer
         assert writer is not None
-        for item in items:
-            writer.write(self._encode("ADDED", item))
-        self._events.inc(self._counted, len(items))
+        for data in encoded:
+            writer.write(data)
+        self._events.inc(self._counted, len(encoded))
 
     def _live(self) -> None:
         """The first objects are out: what waited follows, and events go straight through from now on."""
@@ -224,12 +244,52 @@ class WatchStream:
         if known is None:
             known = event.representations = {}
         data = known.get(self._key)
-        if data is None:
+        if type(data) is not bytes:
+            if self._takes_long(event.entry):
+                self._waiting, self._waiting_size = [], 0
+                self._wait(event)
+                self._filler = asyncio.get_running_loop().create_task(self._catch_up())
+                return
             known[self._key] = data = self._encode(event.type, event.entry)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        writer = self._writer
+        assert writer is not None
         writer.write(data)
         self._events.inc(self._counted)
         if writer.buffered > _BUFFER_LIMIT:
             writer.abort()
+
+    async def _catch_up(self) -> None:
+        """Delivers what waits, of which some takes long to encode; what comes meanwhile waits too: order is kept."""
+        try:
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                self._waiting_size = 0
+                for event in waiting:
+                    data = await self._encoded_once(event)
+                    if self._over():
+                        return
+                    self._write(data)
+            self._waiting = None
+        except Exception:
+            logger.exception("a watch of %s failed", self._scope.group_resource)
+            if self._writer is not None:
+                self._writer.abort()
+
+    async def _encoded_once(self, event: WatchEvent) -> bytes:
+        """An event's bytes, made in the slow lane by the first watcher that needs them."""
+        known = event.representations
+        if known is None:
+            known = event.representations = {}
+        data: bytes | asyncio.Task[bytes] | None = known.get(self._key)
+        if data is None:
+            making = self._scope.shared.slow_lane.run(self._encode, event.type, event.entry)
+            known[self._key] = data = asyncio.ensure_future(making)
+        if isinstance(data, asyncio.Task):
+            known[self._key] = data = await asyncio.shield(data)
+        return data
 
     def _wait(self, event: WatchEvent) -> None:
         """Keeps an event until the first objects are out; what would be too much ends the watch."""
@@ -333,21 +393,21 @@ class TableWatchStream(WatchStream):
 
     _columns_sent = False
 
-    def deliver(self, event: WatchEvent) -> None:
-        super().deliver(event)
-        if not self._columns_sent and self._waiting is None:
-            self._send_no_more_columns()
+    def _write(self, data: bytes) -> None:
+        super()._write(data)
+        self._send_no_more_columns()
 
-    def _send_initial(self, items: Sequence[Item]) -> None:
-        if items and not self._columns_sent:
-            super()._send_initial(items[:1])
+    def _encoded(self, items: Sequence[Item]) -> list[bytes]:
+        encoded = []
+        for item in items:
+            encoded.append(self._encode("ADDED", item))
             self._send_no_more_columns()
-            items = items[1:]
-        super()._send_initial(items)
+        return encoded
 
     def _send_no_more_columns(self) -> None:
-        self._columns_sent = True
-        self._key = (*self._key, "rows")
+        if not self._columns_sent:
+            self._columns_sent = True
+            self._key = (*self._key, "rows")
 
     def _table(self, item: Item) -> dict[str, Any]:
         table = super()._table(item)

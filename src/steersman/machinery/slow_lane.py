@@ -1,0 +1,119 @@
+"""Where large work is done: beside the event loop, so that the size of one request is not felt by the others.
+
+A body is weighed before anything is made of it. What is small is worked on where it is; for what is large every step
+(decoding, defaulting, validating, encoding) runs in the slow lane. A body of more values than any object has is
+refused, as one call into a codec, which holds the interpreter, is to take some 50 ms at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import Any, Final, ParamSpec, TypeVar
+
+from steersman.machinery.errors import request_entity_too_large
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_OBJECTS: Final = 1 << 16
+"""Objects and lists in one body. The largest definitions of custom resources have some 25,000."""
+MAX_VALUES: Final = 1 << 18
+"""Values in one body: members of objects and items of lists."""
+
+_SURELY_SMALL: Final = 3_000
+_LARGE: Final = 64 << 10
+_MANY: Final = 1_000
+"""Values from which JSON is large whatever its size: the dearest (`{}` in a list of containers, which is wrong in three
+ways) cost 30 us each."""
+_LARGE_YAML: Final = 2 << 10
+_LARGE_PROTOBUF: Final = 4 << 10
+
+_THREADS: Final = 2
+_SWITCH_INTERVAL: Final = 0.0005
+"""Seconds after which the lane gives the interpreter to the loop while it works; otherwise each turn of the loop would
+wait for the usual 5 ms."""
+
+
+def is_large(data: bytes) -> bool:
+    """Whether working on an object of this JSON may take longer than a turn of the loop should."""
+    size = len(data)
+    return size > _SURELY_SMALL and (size > _LARGE or data.count(b",") > _MANY)
+
+
+def is_large_yaml(data: bytes) -> bool:
+    """The same of YAML, which takes many times longer to read."""
+    return len(data) > _LARGE_YAML
+
+
+def is_large_protobuf(data: bytes) -> bool:
+    """The same of protobuf, where an object may take two bytes."""
+    return len(data) > _LARGE_PROTOBUF
+
+
+def check_count(data: bytes) -> None:
+    """Raises StatusError 413 for JSON of more than MAX_OBJECTS objects and lists, or MAX_VALUES values."""
+    if data.count(b"{") + data.count(b"[") > MAX_OBJECTS or data.count(b",") > MAX_VALUES:
+        objects, values = _count_outside_strings(data)
+        if objects > MAX_OBJECTS:
+            raise too_many_objects()
+        if values > MAX_VALUES:
+            raise request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
+
+
+def too_many_objects() -> Exception:
+    """The StatusError 413 of a body that has more than MAX_OBJECTS."""
+    return request_entity_too_large(f"Request entity too large: limit is {MAX_OBJECTS} objects and lists")
+
+
+def _count_outside_strings(data: bytes) -> tuple[int, int]:
+    """How many objects and lists, and how many commas, JSON has; what is in strings does not count."""
+    data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    objects = values = outside = 0
+    for at in range(0, len(data), _LARGE):
+        pieces = data[at : at + _LARGE].split(b'"')
+        text = b"".join(pieces[outside::2])
+        objects += text.count(b"{") + text.count(b"[")
+        values += text.count(b",")
+        outside = (outside + len(pieces) - 1) % 2
+    return objects, values
+
+
+class SlowLane:
+    """Two threads for large work, which is Python and so takes turns with the loop; more would only keep it waiting."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="slow-lane")
+        self._lock = Lock()
+        self._working = 0
+        self._usual_interval = sys.getswitchinterval()
+
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """What `work` gives or raises; it touches nothing that belongs to the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._do, work, *args, **kwargs))
+
+    def _do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        self._count(1)
+        try:
+            return work(*args, **kwargs)
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            before, self._working = self._working, self._working + change
+            if not before or not self._working:
+                sys.setswitchinterval(_SWITCH_INTERVAL if self._working else self._usual_interval)
+
+    def close(self) -> None:
+        """Takes no more work; what has not begun is not done."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def done(lane: SlowLane | None, work: Callable[..., R], *args: Any) -> R:
+    """What `work` gives for `args`: in the lane for what is large, at once where there is none."""
+    return work(*args) if lane is None else await lane.run(work, *args)
