@@ -278,7 +278,7 @@ async def test_a_request_that_is_given_up_takes_no_other_with_it() -> None:
 
 async def test_what_cannot_be_measured_is_told_to_who_waits() -> None:
     class Broken(Evaluator):
-        async def usage(self, obj: Any, namespace: str) -> Any:
+        async def usage(self, obj: Any, namespace: str, lane: Any = None) -> Any:
             raise RuntimeError("broken")
 
     configmaps = GroupResource("", "configmaps")

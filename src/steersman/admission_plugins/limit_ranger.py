@@ -10,6 +10,7 @@ from steersman.api.core.v1 import Container, LimitRange, LimitRangeItem, Persist
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.slow_lane import done
 from steersman.rest.objects import ByNamespace, Objects
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
@@ -18,6 +19,8 @@ ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _MAX_MILLI: Final = (2**63 - 1) // 1000
 """Above this, whole units are compared (resource.MaxMilliValue)."""
 _NONE: Final = Quantity(0)
+
+_Find = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
 
 
 class LimitRanger(Plugin):
@@ -38,7 +41,7 @@ class LimitRanger(Plugin):
             return
         if _looks_at(attributes):
             for limits in every:
-                _fill_defaults(attributes.obj, limits)
+                await done(attributes.lane, _fill_defaults, attributes.obj, limits)
 
     async def validate(self, attributes: Attributes) -> None:
         """403 with everything that one LimitRange finds wrong."""
@@ -46,9 +49,14 @@ class LimitRanger(Plugin):
         if find is None or not (every := self._limits.of(attributes.namespace)) or not _looks_at(attributes):
             return
         for limits in every:
-            found = list(dict.fromkeys(find(attributes.obj, limits)))
+            found = await done(attributes.lane, _found, find, attributes.obj, limits)
             if found:
                 raise attributes.forbid(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+
+
+def _found(find: _Find, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
+    """What is wrong, each once."""
+    return list(dict.fromkeys(find(obj, limits)))
 
 
 def _limits(limit_ranges: Iterable[LimitRange]) -> list[list[LimitRangeItem]]:
@@ -200,7 +208,7 @@ def _comparable(request: str | None, limit: str | None, bound: str) -> tuple[int
     return first, second, third
 
 
-_FINDERS: Final[dict[str, Callable[[Any, list[LimitRangeItem]], Iterator[str]]]] = {
+_FINDERS: Final[dict[str, _Find]] = {
     "Pod": _find_in_pod,
     "PersistentVolumeClaim": _find_in_claim,
 }

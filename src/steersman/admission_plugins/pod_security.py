@@ -23,6 +23,7 @@ from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors import GroupResource, forbidden, internal, invalid
 from steersman.machinery.field import quote
+from steersman.machinery.slow_lane import done
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -91,19 +92,19 @@ class PodSecurity(Plugin):
         resource = attributes.resource
         if resource == _PODS:
             if attributes.subresource in _POD_SUBRESOURCES:
-                self._validate_pod(attributes)
+                await self._validate_pod(attributes)
         elif resource == _NAMESPACES:
             if not attributes.subresource:
                 await self._validate_namespace(attributes)
         elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.subresource:
-            self._validate_template(attributes, template_of)
+            await self._validate_template(attributes, template_of)
 
     def _is_exempt(self, attributes: Attributes) -> bool:
         """Whether nothing is asked of what this user writes, or of what is in this namespace."""
         configuration = self._configuration
         return attributes.namespace in configuration.namespaces or attributes.user.name in configuration.usernames
 
-    def _validate_pod(self, attributes: Attributes) -> None:
+    async def _validate_pod(self, attributes: Attributes) -> None:
         if self._exempts and self._is_exempt(attributes):
             return
         policy = self._policy(attributes.namespace)
@@ -116,14 +117,9 @@ class PodSecurity(Plugin):
             return
         if pod.spec.runtime_class_name in self._configuration.runtime_classes:
             return
-        found = violations(policy.enforce, pod.metadata, pod.spec)
-        if found:
-            why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
-            raise forbidden(attributes.resource, attributes.name, why)
-        if policy.warn != policy.enforce:
-            _warn(attributes, policy.warn, pod.metadata, pod.spec)
+        await done(attributes.lane, _judge, attributes, policy, pod.metadata, pod.spec)
 
-    def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
+    async def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
         if self._exempts and self._is_exempt(attributes):
             return
         policy = self._policy(attributes.namespace)
@@ -131,7 +127,7 @@ class PodSecurity(Plugin):
             return
         template = template_of(attributes.obj)
         if template is not None and template.spec.runtime_class_name not in self._configuration.runtime_classes:
-            _warn(attributes, policy.warn, template.metadata, template.spec)
+            await done(attributes.lane, _warn, attributes, policy.warn, template.metadata, template.spec)
 
     async def _validate_namespace(self, attributes: Attributes) -> None:
         new = self._configuration.policy_of(attributes.obj)
@@ -234,6 +230,16 @@ def _some(names: list[str]) -> str:
     if not more:
         return names[0]
     return f"{min(names)} (and {more} other pod{'' if more == 1 else 's'})"
+
+
+def _judge(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
+    """Refuses a pod that does not meet what is enforced. Raises StatusError 403."""
+    found = violations(policy.enforce, metadata, spec)
+    if found:
+        why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
+        raise forbidden(attributes.resource, attributes.name, why)
+    if policy.warn != policy.enforce:
+        _warn(attributes, policy.warn, metadata, spec)
 
 
 def _warn(attributes: Attributes, level: LevelVersion, metadata: ObjectMeta, spec: PodSpec) -> None:

@@ -15,6 +15,7 @@ from steersman.machinery.errors import GroupResource
 from steersman.machinery.labels import Predicate, SelectorError, new_requirement
 from steersman.machinery.pod_resources import Amounts
 from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.slow_lane import SlowLane
 
 ONE: Final = Quantity(1)
 
@@ -30,6 +31,9 @@ def count_of(resource: GroupResource) -> str:
 
 class Evaluator:
     """Measures the objects of one resource; this one counts them, also under an older name (`alias`)."""
+
+    reads_only_the_object = True
+    """Whether it can do its work beside the event loop: it looks up nothing else."""
 
     def __init__(self, resource: GroupResource, alias: str = "") -> None:
         self.count = count_of(resource)
@@ -51,8 +55,8 @@ class Evaluator:
         """What the object must say as `names` are limited, "" if it says all."""
         return ""
 
-    async def usage(self, obj: Any, namespace: str) -> Amounts:
-        """How much of which resources the object uses."""
+    async def usage(self, obj: Any, namespace: str, lane: SlowLane | None = None) -> Amounts:
+        """How much of which resources the object uses; `lane` is where a large one is measured."""
         return dict.fromkeys(self.names, ONE)
 
 
@@ -81,7 +85,7 @@ class ServiceEvaluator(Evaluator):
         """The type of a service can change."""
         return not attributes.subresource and attributes.operation in (CREATE, UPDATE)
 
-    async def usage(self, obj: Service, namespace: str) -> Amounts:
+    async def usage(self, obj: Service, namespace: str, lane: SlowLane | None = None) -> Amounts:
         spec = obj.spec
         node_ports = 0
         if spec.type == "LoadBalancer" and spec.allocate_load_balancer_node_ports is False:
@@ -120,7 +124,7 @@ class VolumeClaimEvaluator(Evaluator):
         classes = _volume_attributes_classes(obj)
         return bool(classes) if selector.operator == "Exists" else select_name(selector, classes)
 
-    async def usage(self, obj: PersistentVolumeClaim, namespace: str) -> Amounts:
+    async def usage(self, obj: PersistentVolumeClaim, namespace: str, lane: SlowLane | None = None) -> Amounts:
         used = {"persistentvolumeclaims": ONE, self.count: ONE}
         storage_class = obj.metadata.annotations.get(_STORAGE_CLASS_ANNOTATION, obj.spec.storage_class_name)
         if storage_class:

@@ -18,6 +18,7 @@ from steersman.machinery.pod_resources import (
     pod_limits,
     pod_requests,
 )
+from steersman.machinery.slow_lane import SlowLane, done
 from steersman.machinery.validation.resource_names import (
     COMPUTE,
     is_extended_resource,
@@ -91,8 +92,8 @@ class PodEvaluator(Evaluator):
         told = (f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
         return f"must specify {'; '.join(told)}" if silent else ""
 
-    async def usage(self, obj: Pod, namespace: str) -> Amounts:
-        return pod_usage(obj)
+    async def usage(self, obj: Pod, namespace: str, lane: SlowLane | None = None) -> Amounts:
+        return await done(lane, pod_usage, obj)
 
 
 def pod_usage(pod: Pod) -> Amounts:

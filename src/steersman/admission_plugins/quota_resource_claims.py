@@ -14,6 +14,7 @@ from steersman.api.resource.v1 import DeviceClass, DeviceRequest, ResourceClaim
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.pod_resources import Amounts
 from steersman.machinery.quantity import Quantity
+from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.objects import Objects
 
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -30,6 +31,8 @@ _TURN: Final = 50
 class ResourceClaimEvaluator(Evaluator):
     """Counts claims and the devices that they may be given. The device classes, pods and claims that there are say what
     is an extended resource, and what a pod was charged for already."""
+
+    reads_only_the_object = False
 
     def __init__(self, device_classes: Objects, pods: Objects, claims: Objects) -> None:
         super().__init__(GroupResource("resource.k8s.io", "resourceclaims"))
@@ -64,7 +67,7 @@ class ResourceClaimEvaluator(Evaluator):
             self._changed = changed
         return self._extended
 
-    async def usage(self, obj: ResourceClaim, namespace: str) -> Amounts:
+    async def usage(self, obj: ResourceClaim, namespace: str, lane: SlowLane | None = None) -> Amounts:
         devices: dict[str, int] = {}
         for request in obj.spec.devices.requests or ():
             for name, number in _most_devices(request).items():

@@ -21,6 +21,7 @@ from steersman.machinery.errors import GroupKind, GroupResource, StatusError, in
 from steersman.machinery.labels import SelectorError
 from steersman.machinery.pod_resources import Amounts
 from steersman.machinery.quantity import parse
+from steersman.machinery.slow_lane import done
 from steersman.rest.context import loopback
 from steersman.rest.objects import ByNamespace, Objects
 
@@ -232,16 +233,17 @@ async def charge(
     except SelectorError:
         return accounts  # as upstream
     limits = [each for each in limited if each.resource == attributes.resource]
-    concerned = [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
+    lane = attributes.lane if evaluator.reads_only_the_object else None
+    concerned = await done(lane, _concerned, accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts
-    usage = await evaluator.usage(obj, attributes.namespace)
+    usage = await evaluator.usage(obj, attributes.namespace, lane)
     if negative := sorted(name for name, amount in usage.items() if amount.sign < 0):
         raise attributes.forbid(f"quota usage is negative for resource(s): {','.join(negative)}")
     old = attributes.old if attributes.operation == UPDATE else None
     grown = usage
     if old is not None and old.metadata.resource_version:
-        grown = _subtract(usage, await evaluator.usage(old, attributes.namespace))
+        grown = _subtract(usage, await evaluator.usage(old, attributes.namespace, lane))
     by = {index: grown if grown is usage or _matches(accounts[index], old, evaluator) else usage for index in concerned}
     if not any(any(amounts.values()) for amounts in (by.values() if concerned else (grown,))):
         return accounts
@@ -282,6 +284,11 @@ def _check_covered(
     uncovered = [_shown_scope(scope) for scope in scopes if scope.scope_name not in covered]
     if uncovered:
         raise plain_internal(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
+
+
+def _concerned(accounts: Sequence[Account], attributes: Attributes, evaluator: Evaluator) -> list[int]:
+    """The places of the quotas that are about the object."""
+    return [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
 
 
 def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator) -> bool:

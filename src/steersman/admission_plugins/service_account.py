@@ -12,6 +12,7 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core import v1 as core
 from steersman.machinery.errors import GroupResource, plain_internal
 from steersman.machinery.names import generate_name
+from steersman.machinery.slow_lane import done
 
 DEFAULT_ACCOUNT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -82,10 +83,10 @@ class ServiceAccount(Plugin):
         account = await self._account(attributes, spec)
         wanted = spec.automount_service_account_token
         if account.automount if wanted is None else wanted:
-            _mount_token(spec)
+            await done(attributes.lane, _mount_token, spec)
         if not spec.image_pull_secrets:
             spec.image_pull_secrets = [core.LocalObjectReference(name=name) for name in account.pull_secrets]
-        _check_secrets(attributes, spec, account)
+        await done(attributes.lane, _check_secrets, attributes, spec, account)
 
     async def validate(self, attributes: Attributes) -> None:
         """Holds what came of a new pod, or the ephemeral containers of an old one, against its account.
@@ -102,7 +103,8 @@ class ServiceAccount(Plugin):
         if _MIRROR in pod.metadata.annotations:
             _check_mirror(attributes, pod)
             return
-        _check_secrets(attributes, pod.spec, await self._account(attributes, pod.spec))
+        account = await self._account(attributes, pod.spec)
+        await done(attributes.lane, _check_secrets, attributes, pod.spec, account)
 
     async def _check_ephemeral(self, attributes: Attributes) -> None:
         spec: core.PodSpec = attributes.obj.spec

@@ -56,8 +56,8 @@ class ClusterRoleStrategy(Strategy[ClusterRole]):
         check = self._check
         if check is None or await check.may_escalate(ctx, "clusterroles"):
             return
-        check.confirm(ctx, "clusterroles", role.metadata.name, role.rules or ())
-        if aggregates and check.escalation(ctx, FULL_AUTHORITY):
+        await check.confirm(ctx, "clusterroles", role.metadata.name, role.rules or ())
+        if aggregates and await check.escalation(ctx, FULL_AUTHORITY):
             raise forbidden(GroupResource(GROUP, "clusterroles"), role.metadata.name, _AGGREGATION_REFUSED)
 
     def validate(self, ctx: Context, obj: ClusterRole) -> Iterator[FieldError]:

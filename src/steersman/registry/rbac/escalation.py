@@ -36,13 +36,13 @@ class EscalationCheck:
     async def confirm_role(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
         """Raises StatusError Forbidden if the user may not make a role with these rules."""
         if not self.exempt(ctx) and not await self._may_escalate(ctx, resource):
-            self.confirm(ctx, resource, name, rules)
+            await self.confirm(ctx, resource, name, rules)
 
     async def confirm_binding(self, ctx: Context, resource: str, name: str, ref: RoleRef) -> None:
         """Raises StatusError Forbidden if the user may not bind that role, NotFound if there is none."""
         if self.exempt(ctx) or await self._may_bind(ctx, ref):
             return
-        self.confirm(ctx, resource, name, self._rules_of(ctx, resource, ref))
+        await self.confirm(ctx, resource, name, self._rules_of(ctx, resource, ref))
 
     def exempt(self, ctx: Context) -> bool:
         """Whether nothing is asked of the user."""
@@ -52,15 +52,18 @@ class EscalationCheck:
         """Whether the user may write any role."""
         return self.exempt(ctx) or await self._may_escalate(ctx, resource)
 
-    def confirm(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
+    async def confirm(self, ctx: Context, resource: str, name: str, rules: Sequence[PolicyRule]) -> None:
         """Raises StatusError Forbidden if the user does not hold all of `rules` where the request goes."""
-        if reason := self.escalation(ctx, rules):
+        if reason := await self.escalation(ctx, rules):
             raise forbidden(GroupResource(GROUP, resource), name, reason)
 
-    def escalation(self, ctx: Context, rules: Sequence[PolicyRule]) -> str:
-        """What the user lacks of `rules`, in words; empty if nothing."""
+    async def escalation(self, ctx: Context, rules: Sequence[PolicyRule]) -> str:
+        """What the user lacks of `rules`, in words; empty if nothing.
+
+        A short rule stands for many combinations, so the rules are compared in the slow lane.
+        """
         held, error = self._roles(ctx.namespace).policy_rules_for(ctx.user, ctx.namespace)
-        return escalation(ctx.user, held, rules, error)
+        return await self._services.slow_lane.run(escalation, ctx.user, held, rules, error)
 
     def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
         try:
