@@ -9,6 +9,7 @@ quantity nobody can read) is refused here.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import _lru_cache_wrapper, lru_cache
 from typing import Any, Final
@@ -47,6 +48,7 @@ from steersman.machinery.protobuf_tables import (
 )
 from steersman.machinery.quantity import QuantityError, canonical
 from steersman.machinery.serializer import compact, decode_plain, whole_or_float
+from steersman.machinery.slow_lane import MAX_OBJECTS, MAX_VALUES, too_many_objects, too_many_values
 from steersman.machinery.strict import DecodeError
 
 MAX_DEPTH: Final = 200
@@ -70,22 +72,32 @@ _OVERFLOW: Final = "proto: integer overflow"
 _NEGATIVE: Final = "proto: negative length found during unmarshaling"
 
 
+_Budget = Iterator[int]
+"""Ends when the document has as many messages as it may have."""
+
+
 def read_message(message: Message, data: bytes) -> Any:
-    """An object of the message's class. Raises DecodeError."""
+    """An object of the message's class. Raises DecodeError, and StatusError 413 for too many messages or values."""
     try:
-        return message.cls(**_read(message, data, 0, len(data), 0, {}))
+        return message.cls(**_read(message, data, 0, len(data), 0, iter(range(MAX_OBJECTS)), {}))
     except IndexError:
         raise DecodeError(_END) from None
+    except StopIteration:
+        raise too_many_objects() from None
 
 
-def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values: dict[str, Any]) -> dict[str, Any]:
+def _read(
+    message: Message, data: bytes, pos: int, end: int, depth: int, budget: _Budget, values: dict[str, Any]
+) -> dict[str, Any]:
     """Adds the fields of data[pos:end] to `values`, the members of an object by their Python names.
 
-    An IndexError means that the data end too early. What reaches beyond `end` is found out after it was read.
+    An IndexError means that the data end too early, a StopIteration that `budget` is used up. What reaches beyond `end`
+    is found out after it was read.
     This is one long function because a call would cost as much as a field does.
     """
     if depth > MAX_DEPTH:
         raise DecodeError("proto: exceeded max depth")
+    next(budget)
     readers = message.readers
     if readers is None:
         readers = message.completed()
@@ -119,13 +131,13 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
                 break
             if kind == MESSAGE:
                 if name not in values:
-                    values[name] = element.cls(**_read(element, data, start, pos, depth + 1, {}))
+                    values[name] = element.cls(**_read(element, data, start, pos, depth + 1, budget, {}))
                 elif length:
                     old = values[name]
                     known = msgspec.structs.asdict(old) if old is not None else {}
-                    values[name] = element.cls(**_read(element, data, start, pos, depth + 1, known))
+                    values[name] = element.cls(**_read(element, data, start, pos, depth + 1, budget, known))
             elif kind == MESSAGES:
-                item = element.cls(**_read(element, data, start, pos, depth + 1, {}))
+                item = element.cls(**_read(element, data, start, pos, depth + 1, budget, {}))
                 if items := values.get(name):
                     items.append(item)
                 else:
@@ -133,13 +145,15 @@ def _read(message: Message, data: bytes, pos: int, end: int, depth: int, values:
             elif kind == MAP:
                 if not (entries := values.get(name)):
                     entries = values[name] = {}
-                _read_entry(element, data, start, pos, depth, entries)
+                _read_entry(element, data, start, pos, depth, budget, entries)
+                if len(entries) > MAX_VALUES:
+                    raise too_many_values()
             elif kind == TIME:
                 values[name] = _of_scalar(_time, data[start:pos]) if length > _MAX_CACHED else _time(data[start:pos])
             elif kind == EMBEDDED:
-                _read(element, data, start, pos, depth + 1, values)
+                _read(element, data, start, pos, depth + 1, budget, values)
             else:
-                _read_rare(kind, name, element, data, start, pos, depth, values)
+                _read_rare(kind, name, element, data, start, pos, depth, budget, values)
         elif kind == FLOAT64:
             pos += 8
             if pos > end:
@@ -166,18 +180,28 @@ def _append(values: dict[str, Any], name: str, item: Any) -> None:
     """Adds an item to a list that may not be there yet."""
     if items := values.get(name):
         items.append(item)
+        if len(items) > MAX_VALUES:
+            raise too_many_values()
     else:
         values[name] = [item]
 
 
 def _read_rare(
-    kind: int, name: str, element: Any, data: bytes, pos: int, end: int, depth: int, values: dict[str, Any]
+    kind: int,
+    name: str,
+    element: Any,
+    data: bytes,
+    pos: int,
+    end: int,
+    depth: int,
+    budget: _Budget,
+    values: dict[str, Any],
 ) -> None:
     """A field with a length whose kind is seldom met."""
     if kind == STRINGS:
         _append(values, name, read_text(data[pos:end]))
     elif kind == LIST:
-        _append(values, name, _read_value(element.kind, element.element, data, pos, end, depth))
+        _append(values, name, _read_value(element.kind, element.element, data, pos, end, depth, budget))
     elif kind == PACKED:
         numbers = []
         while pos < end:
@@ -186,12 +210,19 @@ def _read_rare(
             numbers.append(number != 0 if element.kind == BOOL else number)
         if pos > end:
             raise DecodeError(_END)
-        values[name] = [*(values.get(name) or ()), *numbers]
+        if len(numbers) > MAX_VALUES:
+            raise too_many_values()
+        if items := values.get(name):
+            items += numbers
+        else:
+            values[name] = numbers
     else:
-        values[name] = _read_value(kind, element, data, pos, end, depth)
+        values[name] = _read_value(kind, element, data, pos, end, depth, budget)
 
 
-def _read_entry(value: Value, data: bytes, pos: int, end: int, depth: int, entries: dict[str, Any]) -> None:
+def _read_entry(
+    value: Value, data: bytes, pos: int, end: int, depth: int, budget: _Budget, entries: dict[str, Any]
+) -> None:
     """One entry of a map: a message of key (1) and value (2). As upstream's, this does not look at wire types."""
     key, found = "", _ABSENT
     length = data[pos + 1] if pos < end and data[pos] == 0x0A else 128
@@ -202,7 +233,7 @@ def _read_entry(value: Value, data: bytes, pos: int, end: int, depth: int, entri
         if value.kind == STRING:
             entries[read_text(text)] = read_text(data[pos:end])
         else:
-            entries[read_text(text)] = _read_value(value.kind, value.element, data, pos, end, depth)
+            entries[read_text(text)] = _read_value(value.kind, value.element, data, pos, end, depth, budget)
         return
     while pos < end:
         tag, pos = _long_varint(data, pos)
@@ -218,7 +249,7 @@ def _read_entry(value: Value, data: bytes, pos: int, end: int, depth: int, entri
         elif value.kind == STRING:
             found = read_text(data[pos:stop])
         else:
-            found = _read_value(value.kind, value.element, data, pos, stop, depth)
+            found = _read_value(value.kind, value.element, data, pos, stop, depth, budget)
         pos = stop
     if pos > end:
         raise DecodeError(_END)
@@ -235,14 +266,14 @@ def _zero(value: Value) -> Any:
     return {STRING: "", BYTES: b"", QUANTITY: "0", ITEMS: []}.get(value.kind)
 
 
-def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth: int) -> Any:
+def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth: int, budget: _Budget) -> Any:
     """A single value of data[pos:end]."""
     if kind == QUANTITY:
         return _of_scalar(_quantity, data[pos:end])
     if kind == BYTES:
         return data[pos:end]
     if kind == MESSAGE:
-        return element.cls(**_read(element, data, pos, end, depth + 1, {}))
+        return element.cls(**_read(element, data, pos, end, depth + 1, budget, {}))
     if kind == RAW:
         return _raw(data, pos, end)
     if kind == INT_OR_STRING:
@@ -258,14 +289,14 @@ def _read_value(kind: int, element: Any, data: bytes, pos: int, end: int, depth:
     if kind == JSON:
         raw = _raw(data, pos, end)
         return None if raw is None else decode_plain(bytes(raw))
-    return _read_schema_or(kind, element, data, pos, end, depth)
+    return _read_schema_or(kind, element, data, pos, end, depth, budget)
 
 
-def _read_schema_or(kind: int, schema: Message, data: bytes, pos: int, end: int, depth: int) -> Any:
+def _read_schema_or(kind: int, schema: Message, data: bytes, pos: int, end: int, depth: int, budget: _Budget) -> Any:
     """A JSONSchemaPropsOrArray, -OrBool or -OrStringArray."""
 
     def read(body: bytes) -> Any:
-        return schema.cls(**_read(schema, body, 0, len(body), depth + 1, {}))
+        return schema.cls(**_read(schema, body, 0, len(body), depth + 1, budget, {}))
 
     if kind == SCHEMA_OR_BOOL:
         found = _fields(data, pos, end, {1: ("Allows", 0), 2: ("Schema", 2)}, "JSONSchemaPropsOrBool")

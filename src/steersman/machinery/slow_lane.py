@@ -15,7 +15,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, ParamSpec, TypeVar
 
-from steersman.machinery.errors import request_entity_too_large
+from steersman.machinery.errors import StatusError, request_entity_too_large
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,12 +62,17 @@ def check_count(data: bytes) -> None:
         if objects > MAX_OBJECTS:
             raise too_many_objects()
         if values > MAX_VALUES:
-            raise request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
+            raise too_many_values()
 
 
-def too_many_objects() -> Exception:
-    """The StatusError 413 of a body that has more than MAX_OBJECTS."""
+def too_many_objects() -> StatusError:
+    """413 for a body that has more than MAX_OBJECTS."""
     return request_entity_too_large(f"Request entity too large: limit is {MAX_OBJECTS} objects and lists")
+
+
+def too_many_values() -> StatusError:
+    """413 for a body that has more than MAX_VALUES."""
+    return request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
 
 
 def _count_outside_strings(data: bytes) -> tuple[int, int]:

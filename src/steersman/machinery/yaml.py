@@ -16,6 +16,7 @@ import yaml as pyyaml
 
 from steersman.machinery.field import format_float, quote
 from steersman.machinery.serializer import encode, whole_or_float
+from steersman.machinery.slow_lane import MAX_VALUES, too_many_values
 
 MAX_NODES_FROM_ALIASES: Final = 100_000
 """How many nodes following aliases may visit altogether; documents made to grow are refused here."""
@@ -60,7 +61,7 @@ class YAMLError(ValueError):
 def load(data: bytes) -> tuple[Any, str]:
     """The first document as JSON values, and go-yaml's message about keys given twice, empty if there are none.
 
-    What aliases refer to is shared, not copied. Raises YAMLError.
+    What aliases refer to is shared, not copied. Raises YAMLError, and StatusError 413 for too many values.
     """
     try:
         text = data.decode("utf-8")
@@ -119,6 +120,8 @@ class _Reader:
             return self._alias(event.anchor or "")
         before = self._nodes
         self._nodes += 1
+        if self._nodes > MAX_VALUES:
+            raise too_many_values()
         if event.anchor:
             self._open.add(event.anchor)
         if isinstance(event, pyyaml.ScalarEvent):
