@@ -6,6 +6,7 @@ To set `blockOwnerDeletion`, which holds up the deletion of the owner, they must
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +16,8 @@ from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.errors import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
+_TURN: Final = 50
+"""Owners that are looked at in one turn of the loop."""
 
 
 class Mapping(NamedTuple):
@@ -50,8 +53,10 @@ class OwnerReferencesPermissionEnforcement(Plugin):
         blocking = [each for each in new if each.block_owner_deletion and each.uid not in blocked]
         if not blocking or (await decide(self._authorizer, _finalizing_anything(attributes))).allowed:
             return
-        for owner in blocking:
+        for number, owner in enumerate(blocking, 1):
             await self._check_owner(attributes, owner)
+            if number % _TURN == 0:
+                await asyncio.sleep(0)
 
     async def _check_owner(self, attributes: Attributes, owner: Any) -> None:
         group, slash, version = owner.api_version.partition("/")

@@ -11,6 +11,7 @@ from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery import times
 from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.slow_lane import done
 from steersman.machinery.unstructured import from_unstructured
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.context import Context
@@ -86,9 +87,10 @@ class StoreObjects:
         async def make(old: Any | None) -> Any:
             if not owned:
                 return change(old)
-            before = copy.deepcopy(old)
+            before = await done(ctx.lane, copy.deepcopy, old)
             new = change(old)
-            new.metadata.managed_fields = self._fields(subresource).update(new, before, MANAGER, times.now())
+            fields = self._fields(subresource)
+            new.metadata.managed_fields = await done(ctx.lane, fields.update, new, before, MANAGER, times.now())
             return new
 
         item, _ = await self._store.update(ctx, name, make, subresource=subresource, strategy=strategy)

@@ -19,6 +19,7 @@ from steersman.api.resource.v1 import (
 )
 from steersman.machinery.field import Path
 from steersman.machinery.serializer import from_plain
+from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.resource.claim_validation import validate_selector
 from steersman.registry.resource.device_selectors import Verdict, judge
 from steersman.registry.resource.deviceclasses import DEVICE_CLASSES
@@ -167,7 +168,7 @@ async def test_selectors_are_judged_beside_the_loop() -> None:
             turns += 1
 
     counting = asyncio.create_task(count())
-    verdicts = await judge_selectors(selectors)
+    verdicts = await judge_selectors(SlowLane(), selectors)
     counting.cancel()
     assert len(verdicts) == 40
     assert set(verdicts.values()) == {Verdict()}

@@ -172,10 +172,9 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     applier = applier_of(scope, subresource)
 
     async def make(old: Any | None) -> Any:
-        if old is None:
-            live = scope.kind()
-        else:
-            live = scope.other.from_hub(old) if scope.other else old
+        live = scope.kind() if old is None else old
+        if old is not None and scope.other is not None:
+            live = await done(ctx.lane, scope.other.from_hub, old)
         new = await configuration.applied(applier, live, scope.default)
         hub = await done(ctx.lane, _applied_hub, scope, request, configuration.described(applier), new, live, old)
         operation = CREATE if old is None else UPDATE

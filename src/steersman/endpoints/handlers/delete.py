@@ -6,7 +6,7 @@ from typing import Any
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
-from steersman.endpoints.bodies import no_kind_registered, read_body, request_media
+from steersman.endpoints.bodies import lane_for, no_kind_registered, read_body, request_media
 from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import delete_options_from_query
@@ -15,6 +15,7 @@ from steersman.endpoints.responses import plain_response
 from steersman.endpoints.scope import Scope
 from steersman.machinery import protobuf
 from steersman.machinery.errors import GroupKind, bad_request, invalid
+from steersman.machinery.slow_lane import done
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
@@ -49,7 +50,8 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     if not data:
         return delete_options_from_query(request.query)
-    options = decode_options(data, request_media(request))
+    media = request_media(request)
+    options = await done(lane_for(scope, data, media), decode_options, data, media)
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
     return options

@@ -110,9 +110,9 @@ async def _write(
             text = "the object has been modified; please apply your changes to the latest version and try again"
             raise conflict(scope.group_resource, request.info.name, text)
         if is_applied:
-            own_applied_view(scope, old, view)
+            await done(ctx.lane, own_applied_view, scope, old, view)
         else:
-            own_view(scope, request, old, view, before, options.field_manager)
+            await done(ctx.lane, own_view, scope, request, old, view, before, options.field_manager)
         view_of.write(old, view)
         return old
 

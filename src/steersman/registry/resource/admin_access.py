@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceRequestAllocationResult
 from steersman.machinery.field import FieldError, Path, forbidden
+from steersman.machinery.slow_lane import SlowLane
+from steersman.registry.services import Services
 from steersman.rest.strategy import Strategy
 
 T = TypeVar("T")
@@ -19,12 +21,17 @@ REFUSAL: Final = f"admin access to devices requires the `{LABEL}: true` label on
 class AdminAccessStrategy(Strategy[T]):
     """Asks for namespaces when it needs one: they may be made after it. Unbound, nobody has such access."""
 
-    services: Any = None
+    services: Services | None = None
 
-    def bind(self, services: Any) -> Self:
+    def bind(self, services: Services) -> Self:
         bound = copy.copy(self)
         bound.services = services
         return bound
+
+    @property
+    def slow_lane(self) -> SlowLane | None:
+        """Where selectors are judged; unbound, there is none."""
+        return None if self.services is None else self.services.slow_lane
 
     def is_admin_namespace(self, name: str) -> bool:
         """Whether claims in the namespace may have admin access."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 from steersman.api.resource.v1 import DeviceClass
 from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import is_extended_resource
 from steersman.registry.resource.claim_validation import (
@@ -15,22 +17,31 @@ from steersman.registry.resource.claim_validation import (
 from steersman.registry.resource.limits import MAX_CONFIGS, MAX_SELECTORS
 from steersman.registry.resource.names import validate_items
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, judge_selectors
+from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
 
 
 class DeviceClassStrategy(Strategy[DeviceClass]):
+    """`slow_lane` is where selectors are judged; unbound, there is none."""
+
+    slow_lane: SlowLane | None = None
+
+    def bind(self, services: Services) -> DeviceClassStrategy:
+        bound = copy.copy(self)
+        bound.slow_lane = services.slow_lane
+        return bound
+
     async def before_create(self, ctx: Context, device_class: DeviceClass) -> None:
         await self._judge(ctx, device_class, stored=False)
 
     async def before_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
         await self._judge(ctx, new, stored=_is_stored(new, old))
 
-    @staticmethod
-    async def _judge(ctx: Context, device_class: DeviceClass, *, stored: bool) -> None:
+    async def _judge(self, ctx: Context, device_class: DeviceClass, *, stored: bool) -> None:
         if len(device_class.spec.selectors) <= MAX_SELECTORS:
-            ctx.found = await judge_selectors(device_class.spec.selectors, stored=stored)
+            ctx.found = await judge_selectors(self.slow_lane, device_class.spec.selectors, stored=stored)
 
     def prepare_for_create(self, ctx: Context, device_class: DeviceClass) -> None:
         device_class.metadata.generation = 1

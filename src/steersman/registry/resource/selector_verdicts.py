@@ -5,11 +5,12 @@ An expression takes half a millisecond to compile, one of 10 KiB a hundred times
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceSelector
+from steersman.machinery.slow_lane import SlowLane, done
 from steersman.machinery.validation.formats import byte_length
 from steersman.registry.resource.limits import MAX_ALTERNATIVES, MAX_EXPRESSION, MAX_REQUESTS, MAX_SELECTORS
 
@@ -22,11 +23,19 @@ Verdicts = Mapping[str, "Verdict"]
 NO_VERDICTS: Final[Verdicts] = {}
 
 
-async def judge_selectors(selectors: Iterable[DeviceSelector], *, stored: bool = False) -> Verdicts:
-    """The verdicts on those that are not refused for their length; `stored` if they were accepted before."""
+async def judge_selectors(
+    lane: SlowLane | None, selectors: Iterable[DeviceSelector], *, stored: bool = False
+) -> Verdicts:
+    """The verdicts on those that are not refused for their length; `stored` if they were accepted before.
+
+    They are judged one by one, so that a claim of many does not keep the lane to itself.
+    """
     expressions = {each.cel.expression for each in selectors if each.cel is not None}
     wanted = sorted(each for each in expressions if byte_length(each) <= MAX_EXPRESSION)
-    return await asyncio.to_thread(judge_all, wanted, stored=stored) if wanted else NO_VERDICTS
+    verdicts: dict[str, Verdict] = {}
+    for each in wanted:
+        verdicts |= await done(lane, partial(judge_all, (each,), stored=stored))
+    return verdicts
 
 
 def judge_all(expressions: Iterable[str], *, stored: bool) -> Verdicts:
