@@ -208,6 +208,7 @@ FLAGS: Final[dict[str, Flag]] = {
     "kubelet-port": Flag("kubelet_port", _port, "of nodes that tell none"),
     "kubelet-read-only-port": Flag("kubelet_read_only_port", _port, "has no effect"),
     "kubelet-timeout": Flag("kubelet_timeout", _seconds, "has no effect"),
+    "debug-loop-watchdog": Flag("debug_loop_watchdog", _seconds, "log what holds the event loop longer, 0s for never"),
     "v": Flag("verbosity", _number, "log level, 3 logs every request"),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
@@ -47,6 +47,7 @@ from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.upkeep import Upkeep
+from steersman.machinery.metrics import Registry
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
 from steersman.net.tls import Certificate, ServerTLS
@@ -65,6 +66,9 @@ from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
+
+if TYPE_CHECKING:
+    from steersman.server.loop_watchdog import LoopWatchdog
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class ControlPlane:
         self._objects: dict[tuple[str, str], StoreObjects] = {}
         self._rbac = RbacAuthorizer()
         self._upkeep: Upkeep | None = None
+        self._loop_watchdog: LoopWatchdog | None = None
         self._keys: ServiceAccountKeys
         self._slow_lane = SlowLane()
         self._making_keys: asyncio.Task[ServiceAccountKeys] | None = None
@@ -170,6 +175,7 @@ class ControlPlane:
         install_debug_paths(server, options.as_flags())
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)
+        self._watch_loop(config.registry)
         port = (await server.start())[1] if options.listen else options.secure_port
         bootstrap.address, bootstrap.port = host, port
         bootstrap.authentication_info = self._authentication_info(files)
@@ -183,6 +189,13 @@ class ControlPlane:
         _write_private(kubeconfig, admin_kubeconfig(url, files))
         return Address(url, kubeconfig, files.ca)
 
+    def _watch_loop(self, registry: Registry) -> None:
+        if self.options.debug_loop_watchdog:
+            from steersman.server.loop_watchdog import LoopWatchdog  # which most servers never need
+
+            self._loop_watchdog = LoopWatchdog(self.options.debug_loop_watchdog, registry)
+            self._loop_watchdog.start()
+
     async def stop(self) -> None:
         """The orderly end; what was acknowledged is on disk."""
         if self.server is not None:
@@ -195,6 +208,8 @@ class ControlPlane:
             await store.stop()
         if self.storage is not None:
             await self.storage.close()
+        if self._loop_watchdog is not None:
+            self._loop_watchdog.stop()
         if self.server is not None:
             self.server.config.executor.shutdown(wait=False, cancel_futures=True)
         self._slow_lane.close()

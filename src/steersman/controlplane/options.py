@@ -70,6 +70,7 @@ class Options:
     kubelet_read_only_port: int = 10255
     kubelet_timeout: float = 5.0
     """As upstream, neither this nor the port before is used: streams last, and connecting has limits of its own."""
+    debug_loop_watchdog: float = 0.0
     verbosity: int = 0
 
     def as_flags(self) -> dict[str, str]:

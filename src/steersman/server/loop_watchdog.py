@@ -1,0 +1,192 @@
+"""Tells what held the event loop: nothing else is answered while one callback runs.
+
+A heartbeat on the loop comes late when something holds the loop. A thread that sees the heartbeat overdue looks at the
+stack of the loop's thread until it comes; then one line is logged and the metrics are counted. As a C function may hold
+the interpreter, and so stop that thread too, how long is measured by the heartbeat alone, and the first look after such
+a call still finds its caller. Nothing of this exists unless `--debug-loop-watchdog` asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import threading
+import time
+from collections import Counter
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
+
+from steersman.endpoints.request import Request
+from steersman.machinery.metrics import Gauge, Histogram, Registry
+from steersman.net.message import Request as HttpRequest
+
+logger = logging.getLogger(__name__)
+
+_BEATS: Final = 5
+"""Heartbeats in the time of the threshold: what is measured is short by one of them at most."""
+_SHORTEST: Final = 0.001
+_MOST_LOOKS: Final = 10_000
+_FRAMES: Final = 6
+_LONGEST_PATH: Final = 120
+_PACKAGE: Final = "steersman."
+_WAITING: Final = frozenset({"threading", "queue", "concurrent.futures.thread"})
+"""Modules in which a thread that has nothing to do is."""
+_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class _Look(NamedTuple):
+    """What a thread was at: the innermost function of this package, the innermost frames, and the request."""
+
+    where: str
+    stack: str
+    request: str
+
+
+class LoopWatchdog:
+    """Watches the running loop from `start` to `stop`; `threshold` is the shortest hold it tells of, in seconds."""
+
+    def __init__(self, threshold: float, registry: Registry) -> None:
+        self.threshold = threshold
+        self._interval = max(threshold / _BEATS, _SHORTEST)
+        self._held = Histogram(
+            "steersman_loop_held_seconds", "Time the event loop was held for by one callback, over the threshold.",
+            _BUCKETS, ("where",),
+        )  # fmt: skip
+        self._longest = Gauge("steersman_loop_held_max_seconds", "Longest time that the event loop was held for.")
+        self._longest.set(0)
+        registry.add(self._held, self._longest)
+        self._loop: asyncio.AbstractEventLoop
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread = threading.Thread(target=self._watch, name="loop-watchdog", daemon=True)
+        self._stopped = threading.Event()
+        self._loop_thread = 0
+        self._due = 0.0
+        self._looks: list[_Look] = []
+        self._others: list[_Look] = []
+        self._thread_cpu = self._process_cpu = 0.0
+        self._collecting = self._collection_began = 0.0
+
+    def start(self) -> None:
+        """Begins; on the loop that is watched."""
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        gc.callbacks.append(self._on_collection)
+        self._next_beat()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the heartbeat and the thread."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        gc.callbacks.remove(self._on_collection)
+        self._stopped.set()
+        self._thread.join()
+
+    # On the loop
+
+    def _next_beat(self) -> None:
+        self._collecting = 0.0
+        self._thread_cpu, self._process_cpu = time.thread_time(), time.process_time()
+        # In this order: the thread reads the lists first, and so adds nothing of a hold that is over to new ones.
+        self._due = time.monotonic() + self._interval
+        self._looks, self._others = [], []
+        self._timer = self._loop.call_later(self._interval, self._beat)
+
+    def _beat(self) -> None:
+        late = time.monotonic() - self._due
+        if late >= self.threshold:
+            self._tell(late, time.thread_time() - self._thread_cpu, time.process_time() - self._process_cpu)
+        self._next_beat()
+
+    def _tell(self, seconds: float, thread_cpu: float, process_cpu: float) -> None:
+        looks = self._looks
+        # Another thread had the interpreter: it is the one to name.
+        if self._others and thread_cpu < process_cpu / 2:
+            looks = self._others
+        where, count = Counter(each.where for each in looks).most_common(1)[0] if looks else ("unknown", 0)
+        self._held.observe(seconds, (where,))
+        if seconds > self._longest.value():
+            self._longest.set(seconds)
+        there = [each for each in looks if each.where == where]
+        stack = Counter(each.stack for each in there).most_common(1)[0][0] if there else ""
+        request = next((each.request for each in (*there, *looks) if each.request), "no request")
+        logger.warning(
+            "the loop was held for %.3f s (its thread ran %.3f s, the process %.3f s, collecting garbage %.3f s) "
+            "by %s: %d of %d looks in %s: %s",
+            seconds, thread_cpu, process_cpu, self._collecting, request, count, len(looks), where, stack,
+        )  # fmt: skip
+
+    def _on_collection(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._collection_began = time.monotonic()
+        else:
+            self._collecting += time.monotonic() - self._collection_began
+
+    # On the thread
+
+    def _watch(self) -> None:
+        own = threading.get_ident()
+        while not self._stopped.wait(self._interval):
+            looks, others = self._looks, self._others
+            if time.monotonic() < self._due + self.threshold / 2 or len(looks) >= _MOST_LOOKS:
+                continue
+            frames = sys._current_frames()
+            found = frames.pop(self._loop_thread, None)
+            frames.pop(own, None)
+            if found is not None:
+                looks.append(_look(found))
+            for each in frames.values():
+                if each.f_globals.get("__name__") not in _WAITING:
+                    others.append(_look(each))
+
+
+def _look(frame: FrameType) -> _Look:
+    """What the thread whose innermost frame this is does."""
+    names: list[str] = []
+    where = request = ""
+    last: CodeType | None = None
+    each: FrameType | None = frame
+    while each is not None:
+        own = str(each.f_globals.get("__name__", "")).startswith(_PACKAGE)
+        if own and not where:
+            where = _name(each)
+        # A function that calls itself is named once.
+        if (own or not names) and len(names) < _FRAMES and each.f_code is not last:
+            names.append(f"{_name(each)}:{each.f_lineno}")
+        if own and not request:
+            request = _request(each)
+        last = each.f_code
+        each = each.f_back
+    return _Look(where or _name(frame), " < ".join(names), request)
+
+
+def _name(frame: FrameType) -> str:
+    module = str(frame.f_globals.get("__name__", "?")).removeprefix(_PACKAGE)
+    return f"{module}.{frame.f_code.co_qualname.replace('.<locals>', '')}"
+
+
+def _request(frame: FrameType) -> str:
+    """The request that a frame has at hand: method, path and user, nothing that it carries."""
+    code = frame.f_code
+    for name in ("request", "http"):
+        if name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
+            value: Any = frame.f_locals.get(name)
+            if isinstance(value, Request):
+                user = getattr(value, "user", None)
+                return f"{_shown(value.method, value.path)} of {_printable(user.name) if user else 'nobody yet'}"
+            if isinstance(value, HttpRequest):
+                return _shown(value.method, value.path)
+    return ""
+
+
+def _shown(method: str, path: str) -> str:
+    return f"{_printable(method)} {_printable(path)}"
+
+
+def _printable(text: str) -> str:
+    """A client's text so that it stays within one line of the log."""
+    return ascii(text[:_LONGEST_PATH])[1:-1]

@@ -1,0 +1,100 @@
+"""What holds the event loop is measured and named."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+import time
+
+import pytest
+import uvloop
+
+from steersman.endpoints.request import Request
+from steersman.machinery.metrics import Registry
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
+from steersman.net.message import Request as HttpRequest
+from steersman.server.loop_watchdog import LoopWatchdog
+
+THRESHOLD = 0.02
+HELD = 0.3
+
+
+def hold_the_loop() -> None:
+    until = time.monotonic() + HELD
+    while time.monotonic() < until:
+        pass
+
+
+def hold_for(request: Request) -> None:
+    hold_the_loop()
+
+
+def value(registry: Registry, series: str) -> float:
+    found = re.search(rf"^{re.escape(series)} (\S+)$", "".join(registry.expose()), re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+async def watched(registry: Registry, work) -> None:
+    watchdog = LoopWatchdog(THRESHOLD, registry)
+    watchdog.start()
+    try:
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(work)
+        beat = asyncio.Event()
+        asyncio.get_running_loop().call_later(2 * THRESHOLD, beat.set)
+        await beat.wait()
+    finally:
+        watchdog.stop()
+
+
+@pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def test_a_held_loop_is_told_with_how_long_and_what_held_it(registry, caplog, new_loop):
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(watched(registry, hold_the_loop))
+    [line] = [each for each in caplog.messages if "hold_the_loop" in each]
+    found = re.match(r"the loop was held for (\d+\.\d+) s \(its thread ran (\d+\.\d+) s", line)
+    assert found
+    assert float(found[1]) > HELD / 2
+    assert float(found[2]) > 0
+    assert "hold_the_loop:" in line
+    where = f"{__name__}.hold_the_loop"
+    assert value(registry, f'steersman_loop_held_seconds_count{{where="{where}"}}') == 1
+    assert value(registry, "steersman_loop_held_max_seconds") > HELD / 2
+
+
+async def test_the_request_is_named_without_what_it_carries(registry, caplog, monkeypatch):
+    headers = Headers.of([("authorization", "Bearer secret")])
+    http = HttpRequest("GET", "/api/v1/\npods", "labelSelector=secret", headers, EMPTY_BODY, Peer())
+    # frames of the package are looked at for the request
+    monkeypatch.setitem(hold_for.__globals__, "__name__", "steersman.tests")
+    await watched(registry, lambda: hold_for(Request(http, {})))
+    assert any(r"by GET /api/v1/\npods of nobody yet" in each for each in caplog.messages), caplog.messages
+    assert "secret" not in caplog.text
+
+
+async def test_a_collection_of_garbage_is_told_apart(registry, caplog):
+    def collect() -> None:
+        for _ in range(20):
+            gc.collect()
+        hold_the_loop()
+
+    await watched(registry, collect)
+    [line] = [each for each in caplog.messages if "hold_the_loop" in each]
+    found = re.search(r"collecting garbage (\d+\.\d+) s", line)
+    assert found
+    assert float(found[1]) > 0
+
+
+async def test_after_the_end_nothing_is_watched(registry, caplog):
+    await watched(registry, lambda: None)
+    caplog.clear()
+    hold_the_loop()
+    await asyncio.sleep(0)
+    assert not caplog.messages
