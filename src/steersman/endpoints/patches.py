@@ -22,6 +22,7 @@ from steersman.machinery.go_types import struct_of
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.serializer import encode_in_order, to_plain
+from steersman.machinery.slow_lane import check_count
 from steersman.machinery.strict import (
     Decoded,
     DecodeError,
@@ -54,7 +55,11 @@ class Patch:
         return self.options.field_validation != "Ignore"
 
     def applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
-        """The object that the patch makes of `current`, which is of `gvk`, not defaulted. Raises StatusError."""
+        """The object that the patch makes of `current`, which is of `gvk`, not defaulted.
+
+        Raises StatusError 400, 413, 422.
+        """
+        check_count(self.data)
         document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(current)}
         try:
             obj = _KINDS[self.media](self, document, type(current), gvk)
@@ -106,6 +111,7 @@ def _merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk:
 def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind, objections: list[str]) -> Any:
     """What a patch made of a document, as an object. Raises StatusError 422."""
     data = encode_in_order(patched)
+    check_count(data)
     try:
         decoded = _read(patch, patched, data, kind, gvk)
         if why := patch.scope.internal_error(decoded.obj):

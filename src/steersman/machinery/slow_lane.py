@@ -8,11 +8,15 @@ refused, as one call into a codec, which holds the interpreter, is to take some 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
+from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import accumulate
 from threading import Lock
+from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
 
 from steersman.machinery.errors import StatusError, request_entity_too_large
@@ -20,10 +24,13 @@ from steersman.machinery.errors import StatusError, request_entity_too_large
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MAX_OBJECTS: Final = 1 << 16
-"""Objects and lists in one body. The largest definitions of custom resources have some 25,000."""
-MAX_VALUES: Final = 1 << 18
+MAX_OBJECTS: Final = 1 << 15
+"""Objects and lists in one body. The largest definitions of custom resources have some 10,000."""
+MAX_VALUES: Final = 1 << 16
 """Values in one body: members of objects and items of lists."""
+
+MAX_DEPTH: Final = 10_000
+"""Levels of JSON (encoding/json)."""
 
 _SURELY_SMALL: Final = 3_000
 _LARGE: Final = 64 << 10
@@ -34,6 +41,8 @@ _LARGE_YAML: Final = 2 << 10
 _LARGE_PROTOBUF: Final = 4 << 10
 
 _THREADS: Final = 2
+_COLLECTION_EVERY: Final = 30.0
+"""Seconds."""
 _SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which the lane gives the interpreter to the loop while it works; otherwise each turn of the loop would
 wait for the usual 5 ms."""
@@ -56,9 +65,14 @@ def is_large_protobuf(data: bytes) -> bool:
 
 
 def check_count(data: bytes) -> None:
-    """Raises StatusError 413 for JSON of more than MAX_OBJECTS objects and lists, or MAX_VALUES values."""
+    """Raises StatusError 413 for JSON of more than MAX_OBJECTS objects and lists, or MAX_VALUES values.
+
+    What is nested more deeply than anything may be is left to the decoder, which refuses it in upstream's words.
+    """
     if data.count(b"{") + data.count(b"[") > MAX_OBJECTS or data.count(b",") > MAX_VALUES:
-        objects, values = _count_outside_strings(data)
+        objects, values, depth = _measured(data)
+        if depth > MAX_DEPTH:
+            return
         if objects > MAX_OBJECTS:
             raise too_many_objects()
         if values > MAX_VALUES:
@@ -75,44 +89,70 @@ def too_many_values() -> StatusError:
     return request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
 
 
-def _count_outside_strings(data: bytes) -> tuple[int, int]:
-    """How many objects and lists, and how many commas, JSON has; what is in strings does not count."""
+_OTHERS: Final = bytes(set(range(256)) - set(b"{}[]"))
+_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
+
+
+def _measured(data: bytes) -> tuple[int, int, int]:
+    """How many objects and lists, and how many commas, JSON has, and its depth; what is in strings does not count."""
     data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    objects = values = outside = 0
+    objects = values = outside = level = depth = 0
     for at in range(0, len(data), _LARGE):
         pieces = data[at : at + _LARGE].split(b'"')
         text = b"".join(pieces[outside::2])
         objects += text.count(b"{") + text.count(b"[")
         values += text.count(b",")
         outside = (outside + len(pieces) - 1) % 2
-    return objects, values
+        levels = list(accumulate(array("b", text.translate(_STEPS, _OTHERS)), initial=level))
+        level, depth = levels[-1], max(depth, *levels)
+    return objects, values, depth
 
 
 class SlowLane:
-    """Two threads for large work, which is Python and so takes turns with the loop; more would only keep it waiting."""
+    """Two threads for large work, which is Python and so takes turns with the loop; more would only keep it waiting.
+
+    While they work, no garbage is collected: a collection walks all that they have made so far, with the interpreter
+    held. What they make has no cycles.
+    """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="slow-lane")
         self._lock = Lock()
         self._working = 0
-        self._usual_interval = sys.getswitchinterval()
+        self._interval = 0.0
+        self._collects = False
+        self._collect_at = 0.0
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What `work` gives or raises; it touches nothing that belongs to the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._do, work, *args, **kwargs))
 
     def _do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        self._count(1)
+        self._begin()
         try:
             return work(*args, **kwargs)
         finally:
-            self._count(-1)
+            self._end()
 
-    def _count(self, change: int) -> None:
+    def _begin(self) -> None:
         with self._lock:
-            before, self._working = self._working, self._working + change
-            if not before or not self._working:
-                sys.setswitchinterval(_SWITCH_INTERVAL if self._working else self._usual_interval)
+            self._working += 1
+            if self._working == 1:
+                self._interval, self._collects = sys.getswitchinterval(), gc.isenabled()
+                sys.setswitchinterval(_SWITCH_INTERVAL)
+                gc.disable()
+                self._collect_at = monotonic() + _COLLECTION_EVERY
+
+    def _end(self) -> None:
+        with self._lock:
+            self._working -= 1
+            if not self._working:
+                sys.setswitchinterval(self._interval)
+                if self._collects:
+                    gc.enable()
+            elif monotonic() > self._collect_at:
+                gc.collect(0)  # in a lane that is never empty
+                self._collect_at = monotonic() + _COLLECTION_EVERY
 
     def close(self) -> None:
         """Takes no more work; what has not begun is not done."""

@@ -1,0 +1,249 @@
+"""Large objects: whatever the way they come and go, what takes long is not done by the thread of the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from small_server import Answer, SmallServer
+from test_endpoint_watch import Watch
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.endpoints.handlers import watch as watch_module
+from steersman.machinery import protobuf
+from steersman.machinery.field import FieldError
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.yaml import from_json
+from steersman.rest.context import Context
+from steersman.rest.resource import Column, Resource
+from steersman.rest.strategy import Strategy
+
+NOTES = "/api/v1/namespaces/ns/configmaps"
+LARGE = {"metadata": {"name": "a"}, "data": {f"key-{number}": "" for number in range(5_000)}}
+SMALL = {"metadata": {"name": "a"}, "data": {"key": ""}}
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+class Seen:
+    """Where each step was done: the names of the steps that the loop's own thread did, and of those it did not."""
+
+    def __init__(self) -> None:
+        self.loop = threading.get_ident()
+        self.here: set[str] = set()
+        self.beside: set[str] = set()
+
+    def step(self, name: str) -> None:
+        (self.here if threading.get_ident() == self.loop else self.beside).add(name)
+
+
+class Noting(Strategy[ConfigMap]):
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+
+    def prepare_for_create(self, ctx: Context, obj: ConfigMap) -> None:
+        self.seen.step("prepare")
+
+    def validate(self, ctx: Context, obj: ConfigMap) -> Iterator[FieldError]:
+        self.seen.step("validate")
+        yield from ()
+
+    def warnings_on_create(self, ctx: Context, obj: ConfigMap) -> Iterator[str]:
+        self.seen.step("warn")
+        yield from ()
+
+    def prepare_for_update(self, ctx: Context, new: ConfigMap, old: ConfigMap) -> None:
+        self.seen.step("prepare")
+
+    def validate_update(self, ctx: Context, new: ConfigMap, old: ConfigMap) -> Iterator[FieldError]:
+        return self.validate(ctx, new)
+
+    def warnings_on_update(self, ctx: Context, new: ConfigMap, old: ConfigMap) -> Iterator[str]:
+        return self.warnings_on_create(ctx, new)
+
+    def canonicalize(self, obj: ConfigMap) -> None:
+        self.seen.step("canonicalize")
+
+
+STEPS = {"default", "prepare", "validate", "warn", "canonicalize"}
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+@pytest.fixture
+async def noting(start_server: Callable[..., Any], seen: Seen) -> SmallServer:
+    """A server whose resource notes where its steps are done, and the cells of its Table too."""
+
+    def cell(note: ConfigMap) -> int:
+        seen.step("cell")
+        return len(note.data)
+
+    resource: Resource[ConfigMap] = Resource(
+        kind=ConfigMap, plural="configmaps", strategy=Noting(seen), default=lambda _: seen.step("default"),
+        columns=(Column("Data", cell),), name_validator=name_is_dns_subdomain,
+    )  # fmt: skip
+    server: SmallServer = await start_server(resources=(resource,))
+    return server
+
+
+def as_protobuf(body: dict[str, Any]) -> bytes:
+    from steersman.machinery.serializer import decode_json
+
+    return protobuf.encode(decode_json(ConfigMap, json.dumps(body).encode()), GroupVersionKind("", "v1", "ConfigMap"))
+
+
+def as_json(body: dict[str, Any]) -> bytes:
+    return json.dumps(body).encode()
+
+
+def as_yaml(body: dict[str, Any]) -> bytes:
+    return from_json(as_json(body))
+
+
+FORMS = {"application/json": as_json, "application/yaml": as_yaml, PROTOBUF: as_protobuf}
+
+
+@pytest.mark.parametrize("media", FORMS)
+async def test_a_large_new_object_is_worked_on_beside_the_loop(noting: SmallServer, seen: Seen, media: str) -> None:
+    answer = await noting.ask("POST", NOTES, FORMS[media](LARGE), content_type=media)
+    assert answer.status == 201
+    assert (seen.beside, seen.here) == (STEPS, set())
+
+
+@pytest.mark.parametrize("media", FORMS)
+async def test_a_small_new_object_is_worked_on_at_once(noting: SmallServer, seen: Seen, media: str) -> None:
+    answer = await noting.ask("POST", NOTES, FORMS[media](SMALL), content_type=media)
+    assert answer.status == 201
+    assert (seen.here, seen.beside) == (STEPS, set())
+
+
+@pytest.mark.parametrize("media", FORMS)
+async def test_a_large_update_is_worked_on_beside_the_loop(noting: SmallServer, seen: Seen, media: str) -> None:
+    await noting.note("a")
+    seen.here.clear()
+    answer = await noting.ask("PUT", f"{NOTES}/a", FORMS[media](LARGE), content_type=media)
+    assert answer.status == 200
+    assert (seen.beside, seen.here) == (STEPS, set())
+
+
+PATCHES: dict[str, Any] = {
+    "application/merge-patch+json": {"data": LARGE["data"]},
+    "application/strategic-merge-patch+json": {"data": LARGE["data"]},
+    "application/json-patch+json": [{"op": "add", "path": "/data", "value": LARGE["data"]}],
+    "application/apply-patch+yaml": {"apiVersion": "v1", "kind": "ConfigMap", **LARGE},
+}
+TOUCHES: dict[str, Any] = {
+    "application/merge-patch+json": {"data": {"key-1": "x"}},
+    "application/strategic-merge-patch+json": {"data": {"key-1": "x"}},
+    "application/json-patch+json": [{"op": "replace", "path": "/data/key-1", "value": "x"}],
+    "application/apply-patch+yaml": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"key-x": "x"}},
+}
+
+
+async def patched(server: SmallServer, media: str, body: Any) -> Answer:
+    query = "?fieldManager=me" if "apply" in media else ""
+    return await server.ask("PATCH", f"{NOTES}/a{query}", as_json(body), content_type=media)
+
+
+@pytest.mark.parametrize("media", PATCHES)
+async def test_a_large_patch_is_worked_on_beside_the_loop(noting: SmallServer, seen: Seen, media: str) -> None:
+    await noting.note("a")
+    seen.here.clear()
+    answer = await patched(noting, media, PATCHES[media])
+    assert answer.status == 200, answer.text
+    assert (seen.beside, seen.here) == (STEPS, set())
+
+
+@pytest.mark.parametrize("media", TOUCHES)
+async def test_a_small_patch_of_a_large_object_is_worked_on_beside_the_loop(
+    noting: SmallServer, seen: Seen, media: str
+) -> None:
+    await noting.ask("POST", NOTES, as_json(LARGE))
+    seen.beside.clear()
+    answer = await patched(noting, media, TOUCHES[media])
+    assert answer.status == 200, answer.text
+    assert (seen.beside, seen.here) == (STEPS, set())
+
+
+async def test_a_configuration_that_makes_a_large_object_is_applied_beside_the_loop(
+    noting: SmallServer, seen: Seen
+) -> None:
+    answer = await patched(noting, "application/apply-patch+yaml", PATCHES["application/apply-patch+yaml"])
+    assert answer.status == 201, answer.text
+    assert (seen.beside, seen.here) == (STEPS, set())
+
+
+@pytest.mark.parametrize("accept", [TABLE, f"{TABLE},application/json"])
+@pytest.mark.parametrize("path", [f"{NOTES}/a", NOTES])
+async def test_a_large_object_is_rendered_beside_the_loop(
+    noting: SmallServer, seen: Seen, accept: str, path: str
+) -> None:
+    big = {"metadata": {"name": "a"}, "data": {"key": "x" * 100_000}}
+    await noting.ask("POST", NOTES, as_json(big))
+    seen.beside.clear()
+    answer = await noting.get(path, accept=accept)
+    assert [row["cells"] for row in answer.json()["rows"]] == [["a", 1]]
+    assert (seen.beside, seen.here) == ({"cell"}, set())
+
+
+async def test_too_many_values_are_refused_in_every_form(noting: SmallServer) -> None:
+    many = {"metadata": {"name": "a"}, "data": {str(number): "" for number in range(70_000)}}
+    for media, encoded in FORMS.items():
+        answer = await noting.ask("POST", NOTES, encoded(many), content_type=media)
+        assert (answer.status, answer.json()["reason"]) == (413, "RequestEntityTooLarge"), media
+    await noting.note("a")
+    for media in PATCHES:
+        body: Any = {"apiVersion": "v1", "kind": "ConfigMap", **many} if "apply" in media else {"data": many["data"]}
+        if "json-patch" in media:
+            body = [{"op": "add", "path": "/data", "value": many["data"]}]
+        answer = await patched(noting, media, body)
+        assert (answer.status, answer.json()["reason"]) == (413, "RequestEntityTooLarge"), media
+
+
+async def table_watch(server: SmallServer) -> Watch:
+    response = await server.open("GET", f"{NOTES}?watch=1", accept=TABLE)
+    return Watch(response)
+
+
+def rows(event: dict[str, Any]) -> Any:
+    return [row["cells"] for row in event["object"]["rows"]]
+
+
+async def test_events_of_large_objects_are_encoded_beside_the_loop_and_keep_their_order(
+    noting: SmallServer, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    first, second = await table_watch(noting), await table_watch(noting)
+    await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
+    await noting.note("small")
+    await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large-2"}, "data": {"key": "x" * 5_000}}))
+    for watch in (first, second):
+        events = [await asyncio.wait_for(watch.next(), 10) for _ in range(3)]
+        assert [rows(event) for event in events] == [[["large", 1]], [["small", 0]], [["large-2", 1]]]
+        assert [event["object"]["columnDefinitions"] is None for event in events] == [False, True, True]
+    assert "cell" in seen.beside
+    await noting.note("later")
+    assert rows(await asyncio.wait_for(first.next(), 10)) == [["later", 0]]
+
+
+async def test_the_first_objects_of_a_watch_are_encoded_beside_the_loop_where_they_are_large(
+    noting: SmallServer, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    for name in ("a", "b"):
+        body = {"metadata": {"name": name}, "data": {"key": "x" * 5_000}}
+        await noting.ask("POST", NOTES, as_json(body))
+    seen.beside.clear()
+    watch = await table_watch(noting)
+    events = [await asyncio.wait_for(watch.next(), 10) for _ in range(2)]
+    assert [rows(event) for event in events] == [[["a", 1]], [["b", 1]]]
+    assert [event["object"]["columnDefinitions"] is None for event in events] == [False, True]
+    assert (seen.beside, "cell" in seen.here) == ({"cell"}, False)
