@@ -182,3 +182,11 @@ async def test_a_create_that_is_cancelled_keeps_what_it_took_only_if_it_was_stor
     # whatever was still on its way is through once a later write is
     await client.create("z")
     assert strategy.taken == [name for name in await client.names() if name != "z"]
+
+
+async def test_what_could_not_be_sent_back_is_not_stored(client: StoreClient) -> None:
+    message, large = "etcdserver: request is too large", "x" * (3 << 20)
+    await refused(client.create("a", data={"k": large}), 500, "", message)
+    await client.create("a", data={"k": large}, dry_run=True)
+    await client.create("a")
+    await refused(client.change("a", lambda old: old.data.update(k=large)), 500, "", message)

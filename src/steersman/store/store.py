@@ -52,6 +52,8 @@ _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
 _VERSION_DIGITS: Final = 20
 _NO_VERSION: Final = 1 << 64
+_MAX_SIZE: Final = 3 << 20
+"""Bytes of a stored object. etcd takes 1.5 MiB of protobuf, in which most objects are shorter than as JSON."""
 _META: Final = field.Path("metadata")
 
 
@@ -233,6 +235,7 @@ class Store(Generic[T]):
             if self.cacher.get(key) is not None:
                 raise self._taken(key, meta.name, generated=bool(meta.generate_name))
             return Encoded(value[len(self.encoding.prefix) :])
+        _check_size(value)
         try:
             stored = await self.storage.create(key, value, ttl=self.ttl)
         except KeyExists:
@@ -343,6 +346,7 @@ class Store(Generic[T]):
                 return entry
             if ctx.dry_run:
                 return Encoded(self.encoding.present(value, entry.revision), entry.revision)
+            _check_size(value)
             try:
                 written = await self.storage.update(key, value, expected_revision=entry.revision, ttl=self.ttl)
             except Conflict:
@@ -416,6 +420,12 @@ def parse_resource_version(text: str) -> int:
     if version >= _NO_VERSION:
         raise errors.plain_internal(f"strconv.ParseUint: parsing {field.quote(text)}: value out of range")
     return version
+
+
+def _check_size(value: bytes) -> None:
+    """Raises StatusError 500, in etcd's words, for more than a client could send back."""
+    if len(value) > _MAX_SIZE:
+        raise errors.plain_internal("etcdserver: request is too large")
 
 
 def _keep_times(encoding: Encoding[Any], new: Any, old: Any) -> None:
