@@ -33,8 +33,8 @@ def serve(flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.
 
     FLAGS are kube-apiserver's, by the same names, plus --data-dir, --storage and --debug-loop-watchdog. Defaults are
-    kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is ready it says so in one line:
-    where it is, and the kubeconfig of its administrator.
+    kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is ready it says
+    so in one line: where it is, and the kubeconfig of its administrator.
     """
     try:
         options = parse(list(flags), default_data_dir())

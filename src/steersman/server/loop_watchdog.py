@@ -33,6 +33,10 @@ _LONGEST_PATH: Final = 120
 _PACKAGE: Final = "steersman."
 _WAITING: Final = frozenset({"threading", "queue", "concurrent.futures.thread"})
 """Modules in which a thread that has nothing to do is."""
+_IDLE: Final = frozenset({"asyncio.runners", "asyncio.base_events", "selectors"})
+"""Modules in which a loop is that waits for events, or runs what has no frame of Python."""
+_WORKED: Final = 0.1
+"""The part of a hold that must have been work where no callback was seen: else the machine did not run the process."""
 _BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -99,13 +103,15 @@ class LoopWatchdog:
     def _beat(self) -> None:
         late = time.monotonic() - self._due
         if late >= self.threshold:
-            self._tell(late, time.thread_time() - self._thread_cpu, time.process_time() - self._process_cpu)
+            thread_cpu, process_cpu = time.thread_time() - self._thread_cpu, time.process_time() - self._process_cpu
+            if self._looks or process_cpu >= late * _WORKED:
+                self._tell(late, thread_cpu, process_cpu)
         self._next_beat()
 
     def _tell(self, seconds: float, thread_cpu: float, process_cpu: float) -> None:
         looks = self._looks
         # Another thread had the interpreter: it is the one to name.
-        if self._others and thread_cpu < process_cpu / 2:
+        if self._others and thread_cpu < process_cpu / 2 and process_cpu > seconds / 2:
             looks = self._others
         where, count = Counter(each.where for each in looks).most_common(1)[0] if looks else ("unknown", 0)
         self._held.observe(seconds, (where,))
@@ -137,7 +143,7 @@ class LoopWatchdog:
             frames = sys._current_frames()
             found = frames.pop(self._loop_thread, None)
             frames.pop(own, None)
-            if found is not None:
+            if found is not None and found.f_globals.get("__name__") not in _IDLE:
                 looks.append(_look(found))
             for each in frames.values():
                 if each.f_globals.get("__name__") not in _WAITING:
@@ -150,6 +156,8 @@ def _look(frame: FrameType) -> _Look:
     where = request = ""
     last: CodeType | None = None
     each: FrameType | None = frame
+    while each is not None and each.f_globals is globals():
+        each = each.f_back  # the callback of a collection
     while each is not None:
         own = str(each.f_globals.get("__name__", "")).startswith(_PACKAGE)
         if own and not where:

@@ -1,0 +1,102 @@
+"""What is sent: a case makes a message of any size, for the server that it is to be sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+NAMESPACE: Final = "hostile"
+"""Where `NARROW` may do everything, and nothing elsewhere."""
+CROWDED: Final = "hostile-crowded"
+"""A namespace of many ConfigMaps, in which `NARROW` may do everything too."""
+CROWD: Final = 5000
+
+ADMIN: Final = "admin-token"
+NARROW: Final = "alice-token"
+ANONYMOUS: Final = ""
+
+USERS: Final = {ANONYMOUS: "anonymous", NARROW: "narrow", ADMIN: "admin"}
+
+Header = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request; `token` is whose it is, and `protocol` what it is sent by: http/1.1 or h2 (without a body)."""
+
+    method: str
+    target: str
+    headers: tuple[Header, ...] = ()
+    body: bytes = b""
+    token: str = NARROW
+    protocol: str = "http/1.1"
+
+    @property
+    def size(self) -> int:
+        return len(self.target) + len(self.body) + sum(len(name) + len(value) for name, value in self.headers)
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """What is written to a connection as it is, after the agreement on `protocol`.
+
+    Over HTTP/1.1 the last request must ask to close the connection; over HTTP/2 a PING is added at the end, and its
+    answer awaited.
+    """
+
+    data: bytes
+    protocol: str = "http/1.1"
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+Message = Request | Bytes
+
+
+class Target(Protocol):
+    """A server as cases need it."""
+
+    def existing(self, path: str, collection: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The object at `path` as the server has it, made of `body` if there is none; `body` if it cannot be made."""
+        ...
+
+    def ask(self, request: Request) -> tuple[int, bytes]:
+        """Status and body of an ordinary request."""
+        ...
+
+
+Make = Callable[[int, Target], Message | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`make(size, target)` is a message of about `size` bytes; None if there is none of that size.
+
+    `group` is what cases are taken from in turn, so that few of them are of many groups.
+    """
+
+    name: str
+    make: Make
+    group: str = ""
+    largest: int = 3_000_000
+    crowd: bool = False
+    """Whether it needs the ConfigMaps of `CROWDED`."""
+    sizes: tuple[int, ...] = field(default=())
+    """Its own sizes, in place of those asked for."""
+
+
+Generator = Callable[[], Iterable[Case]]
+
+
+def repeated(unit: str, size: int) -> str:
+    """`unit` as often as `size` characters have it."""
+    return unit * max(size // len(unit), 1)
+
+
+def numbered(form: str, size: int, start: int = 0) -> list[str]:
+    """`form` with numbers for `{i}`, together about `size` characters."""
+    count = max(size // (len(form) + 2), 1)
+    return [form.replace("{i}", str(i)) for i in range(start, start + count)]
