@@ -89,7 +89,7 @@ async def test_a_collection_of_garbage_is_told_apart(registry, caplog):
     found = re.search(r"collecting garbage (\d+\.\d+) s", line)
     assert found
     assert float(found[1]) > 0
-    assert "loop_watchdog" not in line
+    assert "server.loop_watchdog" not in line
 
 
 async def test_after_the_end_nothing_is_watched(registry, caplog):

@@ -43,8 +43,8 @@ A case is named KIND/...; --only=PATTERN plays those whose name matches, e.g.
 where [] is any item of a list, {} any value of a map, and * the only sign with a meaning beside ?.
 
 Columns: how many times over its bound the worst figure is; longest hold of the loop in processor time, by the server's
-watchdog; longest wait of a parallel GET /livez/ping; processor time of both servers (ms), their ratio; bytes sent; status
-codes (reference's behind the slash); the case and the function that held the loop.
+watchdog; longest wait of a parallel GET /livez/ping; processor time of both servers (ms), their ratio; bytes sent;
+status codes (reference's behind the slash); the case and the function that held the loop.
 
 A run of ten minutes over a sample of everything, against the reference:
   python tools/hostile --reference 'bench/reference/reference up' --minutes 10 --json result.json
@@ -141,9 +141,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--server", default=OURS, metavar="CMD",
                         help=f"starts the server, with --debug-loop-watchdog (default: {OURS})")  # fmt: skip
     parser.add_argument("--reference", metavar="CMD", help="starts the server whose processor time is the measure")
-    parser.add_argument(
-        "--kinds", default=",".join(KINDS), help=f"kinds of cases, of {', '.join(KINDS)} (default: all)"
-    )
+    parser.add_argument("--kinds", default=",".join(KINDS), help="kinds of cases (default: %(default)s)")
     parser.add_argument("--objects", default="", metavar="KINDS",
                         help="kinds of objects, e.g. Pod,apps/v1.* (default: all)")  # fmt: skip
     parser.add_argument("--sizes", type=_sizes, default="30KB,300KB,3MB", help="growing (default: 30KB,300KB,3MB)")
@@ -151,9 +149,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=0, help="at most so many cases of each kind")
     parser.add_argument("--minutes", type=float, default=0, help="no new case after so long")
     parser.add_argument("--seed", type=int, default=1, help="what the order of cases is made from (default: 1)")
-    parser.add_argument(
-        "--timeout", type=float, default=60.0, help="seconds until a request counts as lost (default: 60)"
-    )
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a request is lost (default: 60)")
     parser.add_argument("--held", type=float, default=50, help="bound of a hold of the loop, ms (default: 50)")
     parser.add_argument("--ratio", type=float, default=10, help="bound of ours to the reference's time (default: 10)")
     parser.add_argument("--floor", type=float, default=50, help="ms below which time is not compared (default: 50)")

@@ -1,7 +1,7 @@
 """Asks a server for `/livez/ping` again and again, in a process of its own; tells the longest wait when asked.
 
-Arguments: host, port, CA file, token. Each line of standard input is answered by one line of JSON about the time since the
-line before: {"longest", "asked", "failed"}, the wait in seconds. The wait of a ping under way is part of it.
+Arguments: host, port, CA file, token. Each line of standard input is answered by one line of JSON about the time since
+the line before: {"longest", "asked", "failed"}, the wait in seconds. The wait of a ping under way is part of it.
 """
 
 from __future__ import annotations

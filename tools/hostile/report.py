@@ -16,7 +16,7 @@ def table(results: Sequence[Result], count: int) -> Iterator[str]:
     worst = sorted((each for each in results if each.offends), key=lambda each: -each.badness)
     if not worst:
         return
-    yield f"{'over':>6} {'held':>7} {'wait':>7} {'ours':>7} {'ref':>7} {'ratio':>6} {'bytes':>8}  codes        case (where)"
+    yield "  over    held    wait    ours     ref  ratio    bytes  codes        case (where)"
     for each in worst[:count]:
         reference = "" if each.reference is None else _ms(each.reference.cpu)
         ratio = "" if each.ratio is None else f"{each.ratio:.1f}"
@@ -34,15 +34,20 @@ def causes(results: Sequence[Result]) -> Iterator[str]:
     found: dict[str, list[Result]] = defaultdict(list)
     for each in results:
         if each.offends:
-            found[
-                each.hold.where if each.hold else "processor time alone" if not each.ours.broken else "unknown"
-            ].append(each)
+            found[_cause(each)].append(each)
     for where, those in sorted(found.items(), key=lambda pair: -max(each.held for each in pair[1])):
         worst = max(those, key=lambda each: each.badness)
         cases = len({each.name for each in those})
-        yield f"{_ms(max(each.held for each in those)):>7} ms in {cases:>4} cases  {where}  e.g. {worst.name} {worst.size}"
+        longest = _ms(max(each.held for each in those))
+        yield f"{longest:>7} ms in {cases:>4} cases  {where}  e.g. {worst.name} {worst.size}"
         if worst.hold is not None:
             yield f"{'':>12}{worst.hold.stack}"
+
+
+def _cause(result: Result) -> str:
+    if result.hold is not None:
+        return result.hold.where
+    return "no answer" if result.ours.broken else "processor time alone"
 
 
 def as_json(result: Result) -> dict[str, Any]:
