@@ -104,7 +104,7 @@ def _measured(data: bytes) -> tuple[int, int, int]:
         values += text.count(b",")
         outside = (outside + len(pieces) - 1) % 2
         levels = list(accumulate(array("b", text.translate(_STEPS, _OTHERS)), initial=level))
-        level, depth = levels[-1], max(depth, *levels)
+        level, depth = levels[-1], max(depth, max(levels))
     return objects, values, depth
 
 

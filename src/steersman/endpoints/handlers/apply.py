@@ -126,9 +126,11 @@ _NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
 
 def _read_json(data: bytes) -> Any:
     """The object in a body of JSON that says the same as YAML; None for any other body."""
-    if data[:1] != b"{" or _NOT_QUITE_YAML.search(data):
+    if data[:1] != b"{":
         return None
     check_count(data)
+    if _NOT_QUITE_YAML.search(data):
+        return None
     try:
         value = decode_plain(data)
     except (msgspec.DecodeError, RecursionError):
