@@ -15,10 +15,10 @@ def attributes(
     options: Any = None, dry_run: bool = False,
 ) -> Attributes:  # fmt: skip
     """What the plugins are to judge. `name` is that of the URL unless given."""
-    info = request.info
+    target = request.target
     return Attributes(
-        operation, request.user, scope.group_resource, scope.group_kind, scope.version, info.namespace,
-        name or info.name, info.subresource, obj, old, options, dry_run, request.warnings,
+        operation, request.user, scope.group_resource, scope.group_kind, scope.version, target.namespace,
+        name or target.name, target.subresource, obj, old, options, dry_run, request.warnings,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ async def instrumented(metrics: RequestMetrics, route: Route, request: Request) 
     """What the route's handler answers to the request; a StatusError becomes its Status."""
     info = request.info
     try:
-        handle = route.handler(info, request.method)
+        handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
         response = await handle(request)

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
+from steersman.endpoints.query import Query, truthy
 from steersman.endpoints.request import Request
-from steersman.endpoints.request_info import Query, truthy
 from steersman.endpoints.scope import Scope
 from steersman.machinery import fields, labels
 from steersman.machinery.errors import GroupKind, bad_request, invalid
@@ -87,7 +87,7 @@ def _integer(text: str) -> int:
 def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
     """The options of a list, watch or deletecollection. Raises StatusError 400, 422."""
     query = request.query
-    if not query and not request.info.name:
+    if not query and not request.target.name:
         return ListOptions(send_initial_events=None)
     options = ListOptions()
     options.resource_version = query.get("resourceVersion", "")
@@ -107,7 +107,7 @@ def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptio
     )  # fmt: skip
     _refuse("ListOptions", validate_list_options(checked))
     options.limit = max(options.limit, 0)
-    name = request.info.name
+    name = request.target.name
     if name:
         _narrow_to_name(options, name)
     return options
@@ -147,10 +147,8 @@ def _known_field(scope: Scope, field: str) -> str:
 
 
 def _narrow_to_name(options: ListOptions, name: str) -> None:
-    """A watch of one object by its path is a watch by its name."""
-    found = options.field_selector.requires_exact_match("metadata.name")
-    if found is None:
-        by_name = fields.one_term_equal_selector("metadata.name", name)
-        options.field_selector = fields.and_selectors(options.field_selector, by_name)
-    elif found != name:
-        raise bad_request("field metadata.name: " + f"{found!r} does not match the requested name {name!r}")
+    """A watch of one object by its path is a watch by its name; a selector beside it must be by that name, too."""
+    if options.field_selector.empty:
+        options.field_selector = fields.one_term_equal_selector("metadata.name", name)
+    elif options.field_selector.requires_exact_match("metadata.name") != name:
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")

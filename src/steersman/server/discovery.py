@@ -61,13 +61,15 @@ def install_discovery(server: Server, order: Iterable[tuple[str, str]]) -> None:
     legacy = [group for group in groups if not group.name]
     named = [group for group in groups if group.name]
 
-    server.add_path("/api", partial(_root, _versions(legacy), _aggregated(legacy, by_version)))
-    server.add_path("/apis", partial(_root, _group_list(named), _aggregated(named, by_version)))
+    server.add_web_service("/api", partial(_root, _versions(legacy), _aggregated(legacy, by_version)))
+    apis = partial(_root, _group_list(named), _aggregated(named, by_version))
+    server.add_path("/apis", apis)
+    server.add_path("/apis/", apis, listed=False)
     for group in named:
-        server.add_path(f"/apis/{group.name}", partial(_plain, _api_group(group, standing_alone=True)))
+        server.add_web_service(f"/apis/{group.name}", partial(_plain, _api_group(group, standing_alone=True)))
     for (group_name, version), found in by_version.items():
         path = f"/apis/{group_name}/{version}" if group_name else f"/api/{version}"
-        server.add_path(path, partial(_plain, resource_list(group_name, version, found)))
+        server.add_web_service(path, partial(_plain, resource_list(group_name, version, found)))
 
 
 def _versions(groups: Sequence[Group]) -> dict[str, Any]:

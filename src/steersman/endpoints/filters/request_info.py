@@ -17,7 +17,7 @@ async def with_request_info(request: Request, next_: Handler) -> Response:
         if len(http.path) + len(http.query) < _SHORT:
             request.info = request_info(http.method, http.path, http.query)
         else:
-            request.info = read_request_info(http.method, http.path, request.query)
+            request.info = read_request_info(http.method, http.path, http.query)
     except BadRequestInfo as error:
         headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
         target = _target(request)

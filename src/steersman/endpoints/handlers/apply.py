@@ -171,7 +171,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     options = configuration.options
     dry_run = bool(options.dry_run)
     chain = scope.shared.admission
-    subresource = request.info.subresource
+    subresource = request.target.subresource
     applier = applier_of(scope, subresource)
 
     async def make(old: Any | None) -> Any:
@@ -184,7 +184,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
             raise plain_internal(f"failed to convert to unversioned ({configuration.described(applier)}): {why}")
         if old is None and new.metadata.uid:
             mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
-            raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")
+            raise conflict(scope.group_resource, request.target.name, f"uid mismatch: {mismatch}")
         check_names(scope, request, new.metadata)
         if new is live and old is not None:
             hub, hub.metadata.managed_fields = old, new.metadata.managed_fields  # no way through another version
@@ -197,7 +197,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         return hub
 
     item, created = await scope.storage.update(
-        scope.context(request, dry_run=dry_run), request.info.name, make,
+        scope.context(request, dry_run=dry_run), request.target.name, make,
         check_create=check_authorized_create(scope, request, options, dry_run=dry_run),
         check_update=check_update(scope, request, options, dry_run=dry_run),
         force_allow_create=not subresource,

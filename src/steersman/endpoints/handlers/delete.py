@@ -27,7 +27,7 @@ async def delete(scope: Scope, request: Request) -> Response:
     dry_run = bool(options.dry_run)
     ctx = scope.context(request, dry_run=dry_run)
     check = check_delete(scope, request, options, dry_run=dry_run)
-    item, gone = await scope.storage.delete(ctx, request.info.name, options, check)
+    item, gone = await scope.storage.delete(ctx, request.target.name, options, check)
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
         return item_response(scope, request, item, wanted, code)

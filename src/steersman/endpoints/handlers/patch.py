@@ -36,7 +36,7 @@ async def patch(scope: Scope, request: Request) -> Response:
 
     async def make(old: Any | None) -> Any:
         if old is None:
-            raise not_found(scope.group_resource, request.info.name)
+            raise not_found(scope.group_resource, request.target.name)
         current = scope.other.from_hub(old) if scope.other else old
         obj = await body.applied_to(current, scope.gvk)
         check_names(scope, request, obj.metadata)
@@ -50,9 +50,9 @@ async def patch(scope: Scope, request: Request) -> Response:
         return new
 
     item, _ = await scope.storage.update(
-        scope.context(request, dry_run=dry_run), request.info.name, make,
+        scope.context(request, dry_run=dry_run), request.target.name, make,
         check_update=check_update(scope, request, options, dry_run=dry_run),
-        subresource=request.info.subresource,
+        subresource=request.target.subresource,
     )  # fmt: skip
     return item_response(scope, request, item, wanted)
 

@@ -52,20 +52,20 @@ async def update(scope: Scope, request: Request) -> Response:
         return new
 
     item, created = await scope.storage.update(
-        scope.context(request, dry_run=dry_run), request.info.name, make,
+        scope.context(request, dry_run=dry_run), request.target.name, make,
         uid=obj.metadata.uid,
         check_create=check_authorized_create(scope, request, options, dry_run=dry_run),
         check_update=check_update(scope, request, options, dry_run=dry_run),
-        subresource=request.info.subresource,
+        subresource=request.target.subresource,
     )  # fmt: skip
     return item_response(scope, request, item, wanted, 201 if created else 200)
 
 
 def check_names(scope: Scope, request: Request, metadata: Any) -> None:
     """The body may not contradict the URL. Raises StatusError 400."""
-    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.info.namespace:
+    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    name = request.info.name
+    name = request.target.name
     if not metadata.name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if metadata.name != name:
