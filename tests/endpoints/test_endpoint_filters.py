@@ -146,14 +146,14 @@ async def test_a_programming_error_is_logged_and_told_to_nobody(start_server, ca
     assert small.server.requests.running == 0
 
 
-@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch?a=<b>"])
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch?a=<b>&c=d"])
 async def test_a_path_that_cannot_be_understood_is_a_server_error(small: SmallServer, path: str) -> None:
     answer = await small.get(path)
     assert answer.status == 500
-    quoted = path.replace("<", "&lt;").replace(">", "&gt;")
+    shown = path.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert answer.text == (
-        f'Internal Server Error: "{quoted}": failed to create RequestInfo: '
-        f"unable to determine kind and namespace from url, {path}\n"
+        f'Internal Server Error: "{shown}": failed to create RequestInfo: '
+        f"unable to determine kind and namespace from url, {shown}\n"
     )
 
 

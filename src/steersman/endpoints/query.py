@@ -13,6 +13,11 @@ _bad_escape: Final = re.compile(r"%(?![0-9a-fA-F]{2})").search
 _FEW_ESCAPES: Final = 64
 
 
+def has_bad_escape(text: str) -> bool:
+    """Whether a percent sign in `text` does not begin an escape."""
+    return _bad_escape(text) is not None
+
+
 class Query(dict[str, str]):
     """Query parameters by name, the first of several; `get_all` has them all."""
 

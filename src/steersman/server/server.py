@@ -15,8 +15,9 @@ from steersman.endpoints.discovery import ServedResource, served
 from steersman.endpoints.filters.wait_group import WaitGroup
 from steersman.endpoints.installer import Routes, install
 from steersman.endpoints.instrument import instrumented
+from steersman.endpoints.query import has_bad_escape
 from steersman.endpoints.request import Handler, Request, chain
-from steersman.endpoints.responses import error_response, not_found_text, unknown_resource
+from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
 from steersman.endpoints.scope import Shared, root_of
 from steersman.machinery.errors import StatusError
 from steersman.machinery.scheme import Scheme
@@ -52,7 +53,7 @@ class Server:
         self._roots: set[str] = set()
         self._services: set[str] = set()
         self._unlisted: set[str] = set()
-        self._all_roots: frozenset[str] = frozenset()
+        self._all_roots: set[str] = delegate._all_roots if delegate else set()
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self.lifecycle: Lifecycle = delegate.lifecycle if delegate else Lifecycle()
@@ -87,6 +88,7 @@ class Server:
         self.served += found
         self.group_versions |= {(each.group, each.version) for each in found}
         self._roots |= {root_of(each.group, each.version) for each in found}
+        self._all_roots |= self._roots
 
     def add_path(self, path: str, handler: PathHandler, *, listed: bool = True) -> None:
         """Answers exactly this path, `listed` in the index or not. Raises ValueError if it is taken."""
@@ -100,6 +102,7 @@ class Server:
         """Answers this path as go-restful does: slashes may follow, and everything else below it is 404 as a Status."""
         self.add_path(path, handler)
         self._services.add(path)
+        self._all_roots.add(path)
 
     def add_prefix(self, prefix: str, handler: PathHandler) -> None:
         """Answers this path and everything below it that has no path of its own."""
@@ -176,15 +179,6 @@ class Server:
 
     def prepare_run(self) -> None:
         """Puts the filters around the chain; everything that is served must have been installed."""
-        roots: set[str] = set()
-        server: Server | None = self
-        while server is not None:
-            roots |= server._roots | server._services
-            server = server.delegate
-        server = self
-        while server is not None:
-            server._all_roots = frozenset(roots)
-            server = server.delegate
         handle = chain(filters(self.config, self.lifecycle, self.requests), self.handle)
         self._handler = _front(handle)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
@@ -242,6 +236,8 @@ class Server:
 
 def _front(handle: Handler) -> HttpHandler:
     async def front(http: HttpRequest) -> Response:
+        if "%" in http.path and has_bad_escape(http.path):
+            return Response(400, [TEXT_TYPE], b"400 Bad Request", close=http.version != "2")
         request = Request(http)
         try:
             return await handle(request)

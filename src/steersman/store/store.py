@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery import errors, field
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.field import quote
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.names import generate_name
 from steersman.machinery.validation.formats import is_path_segment_name
@@ -35,7 +36,7 @@ from steersman.rest.capabilities import (
     WatchStart,
 )
 from steersman.rest.context import Context
-from steersman.rest.resource import Resource
+from steersman.rest.resource import KEYS, Resource
 from steersman.rest.strategy import Strategy
 from steersman.storage.cacher import Cacher
 from steersman.storage.entry import Entry
@@ -43,6 +44,9 @@ from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Sto
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.encoding import Encoding
 from steersman.store.uninterrupted import uninterrupted
+
+_NO_KEYS: Final = frozenset({".", ".."})
+"""Namespaces that upstream makes no keys of."""
 
 T = TypeVar("T")
 
@@ -85,7 +89,20 @@ class Store(Generic[T]):
             return self.prefix + name
         if not namespace:
             raise errors.bad_request("Namespace parameter required.")
+        if namespace in _NO_KEYS:
+            raise self._invalid_key(f"{namespace}/{name}")
         return f"{self.prefix}{namespace}/{name}"
+
+    def collection(self, namespace: str) -> str:
+        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`."""
+        if not namespace:
+            return self.prefix
+        if namespace in _NO_KEYS:
+            raise self._invalid_key(namespace)
+        return f"{self.prefix}{namespace}/"
+
+    def _invalid_key(self, below: str) -> StatusError:
+        return errors.plain_internal(f"invalid key: {quote(self.prefix.removeprefix(KEYS) + below)}")
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
         """Keeps another encoding with an item of the cache, within the cache's bound."""

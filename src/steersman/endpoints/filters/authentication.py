@@ -42,7 +42,7 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
                     request.user = known[0]
                     return await next_(request)
             token = _take_token(request, headers)
-            credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.path)
+            credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.info.path)
             user = authenticator.authenticate(credentials)
             if user is not None and not isinstance(user, UserInfo):
                 user = await user
