@@ -46,7 +46,9 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str | None] | None = None) -> Answer:
         """The answer to a request. A body that is not text is sent as JSON; a header that is None is not sent."""
-        fields: dict[str, str | None] = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential"}  # fmt: skip
+        fields: dict[str, str | None] = {
+            "Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential",
+        }  # fmt: skip
         if body is not None:
             fields["Content-Type"] = "application/json"
             body = (body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))).encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
@@ -21,6 +21,7 @@ from steersman.machinery.validation.options import (
     validate_patch_options,
 )
 from steersman.rest.capabilities import ListOptions
+from steersman.rest.resource import Resource
 
 W = TypeVar("W", CreateOptions, UpdateOptions)
 
@@ -132,7 +133,7 @@ def _parse_selectors(scope: Scope, options: ListOptions, query: Query) -> None:
 def _known_field(scope: Scope, field: str) -> str:
     """The stored version's name of a selectable field. Raises StatusError 400."""
     resource = scope.resource
-    if field == "metadata.name" or (field == "metadata.namespace" and resource.namespaced):
+    if field == "metadata.name" or (field == "metadata.namespace" and _namespace_is_known(resource)):
         return field
     own = scope.other.selectable_fields if scope.other is not None else None
     if own is not None and field in own:
@@ -144,6 +145,11 @@ def _known_field(scope: Scope, field: str) -> str:
     if resource.selectable_fields:
         raise bad_request(f"field label not supported: {field}")
     raise bad_request(f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"')
+
+
+def _namespace_is_known(resource: Resource[Any]) -> bool:
+    """Upstream refuses it only for a cluster's own kinds that say themselves which fields there are."""
+    return resource.namespaced or not (resource.selectable_fields or resource.unknown_field_label)
 
 
 def _narrow_to_name(options: ListOptions, name: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import Query, first_parameter, parse_query
 from steersman.endpoints.request_info import NO_TARGET, RequestInfo
 from steersman.net.message import Headers, Response
@@ -44,6 +45,9 @@ class Request:
         self.received = 0.0
         self.deadline = 0.0
         self.audit_id = ""
+        accept = http.headers.get("accept")
+        if accept is not None and len(accept) > LONGEST_ACCEPT:
+            http.headers["accept"] = bounded(accept)
         if len(http.query) < _SHORT:
             self.query = parse_query(http.query)
 

@@ -241,20 +241,20 @@ class Store(Generic[T]):
         value = self.encoding.value(obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
-                raise self._taken(key, meta.name, generated=bool(meta.generate_name))
+                raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
             return Encoded(value[len(self.encoding.prefix) :])
         try:
             stored = await self.storage.create(key, value, ttl=self.ttl)
         except KeyExists:
-            raise self._taken(key, meta.name, generated=bool(meta.generate_name)) from None
+            raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name)) from None
         except StorageUnavailable as error:
             raise errors.internal(error) from error
         return self.item(key, stored.mod_revision, value)
 
-    def _taken(self, key: str, name: str, *, generated: bool = False) -> StatusError:
-        error = errors.already_exists(self.resource.group_resource, name)
+    def _taken(self, ctx: Context, key: str, name: str, *, generated: bool = False) -> StatusError:
+        error = errors.already_exists(self.qualified(ctx), name)
         if generated:
-            error = errors.generate_name_conflict(self.resource.group_resource, name)
+            error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key)
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
             existing: Any = self.decode(entry)
@@ -335,7 +335,7 @@ class Store(Generic[T]):
         if uid and uid != old.metadata.uid:
             raise self._wrong_uid(key, name, uid, old.metadata.uid)
         new: Any = await make(self.decode(entry))
-        self._check_version(new.metadata, entry.revision, name, strategy)
+        self._check_version(ctx, new.metadata, entry.revision, name, strategy)
         release = await strategy.before_update(ctx, new, old)
         stored = False
         try:
@@ -389,7 +389,7 @@ class Store(Generic[T]):
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.encoding, new, old)
 
-    def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
+    def _check_version(self, ctx: Context, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
         version = parse_resource_version(meta.resource_version)
         if not version:
@@ -403,7 +403,7 @@ class Store(Generic[T]):
             meta.resource_version = str(revision)
             return
         if version != revision:
-            raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
+            raise errors.conflict(self.qualified(ctx), name, errors.OPTIMISTIC_LOCK)
 
     def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
         reason = (
