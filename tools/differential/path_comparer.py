@@ -23,7 +23,9 @@ _CHUNK: Final = 400
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _RULES: Final[dict[str, Any]] = {
     "alice": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
-    "bob": [{"apiGroups": [""], "resources": ["namespaces", "namespaces/*"], "verbs": ["*"]}],
+    "bob": [
+        {"apiGroups": [""], "resources": ["namespaces", "namespaces/status", "namespaces/finalize"], "verbs": ["*"]}
+    ],
     "carol": [{"apiGroups": [""], "resources": ["pods"], "resourceNames": [NAME], "verbs": ["get", "list", "watch"]}],
 }
 """Of roles in one namespace."""
@@ -32,6 +34,12 @@ _UNWATCHED: Final = frozenset({"leases", "componentstatuses", "events", "ipaddre
 """Resources that servers write in their own time, that have random names, or that are not stored."""
 _OWN: Final = frozenset({("endpoints", "kubernetes"), ("endpointslices", "kubernetes"), ("services", "kubernetes")})
 _SERVERS_OWN: Final = frozenset({"apiservices", "flowschemas", "prioritylevelconfigurations", "servicecidrs"})
+
+_UNLIKE: Final = frozenset({
+    "Lease", "Event", "APIService", "EndpointSlice", "Endpoints", "IPAddress", "FlowSchema",
+    "PriorityLevelConfiguration",
+})  # fmt: skip
+"""Kinds of which servers make different objects by themselves."""
 
 Key = tuple[str, str, str]
 """The path of a collection, a namespace and a name."""
@@ -268,14 +276,7 @@ def shown(request: Request, answer: Answer) -> dict[str, Any]:
     elif isinstance(body, dict) and not request.watches:
         out["kind"] = body.get("kind")
         plural = str(body.get("kind", "")).removesuffix("List")
-        if body.get("items") is not None and plural not in (
-            "Lease",
-            "Event",
-            "APIService",
-            "EndpointSlice",
-            "Endpoints",
-            "IPAddress",
-        ):
+        if body.get("items") is not None and plural not in _UNLIKE:
             out["items"] = sorted(
                 f"{each['metadata'].get('namespace', '')}/{each['metadata']['name']}" for each in body["items"]
             )
