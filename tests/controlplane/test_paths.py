@@ -117,6 +117,7 @@ async def test_a_watch_of_a_cluster_is_not_below_a_namespace(narrow: Api) -> Non
         ("/livez/pin%67", 200, None),
         ("/api/v1/namespaces//pods", 200, None),
         ("/api/v1/namespaces//pods/x", 400, "Namespace parameter required."),
+        ("/api/v1/namespaces//pods/.", 400, "Namespace parameter required."),
         ("/api/v1/namespaces/default/pods//status", 400, "name must be provided"),
         ("/api/v1/namespaces/default/pods//status?fieldSelector=metadata.name=x", 400, "name must be provided"),
         ("/api/v1/namespaces/default%2Fpods", 200, None),

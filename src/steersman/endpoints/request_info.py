@@ -22,6 +22,8 @@ _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _LONG_RUNNING_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
 _MOST_PARTS: Final = 10
 """apis, group, version, watch, namespaces, the namespace, resource, name, subresource, and all that follows."""
+_LONGEST_SELECTOR: Final = 4096
+"""Characters of a field selector in which a name is looked for: who asks with more needs the right to list all."""
 
 NAMESPACE: Final = "namespaces/{namespace}/"
 NAME: Final = "/{name}"
@@ -162,7 +164,7 @@ def _read_collection_verb(info: RequestInfo, query_text: str) -> None:
 def _selected_name(query_text: str) -> str:
     """The one name that a query's field selector asks for; none if any of the options of a list cannot be read."""
     text = first_parameter(query_text, "fieldSelector")
-    if not text or "metadata.name" not in text:
+    if not text or "metadata.name" not in text or len(text) > _LONGEST_SELECTOR:
         return ""
     try:
         name = fields.parse(text).requires_exact_match("metadata.name") or ""

@@ -83,12 +83,12 @@ class Store(Generic[T]):
 
     def key(self, namespace: str, name: str) -> str:
         """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
+        if not namespace and self.resource.namespaced:
+            raise errors.bad_request("Namespace parameter required.")
         if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
             raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
         if not self.resource.namespaced:
             return self.prefix + name
-        if not namespace:
-            raise errors.bad_request("Namespace parameter required.")
         if namespace in _NO_KEYS:
             raise self._invalid_key(f"{namespace}/{name}")
         return f"{self.prefix}{namespace}/{name}"
