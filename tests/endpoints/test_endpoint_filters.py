@@ -8,8 +8,9 @@ import json
 import pytest
 from small_server import SmallServer
 
+from steersman.endpoints import request as request_module
 from steersman.endpoints.request import Request
-from steersman.net.message import Response
+from steersman.net.message import Headers, Response
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 
@@ -146,14 +147,14 @@ async def test_a_programming_error_is_logged_and_told_to_nobody(start_server, ca
     assert small.server.requests.running == 0
 
 
-@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch?a=<b>"])
+@pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/watch?a=<b>&c=d"])
 async def test_a_path_that_cannot_be_understood_is_a_server_error(small: SmallServer, path: str) -> None:
     answer = await small.get(path)
     assert answer.status == 500
-    quoted = path.replace("<", "&lt;").replace(">", "&gt;")
+    shown = path.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert answer.text == (
-        f'Internal Server Error: "{quoted}": failed to create RequestInfo: '
-        f"unable to determine kind and namespace from url, {path}\n"
+        f'Internal Server Error: "{shown}": failed to create RequestInfo: '
+        f"unable to determine kind and namespace from url, {shown}\n"
     )
 
 
@@ -327,6 +328,44 @@ async def test_a_request_is_carried_out_as_the_user_that_its_headers_name(start_
     extra = {"acme.io/scope": ["a", "b"], "100%": ["yes"]}
     assert json.loads(await response.read()) == ["bob", "7", groups, extra, []]
     assert small.rights.asked[-1].user.name == "bob"
+
+
+async def test_the_headers_that_name_a_user_are_gone_through_once(start_server, monkeypatch) -> None:
+    small: SmallServer = await start_server({"/who": who})
+    asked: list[str] = []
+    get_all = Headers.get_all
+    monkeypatch.setattr(Headers, "get_all", lambda self, name: asked.append(name) or get_all(self, name))
+    extra = [(f"impersonate-extra-{number}", "a") for number in range(900)]
+    headers = [("authorization", "Bearer alice"), ("impersonate-user", "bob"), *extra]
+    response = await small.client.request("GET", "/who", headers, b"")
+    assert len(json.loads(await response.read())[3]) == 900
+    assert len(asked) < 10
+
+
+async def test_before_it_is_known_who_asks_a_long_query_is_not_read(start_server, monkeypatch) -> None:
+    small: SmallServer = await start_server()
+    read: list[int] = []
+    parse = request_module.parse_query
+    monkeypatch.setattr(request_module, "parse_query", lambda text: read.append(len(text)) or parse(text))
+    query = "&".join(["a%41=%42"] * 9_000) + "&fieldSelector=metadata.name=a"
+    assert (await small.get(f"{NOTES}?{query}", user="nobody")).status == 401
+    assert (await small.get(f"{NOTES}?{query}", user="mallory")).status == 403
+    assert small.rights.asked[-1].name == "a"
+    assert read == []
+    assert (await small.get(f"{NOTES}?{query}", user="alice")).status == 200
+    assert read == [len(query)]
+
+
+async def test_a_path_with_an_escape_that_is_none_is_no_request(small: SmallServer) -> None:
+    for path in ("/%", "/version%2", f"{NOTES}/%zz"):
+        answer = await small.get(path)
+        assert (answer.status, answer.text) == (400, "400 Bad Request")
+
+
+async def test_a_long_origin_is_nobodys(start_server) -> None:
+    small: SmallServer = await start_server(cors_allowed_origins=("^https://a",))
+    assert "access-control-allow-origin" in (await small.get("/version", origin="https://a.example.com")).headers
+    assert "access-control-allow-origin" not in (await small.get("/version", origin="https://a" * 1000)).headers
 
 
 async def test_who_may_not_act_as_another_is_refused(start_server) -> None:

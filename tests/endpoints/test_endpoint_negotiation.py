@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_server import SmallServer
 
 from steersman.endpoints.negotiation import (
+    LONGEST_ACCEPT,
     Representation,
     body_media,
+    bounded,
     discovery_form,
     negotiate,
     wants_pretty,
@@ -186,3 +192,23 @@ def test_every_header_is_answered_or_refused(clauses) -> None:
     except StatusError as error:
         code = error.code
     assert code == 406 or not accept or "*" in accept or media in accept
+
+
+def test_of_an_accept_header_only_so_much_is_read() -> None:
+    short = f"{YAML}," + "a/b," * 400
+    assert bounded(short) is short
+    long = short + "a/b," * 100_000 + JSON
+    assert bounded(long) == short + "a/b," * ((LONGEST_ACCEPT - len(short)) // 4 - 1) + "a/b"
+    assert negotiate(bounded(long)).media == YAML
+    assert len(bounded("a" * 1_000_000)) == LONGEST_ACCEPT
+
+
+async def test_no_cache_keeps_more_of_a_header_than_is_read(small: SmallServer) -> None:
+    for path in ("/api/v1/namespaces/ns/configmaps", "/api", "/nowhere", "/version"):
+        await small.get(path, accept=f"{JSON}," * 50_000, content_type=f"{JSON};" + "a" * 100_000)
+    held: list[object] = [each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper)]
+    held = [each for each in held if each.__module__.startswith("steersman.endpoints.")]
+    assert negotiate in held
+    for _ in range(3):  # a cache's entries, their keys, and what these are made of
+        held += gc.get_referents(*held)
+    assert max(len(each) for each in held if isinstance(each, str)) <= LONGEST_ACCEPT

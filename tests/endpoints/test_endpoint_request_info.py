@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.endpoints.request_info import BadRequestInfo, parse_query, read_request_info, request_info, truthy
+from steersman.endpoints.request_info import BadRequestInfo, Target, read_request_info, request_info
+from steersman.machinery import fields
 
 # method, target, verb, api prefix, group, version, namespace, resource, subresource, name, extra parts
 RESOURCES = [
@@ -92,8 +93,7 @@ def test_requests_for_resources(case) -> None:
     assert info.resource_request
     assert (info.verb, info.api_prefix, info.group, info.version) == (verb, prefix, group, version)
     assert (info.namespace, info.resource, info.subresource, info.name) == (namespace, resource, subresource, name)
-    assert info.extra_parts == extra
-    assert info.watch_prefix is ("/watch/" in target)
+    assert verb == "proxy" or info.target.path == "/".join(extra)
 
 
 @pytest.mark.parametrize(("method", "path", "verb"), OTHERS)
@@ -131,39 +131,71 @@ def test_which_requests_have_no_deadline(target: str, long_running: bool) -> Non
 def test_no_path_is_too_odd(method: str, path: str, query: str) -> None:
     for each in (path, f"/api/v1/{path}", f"/apis/{path}"):
         try:
-            info = read_request_info(method, each, parse_query(query))
+            info = read_request_info(method, each, query)
         except BadRequestInfo:
             continue
         assert info.resource_request or not (info.version or info.resource or info.name)
         assert len(info.verb) <= len("deletecollection")
 
 
-@pytest.mark.parametrize(
-    ("text", "pairs"),
-    [
-        ("", []),
-        ("a=1&b=2&a=3", [("a", "1"), ("b", "2"), ("a", "3")]),
-        ("a", [("a", "")]),
-        ("a=&=b&&", [("a", ""), ("", "b")]),
-        ("a=b=c", [("a", "b=c")]),
-        ("a+b=c+d", [("a b", "c d")]),
-        ("%61=%2B%26", [("a", "+&")]),
-        ("a=%zz&b=1", [("b", "1")]),
-        ("a=%2&b=1", [("b", "1")]),
-        ("a=1;b=2&c=3", [("c", "3")]),
-        ("a=%e2%82%ac", [("a", "€")]),
-    ],
-)
-def test_queries_are_read_as_go_reads_them(text: str, pairs: list[tuple[str, str]]) -> None:
-    query = parse_query(text)
-    assert query.pairs == pairs
-    assert query == dict(reversed(pairs))
-    assert query.get_all("a") == [value for key, value in pairs if key == "a"]
+TEMPLATES = [
+    ("/api/v1/pods", "/api/v1/pods", Target()),
+    ("/api/v1/pods/", "/api/v1/pods", Target()),
+    ("/api/v1/namespaces/other/pods", "/api/v1/namespaces/{namespace}/pods", Target("other")),
+    ("/api/v1/namespaces/other/pods/a", "/api/v1/namespaces/{namespace}/pods/{name}", Target("other", "a")),
+    ("/api/v1/namespaces/other/pods/a/status", "/api/v1/namespaces/{namespace}/pods/{name}/status",
+     Target("other", "a", "status")),
+    ("/api/v1/nodes/n/proxy/x/y/", "/api/v1/nodes/{name}/proxy/{path:*}", Target("", "n", "proxy", "x/y")),
+    ("/api/v1/nodes/n/proxy//x", "/api/v1/nodes/{name}/proxy/{path:*}", Target("", "n", "proxy", "/x")),
+    ("/api/v1/namespaces/other", "/api/v1/namespaces/{name}", Target("other", "other")),
+    ("/api/v1/namespaces/other/finalize", "/api/v1/namespaces/{name}/finalize", Target("other", "other", "finalize")),
+    ("/api/v1/namespaces/other/status/a", "/api/v1/namespaces/{namespace}/status/{name}", Target("other", "a")),
+    ("/api/v1/namespaces/other/namespaces/a", "/api/v1/namespaces/{namespace}/namespaces/{name}", Target("other", "a")),
+    ("/api/v1/watch/nodes", "/api/v1/watch/nodes", Target()),
+    ("/api/v1/watch/namespaces/other/nodes", "/api/v1/watch/namespaces/{namespace}/nodes", Target("other")),
+    ("/api/v1/watch/namespaces/other", "/api/v1/watch/namespaces/{name}", Target("other", "other")),
+    ("/api/v1/proxy/namespaces/other/pods", "/api/v1/proxy/{name}/other/{path:*}",
+     Target("", "namespaces", "other", "pods")),
+    ("/api/v1/namespaces//pods", "/api/v1/namespaces/{namespace}/pods", Target()),
+    ("/api/v1/namespaces/other%2Fpods", "/api/v1/namespaces/{namespace}/pods", Target("other")),
+    ("/api/v1/namespaces/other%252Fpods", "/api/v1/namespaces/{name}", Target("other%2Fpods", "other%2Fpods")),
+    ("/apis/apps/v1/namespaces/n/deployments/a/scale",
+     "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale", Target("n", "a", "scale")),
+    ("/apis/g/v1/watch/namespaces/n/things/a/b/c/d/e",
+     "/apis/g/v1/watch/namespaces/{namespace}/things/{name}/b/{path:*}",
+     Target("n", "a", "b", "c/d/e")),
+    ("//api/v1/pods", "", Target()),
+    ("/apis//v1/pods", "/apis//v1/pods", Target()),
+    ("/api/v1//pods", "/api/v1//{name}", Target("", "pods")),
+    ("/api/v1", "", Target()),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [(None, False), ("", True), ("false", False), ("FALSE", False), ("0", False), ("true", True), ("no", True)],
-)
-def test_how_a_boolean_reads(text: str | None, value: bool) -> None:
-    assert truthy(text) is value
+@pytest.mark.parametrize(("path", "template", "target"), TEMPLATES)
+def test_a_path_has_one_template_and_says_what_stands_for_its_parameters(
+    path: str, template: str, target: Target
+) -> None:
+    info = request_info("GET", path, "")
+    assert (info.template, info.target) == (template, target)
+
+
+def test_no_name_is_taken_from_options_that_cannot_be_read() -> None:
+    for query in ("limit=x", "timeoutSeconds=x", "labelSelector=a%20b", "fieldSelector=,x"):
+        assert request_info("GET", "/api/v1/pods", f"{query}&fieldSelector=metadata.name=foo").name == ""
+
+
+def test_a_field_selector_is_not_read_before_somebody_asks_for_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    parse = fields.parse
+    monkeypatch.setattr(fields, "parse", lambda text: read.append(text) or parse(text))
+    info = read_request_info("GET", "/api/v1/pods", "fieldSelector=metadata.name=foo")
+    assert (info.verb, info.long_running, read) == ("list", False, [])
+    assert [info.name, info.name] == ["foo", "foo"]
+    assert read == ["metadata.name=foo"]
+
+
+@pytest.mark.parametrize("count", [10_000, 200_000])
+def test_the_parts_of_a_path_are_not_counted_out(count: int) -> None:
+    info = read_request_info("GET", "/api/v1/nodes/n/proxy" + "/x" * count, "")
+    assert info.target.path == "/".join("x" * count)
+    assert len(info.template) < 100

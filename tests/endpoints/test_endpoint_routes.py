@@ -9,6 +9,14 @@ from typing import Any
 import pytest
 from small_server import SmallServer
 
+from steersman.endpoints.filters import request_info as filter_module
+from steersman.endpoints.installer import Level
+from steersman.endpoints.request import Request
+from steersman.endpoints.request_info import RequestInfo, Target, read_request_info
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
+from steersman.net.message import Request as HttpRequest
+
 NOTES = "/api/v1/namespaces/ns/configmaps"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 JSON = "application/json"
@@ -284,3 +292,43 @@ async def test_aggregated_discovery_is_sent_once(small: SmallServer) -> None:
     assert first.json()["kind"] == "APIGroupDiscoveryList"
     again = await small.get("/apis", accept=accept, if_none_match=first.headers["etag"])
     assert (again.status, again.body) == (304, b"")
+
+
+# What is judged is what is done
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        {"namespace": "other"}, {"_name": "b"}, {"resource": "secrets"}, {"subresource": "status"}, {"group": "apps"},
+        {"version": "v2"}, {"verb": "list"}, {"target": Target("other", "a")}, {"target": Target("ns", "b")},
+        {"target": Target("ns", "a", "status")},
+    ],
+)  # fmt: skip
+async def test_what_was_not_judged_is_not_done(
+    small: SmallServer, monkeypatch: pytest.MonkeyPatch, judged: dict[str, Any]
+) -> None:
+    await small.note("a")
+
+    def differently(*request: str) -> RequestInfo:
+        info = read_request_info(*request)
+        for name, value in judged.items():
+            setattr(info, name, value)
+        return info
+
+    monkeypatch.setattr(filter_module, "request_info", differently)
+    answer = await small.get(f"{NOTES}/a", accept=JSON)
+    assert answer.status == 500
+    assert answer.json()["message"] == f"what was authorized for '{NOTES}/a' is not what its route does"
+    assert "color" not in answer.text
+
+
+async def test_a_handler_knows_nothing_of_where_to_act_before_its_route_has_looked(small: SmallServer) -> None:
+    http = HttpRequest("GET", f"{NOTES}/a", "", Headers.of([]), EMPTY_BODY, Peer())
+    request = Request(http)
+    assert request.target == Target()
+    request.info = read_request_info("GET", http.path, "")
+    route = small.server.routes[request.info.template]
+    assert (route.level, route.resource) == (Level.OBJECT, "configmaps")
+    route.handler(request)
+    assert request.target == Target("ns", "a")

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from steersman.endpoints.request import Request
-from steersman.endpoints.request_info import parse_query
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer, Response
 from steersman.net.message import Request as HttpRequest
@@ -24,7 +23,7 @@ DATA = b"0123456789"
 def serve(method: str = "GET", etag: str = ETAG, **headers: str) -> Response:
     pairs = [(name.replace("_", "-"), value) for name, value in headers.items()]
     http = HttpRequest(method, "/doc", "", Headers.of(pairs), EMPTY_BODY, Peer())
-    return serve_content(Request(http, parse_query("")), [("content-type", "text/plain")], DATA, MODIFIED, etag)
+    return serve_content(Request(http), [("content-type", "text/plain")], DATA, MODIFIED, etag)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from . import apply_sequences, objects, patches, selectors, subresources
+from . import apply_sequences, objects, patches, path_comparer, selectors, subresources
 from .case import Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
@@ -31,6 +31,8 @@ KINDS: Final[dict[str, Generator]] = {
 }
 _OPTIONAL: Final = "on-request"
 """Left out unless it is named: it needs servers with --runtime-config=api/all=true."""
+PATHS: Final = "paths"
+"""A kind whose cases are played by a runner of its own; left out unless it is named."""
 
 
 @dataclass
@@ -128,22 +130,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--kinds",
         default=",".join(each for each in KINDS if each != _OPTIONAL),
-        help=f"kinds of cases, of {', '.join(KINDS)} (default: all but {_OPTIONAL})",
+        help=f"kinds of cases, of {', '.join((*KINDS, PATHS))} (default: all but {_OPTIONAL} and {PATHS})",
     )
     parser.add_argument("--cases", type=int, default=200, help="cases of each kind (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="what the cases are made from (default: 1)")
     parser.add_argument("--case", type=int, help="play this case only, by its number")
     parser.add_argument("--show", type=int, default=5, help="differences to show of each kind (default: 5)")
     options = parser.parse_args(arguments)
-    unknown = set(options.kinds.split(",")) - KINDS.keys()
+    kinds = options.kinds.split(",")
+    unknown = set(kinds) - {*KINDS, PATHS}
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # the servers are ended on the way out
     with Server(options.a) as a, Server(options.b) as b:
+        codes = [path_comparer.run(a, b, options)] if PATHS in kinds else []
         comparer = Comparer(a, b)
         comparer.prepare()
         try:
-            return max([_run(comparer, kind, options) for kind in options.kinds.split(",")])
+            return max(codes + [_run(comparer, kind, options) for kind in kinds if kind != PATHS])
         finally:
             comparer.close()
 

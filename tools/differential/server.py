@@ -33,23 +33,31 @@ class Client:
     """Asks one server, always over the same connection; it is opened again when the server has closed it."""
 
     def __init__(self, url: str, ca: str, token: str) -> None:
+        self._made_of = (url, ca, token)
         parts = urllib.parse.urlsplit(url)
         self._address = (parts.hostname or "", parts.port)
         self._tls = ssl.create_default_context(cafile=ca)
         self._token = token
         self._connection: http.client.HTTPSConnection | None = None
 
-    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """The answer to a request. A body that is not text is sent as JSON."""
-        fields = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential"}
+    def another(self) -> Client:
+        """A client of the same server with a connection of its own."""
+        return Client(*self._made_of)
+
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str | None] | None = None) -> Answer:
+        """The answer to a request. A body that is not text is sent as JSON; a header that is None is not sent."""
+        fields: dict[str, str | None] = {
+            "Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "differential",
+        }  # fmt: skip
         if body is not None:
             fields["Content-Type"] = "application/json"
             body = (body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))).encode()
         fields.update(headers or {})
+        sent = {name: value for name, value in fields.items() if value is not None}
         for attempt in (1, 2):
             connection = self._open()
             try:
-                connection.request(method, path, body=body, headers=fields)
+                connection.request(method, path, body=body, headers=sent)
                 response = connection.getresponse()
                 text = response.read().decode("utf-8", "replace")
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):

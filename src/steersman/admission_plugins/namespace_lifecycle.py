@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors import CAUSE_NAMESPACE_TERMINATING, Cause, GroupResource, forbidden, not_found
+from steersman.machinery.errors import CAUSE_NAMESPACE_TERMINATING, Cause, GroupResource, forbidden, internal, not_found
+from steersman.machinery.field import quote
+from steersman.machinery.validation.formats import is_path_segment_name
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -33,6 +35,8 @@ class NamespaceLifecycle(Plugin):
             return
         phase = self._phase(attributes.namespace)
         if phase is None:
+            if wrong := is_path_segment_name(attributes.namespace):
+                raise internal(f"invalid resource name {quote(attributes.namespace)}: [{' '.join(wrong)}]")
             raise not_found(_NAMESPACES, attributes.namespace)
         if attributes.operation != CREATE or phase != "Terminating":
             return

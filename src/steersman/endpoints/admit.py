@@ -16,10 +16,10 @@ def attributes(
     name: str = "", options: Any = None,
 ) -> Attributes:  # fmt: skip
     """What the plugins are to judge. `name` is that of the URL unless given."""
-    info = request.info
+    target = request.target
     return Attributes(
-        operation, request.user, scope.group_resource, scope.group_kind, scope.version, info.namespace,
-        name or info.name, info.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
+        operation, request.user, scope.group_resource, scope.group_kind, scope.version, target.namespace,
+        name or target.name, target.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
     )  # fmt: skip
 
 

@@ -1,13 +1,16 @@
-"""Routes: made for each resource from what it can do.
+"""Routes: made for each resource from what it can do, each under the template of its path.
 
-A route is found by group, version, resource and subresource, which the request info has read from the path already;
-what is left to decide is whether the path has the shape that the resource's scope asks for.
+The template says where a route acts (its `level`), and the request info, which the authorizer has judged, comes from
+the same reading of the path. Handlers know namespace, name and subresource from what stood in the path for the
+parameters of the template (`request.target`) alone. Before one is called, `Route.handler` holds what was judged against
+what the route does, and refuses what is not the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from typing import Any, Final
 
@@ -24,117 +27,180 @@ from steersman.endpoints.handlers.update import update
 from steersman.endpoints.handlers.view import get_view, patch_view, update_view
 from steersman.endpoints.handlers.watch import watch
 from steersman.endpoints.request import Request
-from steersman.endpoints.request_info import RequestInfo
-from steersman.endpoints.responses import method_not_allowed, unknown_resource
+from steersman.endpoints.request_info import NAME, NAMESPACE, PATH, VERBS, RequestInfo, Target
+from steersman.endpoints.responses import method_not_allowed
 from steersman.endpoints.scope import Scope, Shared
+from steersman.machinery.errors import bad_request, plain_internal
 from steersman.net.message import Response
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 
 Handle = Callable[[Request], Awaitable[Response]]
-Methods = dict[str, Handle]
-RouteKey = tuple[str, str, str, str]
+Routes = dict[str, "Route"]
+"""By template, e.g. "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"."""
 
 _SUBRESOURCE_METHODS: Final = {"get": "GET", "update": "PUT", "patch": "PATCH", "create": "POST", "delete": "DELETE"}
 
 
+class Level(Enum):
+    """Where a route acts: on all objects of a cluster, on those of a namespace, on one, on a subresource of one."""
+
+    CLUSTER = "cluster"
+    NAMESPACE = "namespace"
+    OBJECT = "object"
+    SUBRESOURCE = "subresource"
+
+    @property
+    def named(self) -> bool:
+        """Whether it is about one object."""
+        return self in (Level.OBJECT, Level.SUBRESOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a method of a route does, and the verbs that allow it."""
+
+    handle: Handle
+    verbs: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Route:
-    """The methods of one resource or subresource: on one object, on a collection, and across all namespaces."""
+    """The methods of one template."""
 
-    namespaced: bool
-    item: Methods = field(default_factory=dict)
-    collection: Methods = field(default_factory=dict)
-    everywhere: Methods = field(default_factory=dict)
-    watch: Handle | None = None
-    more_path: bool = False
-    """Whether more path may follow (proxies)."""
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    level: Level
+    actions: dict[str, Action] = field(default_factory=dict)
+    """By method."""
     warning: str = ""
     """What every request is told that a handler answers, whatever the answer."""
 
-    def handler(self, info: RequestInfo, method: str) -> Handle:
-        """What answers this request. Raises StatusError 404, 405."""
-        if info.watch_prefix:
-            if self.watch is None:
-                raise unknown_resource()
-            methods: Methods = {"GET": self.watch}
-        else:
-            methods = self._methods(info)
-        found = methods.get(method)
-        if found is None:
+    def handler(self, request: Request) -> Handle:
+        """What answers this request, which from now on knows its target.
+
+        Raises StatusError 400 without a name, 405, and 500 if what the route does is not what was authorized.
+        """
+        action = self.actions.get(request.method)
+        if action is None:
             raise method_not_allowed()
-        return found
+        info = request.info
+        if info.agreed is not self:
+            self._check(info, action)
+            info.agreed = self
+        request.target = info.target
+        return action.handle
 
-    def _methods(self, info: RequestInfo) -> Methods:
-        if info.extra_parts and not self.more_path:
-            raise unknown_resource()
-        named = bool(info.name) and info.verb not in ("list", "watch", "deletecollection")
-        if named and not self.item:
-            raise unknown_resource()
-        if self.namespaced:
-            if info.has_namespace:
-                return self.item if named else self.collection
-            if named:
-                raise unknown_resource()
-            return self.everywhere
-        if info.has_namespace and info.resource != "namespaces":
-            raise unknown_resource()
-        return self.item if named else self.collection
+    def _check(self, info: RequestInfo, action: Action) -> None:
+        target = info.target
+        if self.level.named and not target.name:
+            raise bad_request("name must be provided")
+        if not self._does_what_is_judged(info, target) or info.verb not in action.verbs:
+            raise plain_internal(f"what was authorized for {info.path!r} is not what its route does")
+
+    def _does_what_is_judged(self, info: RequestInfo, target: Target) -> bool:
+        judged = (info.group, info.version, info.resource, info.subresource, info.namespace)
+        routed = (self.group, self.version, self.resource, self.subresource, target.namespace)
+        if judged != routed or target.subresource != self.subresource:
+            return False
+        if self.level.named:
+            return info.name == target.name
+        # the name that a field selector asks for narrows what may be listed or watched, and the selector what is shown
+        return not target.name and (not info.name or info.verb in ("list", "watch"))
 
 
-def install(
-    served: Iterable[ServedResource], storages: Callable[[Resource[Any]], Any], shared: Shared
-) -> dict[RouteKey, Route]:
+def install(served: Iterable[ServedResource], storages: Callable[[Resource[Any]], Any], shared: Shared) -> Routes:
     """The routes of these resources."""
-    routes: dict[RouteKey, Route] = {}
+    routes: Routes = {}
     for each in served:
         _install_version(routes, each.resource, each.other, storages(each.resource), shared)
     return routes
 
 
+class _Installer:
+    """Adds the routes of one resource in one version."""
+
+    def __init__(self, routes: Routes, scope: Scope, warning: str) -> None:
+        self._routes = routes
+        self._scope = scope
+        self._warning = warning
+        self.namespaced = scope.resource.namespaced
+
+    def add(
+        self, method: str, handle: Handle, *verbs: str, named: bool = False, subresource: str = "", watch: bool = False,
+        everywhere: bool = False, path: bool = False,
+    ) -> None:  # fmt: skip
+        """Adds a method to the route of a template: that of one object if it is `named`, else that of a collection.
+
+        `everywhere` is the collection across all namespaces, `watch` the old path of watches, `path` any path behind
+        the subresource.
+        """
+        scope = self._scope
+        plural = scope.resource.plural
+        in_namespace = self.namespaced and not everywhere
+        template = (
+            f"{scope.root}/{'watch/' if watch else ''}{NAMESPACE if in_namespace else ''}{plural}"
+            f"{NAME if named else ''}{f'/{subresource}' if subresource else ''}{PATH if path else ''}"
+        )
+        route = self._routes.get(template)
+        if route is None:
+            level = Level.NAMESPACE if in_namespace else Level.CLUSTER
+            if named:
+                level = Level.SUBRESOURCE if subresource else Level.OBJECT
+            route = Route(scope.group, scope.version, plural, subresource, level, warning=self._warning)
+            self._routes[template] = route
+        route.actions[method] = Action(handle, verbs)
+
+
 def _install_version(
-    routes: dict[RouteKey, Route], resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared
+    routes: Routes, resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared
 ) -> None:
     scope = Scope(resource, other, storage, shared, tables=resource.creater is None)
-    warning = (other or resource).deprecation_warning
-    made = {"": _resource_route(scope)}
+    installer = _Installer(routes, scope, (other or resource).deprecation_warning)
+    _install_resource(installer, scope)
     for subresource in resource.subresources:
-        made[subresource.name] = _subresource_route(scope, subresource)
-    for name, route in made.items():
-        route.warning = warning
-        routes[scope.group, scope.version, resource.plural, name] = route
+        _install_subresource(installer, scope, subresource)
 
 
-def _resource_route(scope: Scope) -> Route:
+def _install_resource(installer: _Installer, scope: Scope) -> None:
     verbs = scope.resource.verbs
-    route = Route(scope.resource.namespaced)
-    item: dict[str, tuple[str, Any]] = {
-        "get": ("GET", get), "update": ("PUT", update), "patch": ("PATCH", patch), "delete": ("DELETE", delete),
-    }  # fmt: skip
-    collection: dict[str, tuple[str, Any]] = {
-        "list": ("GET", list_), "create": ("POST", create), "deletecollection": ("DELETE", delete_collection),
-    }  # fmt: skip
-    for verb, (method, handler) in item.items():
+    for verb, (method, on_object) in _ON_OBJECTS.items():
         if verb in verbs:
-            route.item[method] = partial(handler, scope)
-    for verb, (method, handler) in collection.items():
-        if verb in verbs:
-            route.collection[method] = partial(handler, scope)
+            installer.add(method, partial(on_object, scope), verb, named=True)
     if "list" in verbs:
-        route.everywhere["GET"] = partial(list_, scope)
+        lists: Handle = partial(list_, scope)
+        installer.add("GET", lists, "list", "watch")
+        if installer.namespaced:
+            installer.add("GET", lists, "list", "watch", everywhere=True)
+    if "create" in verbs:
+        installer.add("POST", partial(create, scope), "create")
+    if "deletecollection" in verbs:
+        installer.add("DELETE", partial(delete_collection, scope), "deletecollection")
     if "watch" in verbs:
-        route.watch = partial(watch, scope)
-    return route
+        watches: Handle = partial(watch, scope)
+        installer.add("GET", watches, "watch", watch=True)
+        installer.add("GET", watches, "watch", watch=True, named=True)
+        if installer.namespaced:
+            installer.add("GET", watches, "watch", watch=True, everywhere=True)
 
 
-def _subresource_route(parent: Scope, subresource: Subresource) -> Route:
+_ON_OBJECTS: Final[dict[str, tuple[str, Callable[[Scope, Request], Awaitable[Response]]]]] = {
+    "get": ("GET", get), "update": ("PUT", update), "patch": ("PATCH", patch), "delete": ("DELETE", delete),
+}  # fmt: skip
+
+
+def _install_subresource(installer: _Installer, parent: Scope, subresource: Subresource) -> None:
     scope = parent
     if not subresource.tables:
         scope = Scope(parent.resource, parent.other, parent.storage, parent.shared, tables=False)
-    route = Route(scope.resource.namespaced, more_path=subresource.connect_path)
+    name = subresource.name
     if subresource.connect is not None:
+        connects: Handle = partial(connect, scope, subresource)
         for method in subresource.connect_methods:
-            route.item[method] = partial(connect, scope, subresource)
-        return route
+            for path in (False, True) if subresource.connect_path else (False,):
+                installer.add(method, connects, VERBS.get(method, ""), named=True, subresource=name, path=path)
+        return
     handlers: dict[str, Any]
     if subresource.view is not None:
         handlers = {"get": get_view, "update": update_view, "patch": patch_view}
@@ -146,5 +212,4 @@ def _subresource_route(parent: Scope, subresource: Subresource) -> Route:
         bound = {verb: partial(handler, scope) for verb, handler in handlers.items()}
     for verb in subresource.verbs:
         if verb in bound:
-            route.item[_SUBRESOURCE_METHODS[verb]] = bound[verb]
-    return route
+            installer.add(_SUBRESOURCE_METHODS[verb], bound[verb], verb, named=True, subresource=name)

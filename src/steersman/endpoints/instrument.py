@@ -38,7 +38,7 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
     """What the route's handler answers to the request; a StatusError becomes its Status."""
     info, metrics = request.info, config.metrics
     try:
-        handle = route.handler(info, request.method)
+        handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
         response = await handle(request)

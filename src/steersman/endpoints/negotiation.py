@@ -19,6 +19,8 @@ PRODUCED: Final = (JSON, YAML, PROTOBUF)
 STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _ENCODED: Final = frozenset(PRODUCED)
 
+LONGEST_ACCEPT: Final = 2048
+"""Characters of an Accept header that are read, before anybody is authenticated, and kept in caches."""
 META_GROUP: Final = "meta.k8s.io"
 
 
@@ -45,7 +47,13 @@ class _Clause:
     quality: float
 
 
-@lru_cache(1024)
+def bounded(accept: str) -> str:
+    """As much of an Accept header as is read: the clauses within a bound that no client comes near."""
+    if len(accept) <= LONGEST_ACCEPT:
+        return accept
+    return accept[:LONGEST_ACCEPT].rpartition(",")[0] or accept[:LONGEST_ACCEPT]
+
+
 def _clauses(accept: str) -> tuple[_Clause, ...]:
     """The clauses of an Accept header in the order in which upstream tries them."""
     found = []
@@ -158,9 +166,10 @@ def _with_parameters(
     return Representation(media, pretty)
 
 
-@lru_cache(1024)
 def body_media(content_type: str) -> str:
     """The media type of a body: JSON where nothing is said. Raises StatusError 415."""
+    if content_type in _ENCODED:
+        return content_type
     media = content_type.partition(";")[0].strip().lower()
     if not media:
         return JSON

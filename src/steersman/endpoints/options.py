@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
+from steersman.endpoints.query import Query, truthy
 from steersman.endpoints.request import Request
-from steersman.endpoints.request_info import Query, truthy
 from steersman.endpoints.scope import Scope
 from steersman.machinery import fields, labels
 from steersman.machinery.errors import GroupKind, bad_request, invalid
@@ -21,6 +21,7 @@ from steersman.machinery.validation.options import (
     validate_patch_options,
 )
 from steersman.rest.capabilities import ListOptions
+from steersman.rest.resource import Resource
 
 W = TypeVar("W", CreateOptions, UpdateOptions)
 
@@ -87,7 +88,7 @@ def _integer(text: str) -> int:
 def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
     """The options of a list, watch or deletecollection. Raises StatusError 400, 422."""
     query = request.query
-    if not query and not request.info.name:
+    if not query and not request.target.name:
         return ListOptions(send_initial_events=None)
     options = ListOptions()
     options.resource_version = query.get("resourceVersion", "")
@@ -107,7 +108,7 @@ def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptio
     )  # fmt: skip
     _refuse("ListOptions", validate_list_options(checked))
     options.limit = max(options.limit, 0)
-    name = request.info.name
+    name = request.target.name
     if name:
         _narrow_to_name(options, name)
     return options
@@ -132,7 +133,7 @@ def _parse_selectors(scope: Scope, options: ListOptions, query: Query) -> None:
 def _known_field(scope: Scope, field: str) -> str:
     """The stored version's name of a selectable field. Raises StatusError 400."""
     resource = scope.resource
-    if field == "metadata.name" or (field == "metadata.namespace" and resource.namespaced):
+    if field == "metadata.name" or (field == "metadata.namespace" and _namespace_is_known(resource)):
         return field
     own = scope.other.selectable_fields if scope.other is not None else None
     if own is not None and field in own:
@@ -146,11 +147,14 @@ def _known_field(scope: Scope, field: str) -> str:
     raise bad_request(f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"')
 
 
+def _namespace_is_known(resource: Resource[Any]) -> bool:
+    """Upstream refuses it only for a cluster's own kinds that say themselves which fields there are."""
+    return resource.namespaced or not (resource.selectable_fields or resource.unknown_field_label)
+
+
 def _narrow_to_name(options: ListOptions, name: str) -> None:
-    """A watch of one object by its path is a watch by its name."""
-    found = options.field_selector.requires_exact_match("metadata.name")
-    if found is None:
-        by_name = fields.one_term_equal_selector("metadata.name", name)
-        options.field_selector = fields.and_selectors(options.field_selector, by_name)
-    elif found != name:
-        raise bad_request("field metadata.name: " + f"{found!r} does not match the requested name {name!r}")
+    """A watch of one object by its path is a watch by its name; a selector beside it must be by that name, too."""
+    if options.field_selector.empty:
+        options.field_selector = fields.one_term_equal_selector("metadata.name", name)
+    elif options.field_selector.requires_exact_match("metadata.name") != name:
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")

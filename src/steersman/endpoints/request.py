@@ -4,39 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from steersman.endpoints.request_info import Query, RequestInfo
+from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
+from steersman.endpoints.query import Query, first_parameter, parse_query
+from steersman.endpoints.request_info import NO_TARGET, RequestInfo
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
 
 if TYPE_CHECKING:
     from steersman.authentication.user import UserInfo
 
+_SHORT: Final = 512
+"""Characters of a query that is read at once."""
+
 
 class Request:
     """A request on its way through the filters to its handler.
 
-    `http` is the message itself; `info` is set by the request-info filter and `user` by the authentication filter.
-    `received` and `deadline` are loop times in seconds; a deadline of 0 is none.
+    `http` is the message itself; `info` is set by the request-info filter, `user` by the authentication filter, and
+    `target` by the route, once what was authorized is what it does. `received` and `deadline` are loop times in
+    seconds; a deadline of 0 is none. `query` is read at first use, which for one that takes long is after
+    authentication: filters before that ask for `parameter`.
     """
 
-    __slots__ = ("audit_id", "deadline", "headers", "http", "info", "method", "path", "query", "received", "user",
-                 "warnings")  # fmt: skip
+    __slots__ = ("audit_id", "deadline", "headers", "http", "info", "method", "path", "query", "received", "target",
+                 "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
+    query: Query
 
-    def __init__(self, http: HttpRequest, query: Query) -> None:
+    def __init__(self, http: HttpRequest) -> None:
         self.http = http
         self.method: str = http.method
         self.path: str = http.path
         self.headers: Headers = http.headers
-        self.query = query
+        self.target = NO_TARGET
         self.warnings: list[str] = []
         self.received = 0.0
         self.deadline = 0.0
         self.audit_id = ""
+        accept = http.headers.get("accept")
+        if accept is not None and len(accept) > LONGEST_ACCEPT:
+            http.headers["accept"] = bounded(accept)
+        if len(http.query) < _SHORT:
+            self.query = parse_query(http.query)
+
+    def __getattr__(self, name: str) -> Query:
+        if name != "query":
+            raise AttributeError(name)
+        self.query = query = parse_query(self.http.query)
+        return query
+
+    def parameter(self, name: str) -> str | None:
+        """The first value of one parameter of the query, without reading the others."""
+        text = self.http.query
+        return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -1,6 +1,7 @@
-"""What a request is about: verb, group, version, resource, namespace and name, read from method, path and query.
+"""What a request is about, and which template of a route its path fits: one reading of method, path and query.
 
-Follows k8s.io/apiserver `endpoints/request.RequestInfoFactory`.
+What is judged follows k8s.io/apiserver `endpoints/request.RequestInfoFactory`, the templates follow its
+`endpoints.APIInstaller` as go-restful's CurlyRouter matches them.
 """
 
 from __future__ import annotations
@@ -8,27 +9,56 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
-from urllib.parse import unquote, unquote_plus
 
-from steersman.machinery import fields
+from steersman.endpoints.query import first_parameter, truthy, unescape
+from steersman.machinery import fields, labels
+from steersman.machinery.go_numbers import parse_int
 
-_VERBS: Final = {
+VERBS: Final = {
     "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
 }  # fmt: skip
 _SPECIAL_VERBS: Final = frozenset({"proxy", "watch"})
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _LONG_RUNNING_SUBRESOURCES: Final = frozenset({"attach", "exec", "proxy", "log", "portforward"})
+_MOST_PARTS: Final = 10
+"""apis, group, version, watch, namespaces, the namespace, resource, name, subresource, and all that follows."""
+_LONGEST_SELECTOR: Final = 4096
+"""Characters of a field selector in which a name is looked for: who asks with more needs the right to list all."""
+
+NAMESPACE: Final = "namespaces/{namespace}/"
+NAME: Final = "/{name}"
+PATH: Final = "/{path:*}"
 
 
 class BadRequestInfo(Exception):
     """The path names no kind where it should."""
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What stands in a path for the parameters of its template: all that a handler may know of where it is to act.
+
+    As upstream has it, the namespace of a path to a Namespace is that namespace. `path` is what follows the
+    subresource.
+    """
+
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    path: str = ""
+
+
+NO_TARGET: Final = Target()
+
+
 @dataclass(slots=True)
 class RequestInfo:
-    """`resource_request` tells whether the resource fields count; for other requests only `path` and `verb` do.
+    """What the authorizer judges, and beside it the template of the path and what stands for its parameters.
 
-    `extra_parts` is what follows the subresource, `watch_prefix` tells of a deprecated `/watch/` path.
+    `resource_request` tells whether the resource fields count; for other requests only `path` and `verb` do.
+    `template` is what a route for this path would be installed under; a path that no route can have has none. `root`
+    is its group version's, e.g. "/apis/apps/v1". `template` and `target` come from the same parts as the fields that
+    are judged, and `installer.Route` holds the one against the other before anything is done.
     """
 
     resource_request: bool
@@ -40,14 +70,24 @@ class RequestInfo:
     namespace: str = ""
     resource: str = ""
     subresource: str = ""
-    name: str = ""
-    extra_parts: tuple[str, ...] = ()
-    watch_prefix: bool = False
-    has_namespace: bool = False
-    field_selector: str = ""
-    label_selector: str = ""
+    template: str = ""
+    root: str = ""
+    target: Target = NO_TARGET
     labels: tuple[str, ...] = ()
     """Those of its metrics, once somebody has made them."""
+    agreed: object = None
+    """The route that was found to do what is judged, once one was."""
+    _name: str = ""
+    _unread_query: str = ""
+    """The query of a list or watch, which may name an object. It is not looked at before somebody asks for a name."""
+
+    @property
+    def name(self) -> str:
+        """The object's name: that of the path, or the one a list's or watch's field selector asks for."""
+        if self._unread_query:
+            self._name = _selected_name(self._unread_query)
+            self._unread_query = ""
+        return self._name
 
     @property
     def long_running(self) -> bool:
@@ -57,73 +97,20 @@ class RequestInfo:
         return self.verb in _SPECIAL_VERBS or self.subresource in _LONG_RUNNING_SUBRESOURCES
 
 
-class Query(dict[str, str]):
-    """Query parameters by name, the first of several; `get_all` has them all."""
-
-    __slots__ = ("pairs",)
-
-    pairs: list[tuple[str, str]]
-
-    def get_all(self, name: str) -> list[str]:
-        """Every value of `name`, in order."""
-        return [value for key, value in self.pairs if key == name]
-
-
-_NO_QUERY: Final = Query()
-_NO_QUERY.pairs = []
-
-
-def parse_query(text: str) -> Query:
-    """The parameters of a query string. As in Go, pairs that cannot be unescaped or hold a semicolon are left out."""
-    if not text:
-        return _NO_QUERY
-    query = Query()
-    query.pairs = pairs = []
-    for part in text.split("&"):
-        if not part or ";" in part:
-            continue
-        key, _, value = part.partition("=")
-        if "%" in part or "+" in part:
-            if not (_escapes_are_valid(key) and _escapes_are_valid(value)):
-                continue
-            key, value = unquote_plus(key), unquote_plus(value)
-        pairs.append((key, value))
-        query.setdefault(key, value)
-    return query
-
-
-_HEX: Final = frozenset("0123456789abcdefABCDEF")
-
-
-def _escapes_are_valid(text: str) -> bool:
-    at = text.find("%")
-    while at >= 0:
-        if len(text) < at + 3 or text[at + 1] not in _HEX or text[at + 2] not in _HEX:
-            return False
-        at = text.find("%", at + 3)
-    return True
-
-
-def truthy(text: str | None) -> bool:
-    """How a boolean query parameter reads: anything but an absent value, "false" and "0"."""
-    return text is not None and text.lower() not in ("false", "0")
-
-
 @lru_cache(2048)
 def request_info(method: str, path: str, query_text: str) -> RequestInfo:
     """What the request is about; not to be changed, as requests alike share it.
 
     Raises BadRequestInfo for a `/watch` or `/proxy` path that names nothing.
     """
-    return read_request_info(method, path, parse_query(query_text))
+    return read_request_info(method, path, query_text)
 
 
-def read_request_info(method: str, path: str, query: Query) -> RequestInfo:
+def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     """The same, made anew."""
-    if "%" in path:
-        path = unquote(path)
+    path = unescape(path)
     info = RequestInfo(False, path, method.lower())
-    parts = path.strip("/").split("/")
+    parts = path.strip("/").split("/", _MOST_PARTS - 1)
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
         return info
     info.api_prefix = parts[0]
@@ -136,63 +123,88 @@ def read_request_info(method: str, path: str, query: Query) -> RequestInfo:
     info.resource_request = True
     info.version = parts[at]
     at += 1
-    if parts[at] in _SPECIAL_VERBS:
-        if len(parts) < at + 2:
+    root = "/".join(parts[:at])
+    parts = parts[at:]
+    _read_template(info, root, parts)
+    if parts[0] in _SPECIAL_VERBS:
+        if len(parts) < 2:
             raise BadRequestInfo("unable to determine kind and namespace from url")
-        info.verb = parts[at]
-        info.watch_prefix = parts[at] == "watch"
-        at += 1
+        info.verb = parts[0]
+        parts = parts[1:]
     else:
-        info.verb = _VERBS.get(method, "")
-    _read_parts(info, parts[at:])
-    if not info.name and info.verb in ("get", "delete"):
-        _collection_verb(info, query)
-    elif info.watch_prefix:
-        _take_selectors(info, query)
+        info.verb = VERBS.get(method, "")
+    _read_parts(info, parts)
+    if not info._name:
+        _read_collection_verb(info, query_text)
     return info
 
 
 def _read_parts(info: RequestInfo, parts: list[str]) -> None:
     if parts[0] == "namespaces" and len(parts) > 1:
         info.namespace = parts[1]
-        info.has_namespace = True
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
     info.resource = parts[0]
     count = len(parts)
     if count > 1:
-        info.name = parts[1]
+        info._name = parts[1]
         if count > 2 and info.verb != "proxy":
             info.subresource = parts[2]
-            if count > 3:
-                info.extra_parts = tuple(parts[3:])
 
 
-def _collection_verb(info: RequestInfo, query: Query) -> None:
+def _read_collection_verb(info: RequestInfo, query_text: str) -> None:
     """GET of a collection lists or watches it, DELETE deletes it; a GET with `metadata.name=x` names the object."""
-    _take_selectors(info, query)
     if info.verb == "delete":
         info.verb = "deletecollection"
-        return
-    info.verb = "watch" if truthy(query.get("watch")) else "list"
-    _take_name(info)
+    elif info.verb == "get":
+        info.verb = "watch" if query_text and truthy(first_parameter(query_text, "watch")) else "list"
+        info._unread_query = query_text
 
 
-def _take_selectors(info: RequestInfo, query: Query) -> None:
-    info.label_selector = query.get("labelSelector", "")
-    info.field_selector = query.get("fieldSelector", "")
-
-
-def _take_name(info: RequestInfo) -> None:
-    text = info.field_selector
-    name = _exact_name(text) if "metadata.name" in text else ""
-    if name and name not in (".", "..") and "/" not in name and "%" not in name:
-        info.name = name
-
-
-def _exact_name(text: str) -> str:
-    """The one name that a field selector asks for, empty if it is none or cannot be read."""
-    try:
-        return fields.parse(text).requires_exact_match("metadata.name") or ""
-    except fields.SelectorError:
+def _selected_name(query_text: str) -> str:
+    """The one name that a query's field selector asks for; none if any of the options of a list cannot be read."""
+    text = first_parameter(query_text, "fieldSelector")
+    if not text or "metadata.name" not in text or len(text) > _LONGEST_SELECTOR:
         return ""
+    try:
+        name = fields.parse(text).requires_exact_match("metadata.name") or ""
+        labels.parse(first_parameter(query_text, "labelSelector") or "")
+        for number in ("limit", "timeoutSeconds"):
+            parse_int(first_parameter(query_text, number) or "0")
+    except ValueError:
+        return ""
+    return "" if name in (".", "..") or "/" in name or "%" in name else name
+
+
+def _read_template(info: RequestInfo, root: str, parts: list[str]) -> None:
+    """Sets template, root and target, of the parts behind the version.
+
+    What stands where a template has no parameter is in the template as it is. No route is installed with braces there,
+    so a path with braces of its own is like none.
+    """
+    if not info.path.startswith(f"/{root}/"):
+        return
+    info.root = f"/{root}"
+    watch = ""
+    if parts[0] == "watch" and len(parts) > 1:
+        watch = "watch/"
+        parts = parts[1:]
+    namespace = scope = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 3 or (len(parts) == 3 and parts[2] not in _NAMESPACE_SUBRESOURCES):
+            scope = NAMESPACE
+            parts = parts[2:]
+    template = f"/{root}/{watch}{scope}{parts[0]}"
+    name = subresource = path = ""
+    if len(parts) > 1:
+        name = parts[1]
+        template += NAME
+    if len(parts) > 2:
+        subresource = parts[2]
+        template += f"/{subresource}"
+    if len(parts) > 3:
+        path = "/".join(parts[3:])
+        template += PATH
+    info.template = template
+    info.target = Target(namespace, name, subresource, path)

@@ -70,7 +70,7 @@ def protobuf_document(data: bytes) -> bytes:
 
 def pretty_wanted(request: Request) -> bool:
     """Whether this client wants JSON indented."""
-    return wants_pretty(request.query.get("pretty"), request.headers.get("user-agent", ""))
+    return wants_pretty(request.parameter("pretty"), request.headers.get("user-agent", ""))
 
 
 def text_response(code: int, text: str) -> Response:

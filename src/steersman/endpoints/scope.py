@@ -49,6 +49,11 @@ def go_package(group: str) -> str:
     return group.partition(".")[0] or "core"
 
 
+def root_of(group: str, version: str) -> str:
+    """Where the paths of a group version begin: "/apis/apps/v1", "/api/v1"."""
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
 class Scope:
     """One resource as it is served in one group version.
 
@@ -69,6 +74,7 @@ class Scope:
         self.kind: type[Any] = other.kind if other else resource.kind
         self.kind_name: str = self.kind.__name__
         self.api_version = f"{self.group}/{self.version}" if self.group else self.version
+        self.root = root_of(self.group, self.version)
         self.group_resource = GroupResource(self.group, resource.plural)
         self.group_kind = GroupKind(self.group, self.kind_name)
         self.go_package = go_package(self.group)
@@ -150,9 +156,9 @@ class Scope:
 
     def context(self, request: Request, *, dry_run: bool = False, lane: SlowLane | None = None) -> Context:
         """The request as the floors below see it."""
-        info = request.info
-        namespace = info.namespace if self.resource.namespaced else ""
+        target = request.target
+        namespace = target.namespace if self.resource.namespaced else ""
         return Context(
-            request.user, namespace, info.name, info.group, info.version, info.resource, info.subresource,
-            info.verb, dry_run, warnings=request.warnings, lane=lane,
+            request.user, namespace, target.name, self.group, self.version, self.resource.plural, target.subresource,
+            request.info.verb, dry_run, warnings=request.warnings, lane=lane,
         )  # fmt: skip

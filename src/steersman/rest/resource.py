@@ -13,6 +13,8 @@ from steersman.rest.strategy import NameValidator, Strategy
 
 T = TypeVar("T")
 
+KEYS: Final = "/registry"
+"""Where every key begins."""
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 NAME_DESCRIPTION: Final = "Name must be unique within a namespace."
@@ -203,4 +205,4 @@ class Resource(Generic[T]):
     @property
     def key_prefix(self) -> str:
         """Where its objects are stored: `/registry/pods/`."""
-        return f"/registry/{self.storage_prefix or self.plural}/"
+        return f"{KEYS}/{self.storage_prefix or self.plural}/"

@@ -27,7 +27,7 @@ _DISCOVERY_CACHE = ("cache-control", "public, max-age=3600")
 
 def install_basic_paths(server: Server) -> None:
     """Adds index, version, health, metrics and, where it is enabled, profiling."""
-    server.add_path("/version", _version)
+    server.add_web_service("/version", _version)
     for checks in (server.healthz, server.livez, server.readyz):
         for path in checks.paths:
             server.add_path(path, partial(_health, checks))
@@ -90,7 +90,7 @@ def install_openid(server: Server, configuration: Callable[[], bytes], keys: Cal
         ("/.well-known/openid-configuration", "application/json", configuration),
         ("/openid/v1/jwks", "application/jwk-set+json", keys),
     ):
-        server.add_path(path, partial(_openid, media, make))
+        server.add_web_service(path, partial(_openid, media, make))
 
 
 async def _openid(media: str, make: Callable[[], bytes], request: Request) -> Response:

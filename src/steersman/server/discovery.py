@@ -22,6 +22,7 @@ from steersman.machinery.serializer import encode_in_order
 from steersman.net.message import Response
 from steersman.server.server import Server
 
+_AGGREGATORS_OWN: Final = "apiregistration.k8s.io"
 AGGREGATED_PARAMETERS: Final = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -61,13 +62,19 @@ def install_discovery(server: Server, order: Iterable[tuple[str, str]]) -> None:
     legacy = [group for group in groups if not group.name]
     named = [group for group in groups if group.name]
 
-    server.add_path("/api", partial(_root, _versions(legacy), _aggregated(legacy, by_version)))
-    server.add_path("/apis", partial(_root, _group_list(named), _aggregated(named, by_version)))
+    server.add_web_service("/api", partial(_root, _versions(legacy), _aggregated(legacy, by_version)))
+    apis = partial(_root, _group_list(named), _aggregated(named, by_version))
+    server.add_path("/apis", apis)
+    server.add_path("/apis/", apis, listed=False)
     for group in named:
-        server.add_path(f"/apis/{group.name}", partial(_plain, _api_group(group, standing_alone=True)))
+        document = _api_group(group, standing_alone=True)
+        handler = partial(_plain, document)
+        if group.name != _AGGREGATORS_OWN:
+            handler = partial(_group, f"/apis/{group.name}", document)
+        server.add_web_service(f"/apis/{group.name}", handler)
     for (group_name, version), found in by_version.items():
         path = f"/apis/{group_name}/{version}" if group_name else f"/api/{version}"
-        server.add_path(path, partial(_plain, resource_list(group_name, version, found)))
+        server.add_web_service(path, partial(_plain, resource_list(group_name, version, found)))
 
 
 def _versions(groups: Sequence[Group]) -> dict[str, Any]:
@@ -110,9 +117,16 @@ async def _root(plain: dict[str, Any], aggregated: _Aggregated, request: Request
             return Response(304, headers)
         data = aggregated.data if form == JSON else protobuf_document(aggregated.data)
         return Response(200, headers, data)
-    if request.path.rstrip("/") == "/api" and request.method != "GET":
+    if request.info.path.rstrip("/") == "/api" and request.method != "GET":
         return error_response(request, method_not_allowed())
     return _document(plain, request)
+
+
+async def _group(path: str, document: dict[str, Any], request: Request) -> Response:
+    """/apis/GROUP: with one slash behind it or none it is the aggregator that answers, which looks at no method."""
+    if request.info.path in (path, f"{path}/"):
+        return _document(document, request)
+    return await _plain(document, request)
 
 
 async def _plain(document: dict[str, Any], request: Request) -> Response:
@@ -122,7 +136,7 @@ async def _plain(document: dict[str, Any], request: Request) -> Response:
 
 
 def _document(document: dict[str, Any], request: Request) -> Response:
-    if request.path.rstrip("/") == "/api":
+    if request.info.path.rstrip("/") == "/api":
         host = request.http.host
         document = {
             **document, "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
@@ -136,6 +150,6 @@ def _document(document: dict[str, Any], request: Request) -> Response:
 
 def negotiate_document(request: Request) -> Representation:
     """The representation of a document that is no resource. Raises StatusError 406."""
-    parts = request.path.strip("/").split("/")
+    parts = request.info.path.strip("/").split("/")
     aggregated = parts[0] == "apis" and len(parts) <= 2  # the aggregator's own handlers, behind no router
     return negotiate(request.headers.get("accept", ""), pretty=pretty_wanted(request), routed=not aggregated)

@@ -49,8 +49,9 @@ class HealthChecks:
 
     def answer(self, request: Request) -> Response:
         """Runs all checks, or the one that the path names."""
-        name = request.path[len(self.path) + 1 :]
-        if request.path == self.path:
+        path = request.info.path
+        name = path[len(self.path) + 1 :]
+        if path == self.path:
             return self._all(request)
         check = self._checks.get(name)
         if check is None:

@@ -120,7 +120,7 @@ class OpenAPIService:
 
         Upstream answers nothing, with 200, to an Accept header in which there is no media type at all.
         """
-        name = request.path.removeprefix(_V3_PREFIX)
+        name = request.info.path.removeprefix(_V3_PREFIX)
         source = self._v3(name)
         if source is None:
             return Response(404)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from steersman.endpoints.discovery import ServedResource, served
 from steersman.endpoints.filters.wait_group import WaitGroup
-from steersman.endpoints.installer import Route, RouteKey, install
+from steersman.endpoints.installer import Routes, install
 from steersman.endpoints.instrument import instrumented
+from steersman.endpoints.query import has_bad_escape
 from steersman.endpoints.request import Handler, Request, chain
-from steersman.endpoints.request_info import parse_query
-from steersman.endpoints.responses import error_response, not_found_text, unknown_resource
-from steersman.endpoints.scope import Shared
+from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
+from steersman.endpoints.scope import Shared, root_of
 from steersman.machinery.errors import StatusError
 from steersman.machinery.scheme import Scheme
 from steersman.net.message import Handler as HttpHandler
@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 PathHandler = Callable[[Request], Awaitable[Response]]
 
+_MOST_ROOT_PARTS: Final = 3
+"""Parts of the root of a web service: "/apis/apps/v1"."""
+
 
 class Server:
     """See the module. Made by `CompletedConfig.new`."""
@@ -44,9 +47,13 @@ class Server:
         self.name = name
         self.config = config
         self.delegate = delegate
-        self.routes: dict[RouteKey, Route] = {}
+        self.routes: Routes = {}
         self.served: list[ServedResource] = []
         self.group_versions: set[tuple[str, str]] = set()
+        self._roots: set[str] = set()
+        self._services: set[str] = set()
+        self._unlisted: set[str] = set()
+        self._all_roots: set[str] = delegate._all_roots if delegate else set()
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self.lifecycle: Lifecycle = delegate.lifecycle if delegate else Lifecycle()
@@ -56,7 +63,6 @@ class Server:
         self.healthz: HealthChecks = delegate.healthz if delegate else HealthChecks("/healthz")
         self.livez: HealthChecks = delegate.livez if delegate else HealthChecks("/livez")
         self.readyz: HealthChecks = delegate.readyz if delegate else HealthChecks("/readyz")
-        self._all_group_versions: set[tuple[str, str]] = set()
         self._http: HttpServer | None = None
         self._handler: HttpHandler | None = None
         if delegate is None:
@@ -81,12 +87,22 @@ class Server:
         self.routes |= install(found, storages, shared)
         self.served += found
         self.group_versions |= {(each.group, each.version) for each in found}
+        self._roots |= {root_of(each.group, each.version) for each in found}
+        self._all_roots |= self._roots
 
-    def add_path(self, path: str, handler: PathHandler) -> None:
-        """Answers exactly this path. Raises ValueError if it is taken."""
+    def add_path(self, path: str, handler: PathHandler, *, listed: bool = True) -> None:
+        """Answers exactly this path, `listed` in the index or not. Raises ValueError if it is taken."""
         if path in self.paths:
             raise ValueError(f"path {path} is taken")
         self.paths[path] = handler
+        if not listed:
+            self._unlisted.add(path)
+
+    def add_web_service(self, path: str, handler: PathHandler) -> None:
+        """Answers this path as go-restful does: slashes may follow, and everything else below it is 404 as a Status."""
+        self.add_path(path, handler)
+        self._services.add(path)
+        self._all_roots.add(path)
 
     def add_prefix(self, prefix: str, handler: PathHandler) -> None:
         """Answers this path and everything below it that has no path of its own."""
@@ -110,7 +126,7 @@ class Server:
 
     def all_paths(self) -> list[str]:
         """Every path the chain answers, for the index."""
-        own = {*self.paths, *(prefix.rstrip("/") for prefix in self.prefixes)}
+        own = {*self.paths, *(prefix.rstrip("/") for prefix in self.prefixes)} - self._unlisted
         if self.delegate is not None:
             own |= set(self.delegate.all_paths())
         return sorted(own)
@@ -124,65 +140,45 @@ class Server:
     async def handle(self, request: Request) -> Response:
         """The director: answers what is this server's own, hands on the rest."""
         info = request.info
-        if info.resource_request and (info.group, info.version) in self.group_versions:
-            return await self._handle_resource(request)
-        path = info.path
-        handler = self.paths.get(path)
-        if handler is None and len(path) > 1 and path.endswith("/"):
-            handler = self.paths.get(path[:-1]) if path[:-1] in self._slashed else None
-        if handler is None:
-            for prefix, each in self.prefixes.items():
-                if path.startswith(prefix):
-                    handler = each
-                    break
+        route = self.routes.get(info.template)
+        if route is not None:
+            return await instrumented(self.config, route, request)
+        if info.root in self._roots:
+            return error_response(request, unknown_resource())
+        handler = self._path_handler(info.path)
         if handler is not None:
             return await handler(request)
         if self.delegate is not None:
             return await self.delegate.handle(request)
         return self._unknown(request)
 
-    @property
-    def _slashed(self) -> frozenset[str]:
-        """Paths that may end in a slash, as go-restful's roots may."""
-        return frozenset(path for path in self.paths if path.startswith(("/api", "/version")))
+    def _path_handler(self, path: str) -> PathHandler | None:
+        handler = self.paths.get(path)
+        if handler is None and path.endswith("/"):
+            trimmed = path.rstrip("/")
+            handler = self.paths.get(trimmed) if trimmed in self._services else None
+        if handler is None:
+            for prefix, each in self.prefixes.items():
+                if path.startswith(prefix):
+                    return each
+        return handler
 
     def _unknown(self, request: Request) -> Response:
-        """404, as text or, below a group there is, as a Status."""
-        parts = request.info.path.strip("/").split("/")
-        known = parts[0] == "api" and len(parts) > 1
-        if parts[0] == "apis" and len(parts) > 2:
-            known = any(group == parts[1] for group, _ in self.all_group_versions())
-        if known and not request.path.startswith("//"):
-            return error_response(request, unknown_resource())
+        """404, as text or, below the root of a web service of the chain, as a Status."""
+        at = 0
+        path = request.info.path
+        for _ in range(_MOST_ROOT_PARTS):
+            at = path.find("/", at + 1)
+            if at < 0:
+                break
+            if path[:at] in self._all_roots:
+                return error_response(request, unknown_resource())
         return not_found_text()
-
-    def all_group_versions(self) -> set[tuple[str, str]]:
-        """Those of the whole chain, once the outermost server has prepared to run."""
-        return self._all_group_versions
-
-    async def _handle_resource(self, request: Request) -> Response:
-        info = request.info
-        route = self.routes.get((info.group, info.version, info.resource, info.subresource))
-        if route is None and info.subresource:
-            parent = self.routes.get((info.group, info.version, info.resource, info.subresource.partition("/")[0]))
-            route = parent if parent is not None and parent.more_path else None
-        if route is None:
-            return error_response(request, unknown_resource())
-        return await instrumented(self.config, route, request)
 
     # Running
 
     def prepare_run(self) -> None:
         """Puts the filters around the chain; everything that is served must have been installed."""
-        everything: set[tuple[str, str]] = set()
-        server: Server | None = self
-        while server is not None:
-            everything |= server.group_versions
-            server = server.delegate
-        server = self
-        while server is not None:
-            server._all_group_versions = everything
-            server = server.delegate
         handle = chain(filters(self.config, self.lifecycle, self.requests), self.handle)
         self._handler = _front(handle)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))
@@ -240,7 +236,9 @@ class Server:
 
 def _front(handle: Handler) -> HttpHandler:
     async def front(http: HttpRequest) -> Response:
-        request = Request(http, parse_query(http.query))
+        if "%" in http.path and has_bad_escape(http.path):
+            return Response(400, [TEXT_TYPE], b"400 Bad Request", close=http.version != "2")
+        request = Request(http)
         try:
             return await handle(request)
         except StatusError as error:

@@ -88,7 +88,7 @@ class Selection:
 
 async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> Listing:
     """The list that `options` ask for; see rest.capabilities.Lister."""
-    prefix = f"{store.prefix}{ctx.namespace}/" if ctx.namespace else store.prefix
+    prefix = store.collection(ctx.namespace)
     version = options.resource_version
     if options.continue_token:
         if version not in ("", "0"):

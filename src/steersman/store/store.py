@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery import errors, field
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.field import quote
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.names import generate_name
 from steersman.machinery.slow_lane import SlowLane, done, is_large
@@ -37,7 +38,7 @@ from steersman.rest.capabilities import (
     WatchStart,
 )
 from steersman.rest.context import Context
-from steersman.rest.resource import Resource
+from steersman.rest.resource import KEYS, Resource
 from steersman.rest.strategy import Strategy
 from steersman.storage.cacher import Cacher
 from steersman.storage.entry import Entry
@@ -45,6 +46,9 @@ from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Sto
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.encoding import Encoding
 from steersman.store.uninterrupted import uninterrupted
+
+_NO_KEYS: Final = frozenset({".", ".."})
+"""Namespaces that upstream makes no keys of."""
 
 T = TypeVar("T")
 
@@ -85,13 +89,26 @@ class Store(Generic[T]):
 
     def key(self, namespace: str, name: str) -> str:
         """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
+        if not namespace and self.resource.namespaced:
+            raise errors.bad_request("Namespace parameter required.")
         if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
             raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
         if not self.resource.namespaced:
             return self.prefix + name
-        if not namespace:
-            raise errors.bad_request("Namespace parameter required.")
+        if namespace in _NO_KEYS:
+            raise self._invalid_key(f"{namespace}/{name}")
         return f"{self.prefix}{namespace}/{name}"
+
+    def collection(self, namespace: str) -> str:
+        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`."""
+        if not namespace:
+            return self.prefix
+        if namespace in _NO_KEYS:
+            raise self._invalid_key(namespace)
+        return f"{self.prefix}{namespace}/"
+
+    def _invalid_key(self, below: str) -> StatusError:
+        return errors.plain_internal(f"invalid key: {quote(self.prefix.removeprefix(KEYS) + below)}")
 
     def remember(self, item: Item, kind: object, encoded: bytes) -> None:
         """Keeps another encoding with an item of the cache, within the cache's bound.
@@ -233,21 +250,21 @@ class Store(Generic[T]):
         value = await done(ctx.lane, self.encoding.value, obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
-                raise self._taken(key, meta.name, generated=bool(meta.generate_name))
+                raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
             return Encoded(value[len(self.encoding.prefix) :])
         _check_size(value)
         try:
             stored = await self.storage.create(key, value, ttl=self.ttl)
         except KeyExists:
-            raise self._taken(key, meta.name, generated=bool(meta.generate_name)) from None
+            raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name)) from None
         except StorageUnavailable as error:
             raise errors.internal(error) from error
         return self.item(key, stored.mod_revision, value)
 
-    def _taken(self, key: str, name: str, *, generated: bool = False) -> StatusError:
-        error = errors.already_exists(self.resource.group_resource, name)
+    def _taken(self, ctx: Context, key: str, name: str, *, generated: bool = False) -> StatusError:
+        error = errors.already_exists(self.qualified(ctx), name)
         if generated:
-            error = errors.generate_name_conflict(self.resource.group_resource, name)
+            error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key)
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
             existing: Any = self.decode(entry)
@@ -330,7 +347,7 @@ class Store(Generic[T]):
         if uid and uid != old.metadata.uid:
             raise self._wrong_uid(key, name, uid, old.metadata.uid)
         new: Any = await make(await done(ctx.lane, self.decode, entry))
-        self._check_version(new.metadata, entry.revision, name, strategy)
+        self._check_version(ctx, new.metadata, entry.revision, name, strategy)
         release = await strategy.before_update(ctx, new, old)
         stored = False
         try:
@@ -385,7 +402,7 @@ class Store(Generic[T]):
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.encoding, new, old)
 
-    def _check_version(self, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
+    def _check_version(self, ctx: Context, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
         version = parse_resource_version(meta.resource_version)
         if not version:
@@ -399,7 +416,7 @@ class Store(Generic[T]):
             meta.resource_version = str(revision)
             return
         if version != revision:
-            raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
+            raise errors.conflict(self.qualified(ctx), name, errors.OPTIMISTIC_LOCK)
 
     def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
         reason = (

@@ -20,7 +20,7 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
     Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
     subscription are made in one turn of the loop, so nothing is missed or told twice.
     """
-    prefix = f"{store.prefix}{ctx.namespace}/" if ctx.namespace else store.prefix
+    prefix = store.collection(ctx.namespace)
     name = options.field_selector.requires_exact_match("metadata.name")
     target = prefix + name if name and (ctx.namespace or not store.resource.namespaced) else prefix
     accept = store.select.accept(options)

@@ -15,7 +15,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
-from steersman.endpoints.request_info import parse_query
+from steersman.endpoints.query import parse_query
 from steersman.machinery.errors import StatusError
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.pod_binding import bind_pod, create_binding

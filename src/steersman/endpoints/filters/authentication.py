@@ -16,6 +16,7 @@ from steersman.net.message import Headers, Response
 logger = logging.getLogger(__name__)
 
 _KEPT = 1024
+_KEPT_LENGTH = 16 * 1024
 _KEPT_SECONDS = 1.0
 """How long a good token is taken for good without asking again; a busy client's thus costs one lookup."""
 
@@ -42,7 +43,7 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
                     request.user = known[0]
                     return await next_(request)
             token = _take_token(request, headers)
-            credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.path)
+            credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.info.path)
             user = authenticator.authenticate(credentials)
             if user is not None and not isinstance(user, UserInfo):
                 user = await user
@@ -57,7 +58,7 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
             response.close = request.http.version == "2"
             return response
         metrics.authentications.inc((user.name,))
-        if authorization is not None and peer.certificate is None and token:
+        if token and authorization is not None and peer.certificate is None and len(authorization) <= _KEPT_LENGTH:
             if len(recent) >= _KEPT:
                 recent.clear()
             recent[authorization] = (user, request.received + _KEPT_SECONDS)

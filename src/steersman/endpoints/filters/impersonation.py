@@ -74,11 +74,15 @@ def _count(metrics: RequestMetrics, mode: str, decision: str, began: float) -> N
 
 def _wanted_user(headers: Headers, named: list[str]) -> UserInfo | None:
     """The user that the headers name; None for none. Raises StatusError: 400 for more than nothing without a name."""
+    values: dict[str, list[str]] = {name: [] for name in named}
+    for name, value in headers.sent:
+        if name in values:
+            values[name].append(value)
     extra: dict[str, tuple[str, ...]] = {}
     for name in named:
         if name.startswith(_EXTRA):
             key = _unescaped(name.removeprefix(_EXTRA))
-            extra[key] = (*extra.get(key, ()), *headers.get_all(name))
+            extra[key] = (*extra.get(key, ()), *values[name])
     user = UserInfo(_first(headers, _USER), _first(headers, _UID), tuple(headers.get_all(_GROUP)), extra)
     if user.name:
         return user

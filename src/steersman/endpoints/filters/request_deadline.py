@@ -19,7 +19,7 @@ def with_request_deadline(longest: float) -> Filter:
         if request.info.long_running:
             return await next_(request)
         seconds = longest
-        text = request.query.get("timeout")
+        text = request.parameter("timeout")
         if text:
             try:
                 asked = parse_duration(text) / _SECOND

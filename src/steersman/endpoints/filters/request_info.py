@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from steersman.authorization.forbidden import internal_error_text
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.request_info import BadRequestInfo, read_request_info, request_info
+from steersman.endpoints.responses import text_response
 from steersman.net.message import Response
 
 _SHORT = 512
@@ -17,18 +19,10 @@ async def with_request_info(request: Request, next_: Handler) -> Response:
         if len(http.path) + len(http.query) < _SHORT:
             request.info = request_info(http.method, http.path, http.query)
         else:
-            request.info = read_request_info(http.method, http.path, request.query)
+            request.info = read_request_info(http.method, http.path, http.query)
     except BadRequestInfo as error:
-        headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
-        target = _target(request)
-        text = f'Internal Server Error: "{_escaped(target)}": failed to create RequestInfo: {error}, {target}\n'
-        return Response(500, headers, text.encode())
+        target = f"{http.path}?{http.query}" if http.query else http.path
+        return text_response(
+            500, internal_error_text(target, f"failed to create RequestInfo: {error}, {target}") + "\n"
+        )
     return await next_(request)
-
-
-def _target(request: Request) -> str:
-    return f"{request.path}?{request.http.query}" if request.http.query else request.path
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;")

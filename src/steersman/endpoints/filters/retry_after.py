@@ -14,7 +14,7 @@ def with_retry_after(not_accepting: Callable[[], bool]) -> Filter:
     """429 with `Retry-After: 5` and a closed connection while `not_accepting()`; probes still get through."""
 
     async def retry_after(request: Request, next_: Handler) -> Response:
-        if not not_accepting() or request.path in _EXEMPT:
+        if not not_accepting() or request.info.path in _EXEMPT:
             return await next_(request)
         if request.headers.get("user-agent", "").startswith("kube-apiserver/"):
             return await next_(request)

@@ -31,7 +31,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
         scope, request, data, media, options.field_validation, subresource.kind, also=subresource.also_accepts
     )
     namespace = body.metadata.namespace
-    if namespace and scope.resource.namespaced and namespace != request.info.namespace:
+    if namespace and scope.resource.namespaced and namespace != request.target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if subresource.default is not None:
         subresource.default(body)
@@ -42,7 +42,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
         record = attributes(scope, request, ctx, CREATE, obj=body, options=options)
         await chain.admit(record)
         await chain.validate(record)
-    answer = await subresource.create(scope.shared.services, ctx, request.info.name, body)
+    answer = await subresource.create(scope.shared.services, ctx, request.target.name, body)
     gvk = kind_of(type(answer))
     answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
     return encoded_response(encode(answer), wanted, 201)

@@ -170,7 +170,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     options = configuration.options
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=configuration.lane)
     chain = scope.shared.admission
-    subresource = request.info.subresource
+    subresource = request.target.subresource
     applier = applier_of(scope, subresource)
 
     async def make(old: Any | None) -> Any:
@@ -186,7 +186,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         return hub
 
     item, created = await scope.storage.update(
-        ctx, request.info.name, make,
+        ctx, request.target.name, make,
         check_create=check_authorized_create(scope, request, ctx, options),
         check_update=check_update(scope, request, ctx, options),
         force_allow_create=not subresource,
@@ -201,7 +201,7 @@ def _applied_hub(scope: Scope, request: Request, described: str, new: Any, live:
         raise plain_internal(f"failed to convert to unversioned ({described}): {why}")
     if old is None and new.metadata.uid:
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
-        raise conflict(scope.group_resource, request.info.name, f"uid mismatch: {mismatch}")
+        raise conflict(scope.group_resource, request.target.name, f"uid mismatch: {mismatch}")
     check_names(scope, request, new.metadata)
     if new is not live or old is None:
         return scope.to_hub(new)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.query import truthy
 from steersman.endpoints.request import Request
-from steersman.endpoints.request_info import truthy
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
 from steersman.net.message import Response
@@ -19,5 +19,5 @@ async def get(scope: Scope, request: Request) -> Response:
         if truthy(query.get("export")):
             raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         version = query.get("resourceVersion", "")
-    item = await scope.storage.get(scope.context(request), request.info.name, version)
+    item = await scope.storage.get(scope.context(request), request.target.name, version)
     return await item_response(scope, request, item, wanted)

@@ -39,7 +39,7 @@ async def patch(scope: Scope, request: Request) -> Response:
 
     async def make(old: Any | None) -> Any:
         if old is None:
-            raise not_found(scope.group_resource, request.info.name)
+            raise not_found(scope.group_resource, request.target.name)
         new = await done(ctx.lane, _patched, scope, request, body, old)
         if chain.handles(UPDATE):
             await chain.admit(attributes(scope, request, ctx, UPDATE, obj=new, old=old, options=options))
@@ -47,9 +47,9 @@ async def patch(scope: Scope, request: Request) -> Response:
         return new
 
     item, _ = await scope.storage.update(
-        ctx, request.info.name, make,
+        ctx, request.target.name, make,
         check_update=check_update(scope, request, ctx, options),
-        subresource=request.info.subresource,
+        subresource=request.target.subresource,
     )  # fmt: skip
     return await item_response(scope, request, item, wanted)
 

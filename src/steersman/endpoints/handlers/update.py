@@ -41,11 +41,11 @@ async def update(scope: Scope, request: Request) -> Response:
         return new
 
     item, created = await scope.storage.update(
-        ctx, request.info.name, make,
+        ctx, request.target.name, make,
         uid=obj.metadata.uid,
         check_create=check_authorized_create(scope, request, ctx, options),
         check_update=check_update(scope, request, ctx, options),
-        subresource=request.info.subresource,
+        subresource=request.target.subresource,
     )  # fmt: skip
     return await item_response(scope, request, item, wanted, 201 if created else 200)
 
@@ -75,9 +75,9 @@ def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_
 
 def check_names(scope: Scope, request: Request, metadata: Any) -> None:
     """The body may not contradict the URL. Raises StatusError 400."""
-    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.info.namespace:
+    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    name = request.info.name
+    name = request.target.name
     if not metadata.name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if metadata.name != name:

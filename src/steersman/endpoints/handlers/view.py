@@ -30,7 +30,9 @@ from steersman.rest.resource import Subresource
 async def get_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """The view of the object."""
     wanted = representation(scope, request)
-    item = await scope.storage.get(scope.context(request), request.info.name, request.query.get("resourceVersion", ""))
+    item = await scope.storage.get(
+        scope.context(request), request.target.name, request.query.get("resourceVersion", "")
+    )
     return _answer(scope, subresource, request, item, wanted)
 
 
@@ -108,7 +110,7 @@ async def _write(
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
-            raise conflict(scope.group_resource, request.info.name, text)
+            raise conflict(scope.group_resource, request.target.name, text)
         if is_applied:
             await done(ctx.lane, own_applied_view, scope, old, view)
         else:
@@ -117,7 +119,7 @@ async def _write(
         return old
 
     item, _ = await scope.storage.update(
-        ctx, request.info.name, make, uid=uid, check_update=check_update(scope, request, ctx, options)
+        ctx, request.target.name, make, uid=uid, check_update=check_update(scope, request, ctx, options)
     )
     return item
 

@@ -9,7 +9,6 @@ import logging
 from dataclasses import replace
 from functools import partial
 from typing import Final
-from urllib.parse import unquote
 
 from steersman.endpoints.proxy.location import Location, escaped_path, join_path
 from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
@@ -58,7 +57,7 @@ async def proxy(
         return await upgrade(request, location)
     if upgrade_required:
         raise bad_request("Upgrade request required")
-    path = request.path if "%" not in request.path else unquote(request.path)
+    path = request.info.path
     suffix = location.path
     if path.endswith("/") and not suffix.endswith("/"):
         suffix += "/"

@@ -113,7 +113,7 @@ NAMESPACES: Final = Resource(
     revalidates_metadata=True,
     default=default_namespace,
     columns=(Column("Status", lambda n: n.status.phase, description="The status of the namespace"), AGE),
-    selectable_fields={"status.phase": lambda n: n.status.phase, "name": lambda n: n.metadata.name},
+    selectable_fields={"status.phase": lambda n: n.status.phase},
     subresources=(
         Subresource(name="finalize", verbs=("update",), strategy=NamespaceFinalizeStrategy()),
         Subresource(name="status", strategy=NamespaceStatusStrategy()),

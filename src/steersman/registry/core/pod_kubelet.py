@@ -18,8 +18,8 @@ from steersman.endpoints.proxy.location_streamer import stream_location
 from steersman.endpoints.proxy.stream_translator import Streams, is_translated, translate
 from steersman.endpoints.proxy.stream_tunnel import is_tunneled, tunnel
 from steersman.endpoints.proxy.upgrade_aware import proxy
+from steersman.endpoints.query import Query, truthy
 from steersman.endpoints.request import Request
-from steersman.endpoints.request_info import Query, truthy
 from steersman.machinery.errors import (
     GroupKind,
     GroupResource,
@@ -233,7 +233,7 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
         raise bad_request("address not allowed")
     location = Location(
         scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
-        path=join_preserving_trailing_slash("", proxied_path(request.info.extra_parts)), tls=pod_tls(),
+        path=join_preserving_trailing_slash("", proxied_path(request.target.path)), tls=pod_tls(),
     )  # fmt: skip
     return await proxy(request, location)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from steersman.machinery.errors import service_unavailable
 
 
@@ -25,7 +23,6 @@ def proxied_port(text: str) -> int:
     return int(text)
 
 
-def proxied_path(parts: Sequence[str]) -> str:
+def proxied_path(path: str) -> str:
     """The path that follows the subresource, as a backend is asked for it."""
-    path = "/".join(parts)
     return f"/{path}" if path and not path.startswith("/") else path

@@ -93,5 +93,5 @@ async def _is_pod(services: Services, ctx: Context, address: EndpointAddress) ->
 async def proxy_to_service(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """What an endpoint of the service answers to the request. Raises StatusError."""
     location = await locate(services, ctx, name)
-    path = join_preserving_trailing_slash("", proxied_path(request.info.extra_parts))
+    path = join_preserving_trailing_slash("", proxied_path(request.target.path))
     return await proxy(request, replace(location, path=path, tls=pod_tls()))

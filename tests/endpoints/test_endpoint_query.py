@@ -1,0 +1,81 @@
+"""Queries: read as Go reads them, and cheaply, whatever their length."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.endpoints import query as module
+from steersman.endpoints.query import first_parameter, parse_query, truthy, unescape
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", []),
+        ("a=1&b=2&a=3", [("a", "1"), ("b", "2"), ("a", "3")]),
+        ("a", [("a", "")]),
+        ("a=&=b&&", [("a", ""), ("", "b")]),
+        ("a=b=c", [("a", "b=c")]),
+        ("a+b=c+d", [("a b", "c d")]),
+        ("%61=%2B%26", [("a", "+&")]),
+        ("a=%zz&b=1", [("b", "1")]),
+        ("a=%2&b=1", [("b", "1")]),
+        ("a=1;b=2&c=3", [("c", "3")]),
+        ("a=%e2%82%ac", [("a", "€")]),
+    ],
+)
+def test_queries_are_read_as_go_reads_them(text: str, pairs: list[tuple[str, str]]) -> None:
+    query = parse_query(text)
+    assert query.pairs == pairs
+    assert query == dict(reversed(pairs))
+    assert query.get_all("a") == [value for key, value in pairs if key == "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(None, False), ("", True), ("false", False), ("FALSE", False), ("0", False), ("true", True), ("no", True)],
+)
+def test_how_a_boolean_reads(text: str | None, value: bool) -> None:
+    assert truthy(text) is value
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_what_is_escaped_is_unescaped_again_however_long(text: str) -> None:
+    long = text * 100
+    assert unescape(quote(long, safe="")) == long
+    assert unescape("".join(f"%{byte:02x}" for byte in long.encode())) == long
+    assert parse_query(f"a={quote_plus(long)}").get("a", "") == long
+
+
+def test_an_escape_that_is_none_stays() -> None:
+    assert unescape("%zz" + "%41" * 100 + "%") == "%zz" + "A" * 100 + "%"
+    assert unescape("=41%3d" + "%41" * 100) == "=41=" + "A" * 100
+    assert unescape("%ff%fe" * 100) == "\ufffd" * 200
+
+
+_ODD = st.sampled_from(["a", "b", "watch", "%77atch", "w%61tc%68", "%zz", "=", "==", "&", ";", "+", "1", "%3D", "%26"])
+
+
+@given(st.lists(_ODD).map("".join), st.sampled_from(["watch", "a", "b"]))
+def test_one_parameter_reads_as_it_does_among_all(text: str, name: str) -> None:
+    assert first_parameter(text, name) == parse_query(text).get(name)
+
+
+def test_a_query_of_too_many_parameters_has_none() -> None:
+    most = "a=1" + "&" * 9_999
+    assert parse_query(most) == {"a": "1"}
+    assert first_parameter(most, "a") == "1"
+    assert parse_query(most + "&") == {}
+    assert first_parameter(most + "&", "a") is None
+
+
+def test_of_a_long_query_only_what_is_asked_for_is_unescaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    unescaped: list[str] = []
+    monkeypatch.setattr(module, "_unescape_parameter", lambda text: unescaped.append(text) or unescape(text))
+    text = "&".join([f"x{number}=" + "%41" * 30 for number in range(9_000)] + ["%77atch=1", "t=%41"])
+    assert first_parameter(text, "watch") == "1"
+    assert unescaped == ["%77atch", "1"]
