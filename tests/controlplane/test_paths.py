@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
-from conftest import Api
 
 import steersman
 from steersman.endpoints.installer import Level, Route
 from steersman.endpoints.request_info import NAME, NAMESPACE, PATH
+
+if TYPE_CHECKING:
+    from conftest import Api
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 NOT_FOUND = "the server could not find the requested resource"
