@@ -46,7 +46,8 @@ def _created(media: str, write: Callable[[Subject, str], bytes | None]) -> Way:
 def _updated(media: str, write: Callable[[Subject, str], bytes | None]) -> Way:
     def make(subject: Subject, field: Field, full: str, target: Target) -> Request | None:
         found = target.existing(subject.path, subject.collection, subject.body)
-        found = {**found, "metadata": {**found["metadata"], "managedFields": None}}
+        metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+        found = {**found, "metadata": metadata}
         body = write(subject, placed(found, subject.sample.type, field.path, full))
         path = subject.path + ("/status" if field.in_status and subject.sample.has_status else "")
         return None if body is None else _sent(subject, "PUT", path, media, body)
@@ -98,6 +99,8 @@ def _json_patched_by_item(subject: Subject, field: Field, full: str, target: Tar
 
 def _named(body: dict[str, Any]) -> dict[str, Any]:
     """Under another name than the object that is there."""
+    if "name" not in body["metadata"]:
+        return body
     return {**body, "metadata": {**body["metadata"], "name": body["metadata"]["name"] + "-new"}}
 
 
@@ -152,6 +155,8 @@ def _as_protobuf(subject: Subject, text: str) -> bytes | None:
         return None  # JSON can say what protobuf cannot
 
 
+CREATES: Final = "create-"
+"""What the names of those ways begin with that need no object."""
 WAYS: Final[dict[str, Way]] = {
     "create-json": _created(_JSON, _as_json),
     "create-yaml-flow": _created(_YAML, _as_flow),
