@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for case in chosen(options):
             print(case.name)
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # the servers are ended on the way out
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the servers are ended, what was found is told
     cases = chosen(options)
     bounds = Bounds(options.held / 1000, options.ratio, options.floor / 1000)
     began, results, played = time.monotonic(), [], 0

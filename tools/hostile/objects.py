@@ -14,6 +14,9 @@ from .ways import CREATES, WAYS, Way
 _TEXT_WAYS: Final = ("create-json", "create-yaml-flow", "create-protobuf", "apply-yaml", "strategic")
 """Those in which a text is read in another way than the rest."""
 
+_METADATA_OF: Final = ("v1.Pod", "v1.Namespace")
+"""Texts in metadata are read alike for all kinds."""
+
 
 def matching(patterns: str) -> list[Subject]:
     """The subjects whose kind matches one of the patterns, e.g. `Pod,*.batch/v1.*`; all without any."""
@@ -46,6 +49,8 @@ def texts(kinds: str) -> Iterator[Case]:
     """For each text, quantity, time and number of each kind: long ones of the forms that readers work at most."""
     for subject in matching(kinds):
         for field in fields_of(subject):
+            if field.path[0] == "metadata" and subject.kind not in _METADATA_OF:
+                continue
             for label, write in texts_for(field.type, field.path[-1]):
                 for name, way in _ways(subject):
                     if name not in _TEXT_WAYS:
