@@ -147,6 +147,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help="kinds of objects, e.g. Pod,apps/v1.* (default: all)")  # fmt: skip
     parser.add_argument("--sizes", type=_sizes, default="30KB,300KB,3MB", help="growing (default: 30KB,300KB,3MB)")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="cases by name; may be repeated")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only cases that offend in this result of --json")
     parser.add_argument("--cases", type=int, default=0, help="at most so many cases of each kind")
     parser.add_argument("--minutes", type=float, default=0, help="no new case after so long")
     parser.add_argument("--seed", type=int, default=1, help="what the order of cases is made from (default: 1)")
@@ -163,6 +164,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     unknown = set(options.kinds.split(",")) - KINDS.keys()
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
+    if options.again:
+        options.only += sorted({each["case"] for each in json.loads(options.again.read_text()) if each["offends"]})
+        if not options.only:
+            parser.error(f"nothing offends in {options.again}")
     return options
 
 

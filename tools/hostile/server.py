@@ -86,6 +86,7 @@ class AttackedServer:
         self._pids: list[int] = []
         self._endpoint = Endpoint("", 0, "")
         self._ping_cpu = 0.0
+        self._watched = False
         self._known: dict[str, dict[str, Any]] = {}
         self.restarts = 0
 
@@ -144,7 +145,9 @@ class AttackedServer:
         died = mark is None or after is None or bool(mark.get("failed"))
         probed = mark["asked"] * self._ping_cpu if mark else 0.0
         cpu = 0.0 if after is None or before is None else max(after - before - probed, 0.0)
-        return Measured(answer.codes, seconds, wait, cpu, tuple(self._lines()), answer.late, died)
+        # Without a watchdog the probe is all there is.
+        holds = tuple(self._lines()) if self._watched else (Hold(wait, wait, "unknown", ""),)
+        return Measured(answer.codes, seconds, wait, cpu, holds, answer.late, died)
 
     def restart(self) -> None:
         """A fresh server. Raises ServerGone."""
@@ -215,6 +218,7 @@ class AttackedServer:
         self._endpoint = Endpoint(parts.hostname or "", parts.port or 0, found["ca"])
         self._known = {}
         self._prepare()
+        self._watched = b"steersman_loop_held_max_seconds" in self.ask(Request("GET", "/metrics", token=ADMIN))[1]
         self._start_probe()
 
     def _start_probe(self) -> None:
