@@ -17,6 +17,8 @@ from hostile.report import as_json, causes, table
 from hostile.sending import CONTINUATION, HEADERS, header_frames
 from hostile.server import Hold, Measured
 
+from steersman.machinery.yaml import load
+
 SIZE = 3000
 
 
@@ -67,6 +69,25 @@ def test_every_list_of_a_kind_can_be_filled_and_sent_in_every_way(kind: str) -> 
         message = made(case, 500)
         if isinstance(message, Request) and message.headers[0] == ("Content-Type", "application/json"):
             json.loads(message.body)
+
+
+def test_block_style_says_the_same() -> None:
+    case = next(
+        each for each in objects.lists("Pod") if each.name.endswith("spec.hostAliases/distinct/create-yaml-block")
+    )
+    as_json = next(each for each in objects.lists("Pod") if each.name.endswith("spec.hostAliases/distinct/create-json"))
+    message, same = made(case), made(as_json)
+    assert isinstance(message, Request)
+    assert isinstance(same, Request)
+    assert load(message.body)[0] == json.loads(same.body)
+
+
+def test_numbers_of_any_length_can_be_written() -> None:
+    for case in objects.texts("ConfigMap,PriorityClass"):
+        if case.name.endswith("digits/create-yaml-flow") or case.name.endswith("digits/apply-yaml"):
+            message = made(case, 300_000)
+            assert message is not None
+            assert message.size > 290_000
 
 
 def test_names_of_cases_are_their_own() -> None:

@@ -28,6 +28,7 @@ STOP_TIMEOUT: Final = 20.0
 _ORDINARY_TIMEOUT: Final = 60.0
 _BASELINE: Final = 1.0
 """Seconds in which it is found out what being probed costs."""
+_SETTLING: Final = 0.02
 _TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 _HELD: Final = re.compile(
     r"the loop was held for ([\d.]+) s \(its thread ran ([\d.]+) s, the process ([\d.]+) s, collecting garbage "
@@ -137,13 +138,16 @@ class AttackedServer:
         except OSError:
             answer = Answer(())
         seconds = time.monotonic() - began
-        mark = self._mark()
-        # What goes on in threads after the answer, and the heartbeat after the last hold.
-        time.sleep(0.02)
+        marks = [self._mark()]
+        # What goes on in threads after the answer; and the heartbeat that tells of the last hold, which comes after the
+        # ping that waited for it is answered, but before the next one is.
+        time.sleep(_SETTLING)
+        marks.append(self._mark())
         after = self._cpu()
-        wait = mark.get("longest", self._timeout) if mark else self._timeout
-        died = mark is None or after is None or bool(mark.get("failed"))
-        probed = mark["asked"] * self._ping_cpu if mark else 0.0
+        answered = [each for each in marks if each is not None]
+        wait = max(each["longest"] for each in answered) if len(answered) == len(marks) else self._timeout
+        died = len(answered) < len(marks) or after is None or any(each["failed"] for each in answered)
+        probed = sum(each["asked"] for each in answered) * self._ping_cpu
         cpu = 0.0 if after is None or before is None else max(after - before - probed, 0.0)
         # Without a watchdog the probe is all there is.
         holds = tuple(self._lines()) if self._watched else (Hold(wait, wait, "unknown", ""),)

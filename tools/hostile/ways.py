@@ -118,8 +118,16 @@ def _as_flow(_: Subject, text: str) -> bytes:
 
 def _as_block(_: Subject, text: str) -> bytes:
     lines: list[str] = []
-    _block(json.loads(text), "", lines, "")
+    _block(json.loads(text, parse_int=_Digits, parse_float=_Digits), "", lines, "")
     return "\n".join(lines).encode() + b"\n"
+
+
+class _Digits(str):
+    """A number as it was written: reading one of a million digits takes Python minutes."""
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, _Digits) else json.dumps(value)
 
 
 def _block(value: Any, indent: str, lines: list[str], head: str) -> None:
@@ -140,9 +148,9 @@ def _block(value: Any, indent: str, lines: list[str], head: str) -> None:
                 inner[0] = f"{indent}- {inner[0][len(indent) + 2 :]}"
                 lines += inner
             else:
-                lines.append(f"{indent}- {json.dumps(each)}")
+                lines.append(f"{indent}- {_scalar(each)}")
     else:
-        lines.append(f"{indent}{head} {json.dumps(value)}".rstrip())
+        lines.append(f"{indent}{head} {_scalar(value)}".rstrip())
 
 
 def _as_protobuf(subject: Subject, text: str) -> bytes | None:
