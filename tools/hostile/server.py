@@ -34,6 +34,7 @@ _HELD: Final = re.compile(
     r"the loop was held for ([\d.]+) s \(its thread ran ([\d.]+) s, the process ([\d.]+) s, collecting garbage "
     r"([\d.]+) s\) by (.*?): (\d+) of (\d+) looks in (\S+): (.*)"
 )
+_STILL_HELD: Final = re.compile(r"the loop is held for ([\d.]+) s by now by (.*?): in (\S+): (.*)")
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class AttackedServer:
         # What goes on in threads after the answer; and the heartbeat that tells of the last hold, which comes after the
         # ping that waited for it is answered, but before the next one is.
         time.sleep(_SETTLING)
-        marks.append(self._mark())
+        marks.append(self._mark() if marks[0] is not None else None)
         after = self._cpu()
         answered = [each for each in marks if each is not None]
         wait = max(each["longest"] for each in answered) if len(answered) == len(marks) else self._timeout
@@ -191,8 +192,11 @@ class AttackedServer:
             log.seek(self._read)
             text = log.read()
         self._read += len(text)
-        found = []
-        for match in _HELD.finditer(text.decode("utf-8", "replace")):
+        lines = text.decode("utf-8", "replace")
+        found = [
+            Hold(float(each[1]), float(each[1]), each[3], each[4]) for each in _STILL_HELD.finditer(lines)
+        ]  # which is all there is of a hold that does not end
+        for match in _HELD.finditer(lines):
             wall, thread, process = (float(match[number]) for number in (1, 2, 3))
             # The processor time of a held loop is its thread's, or that of another thread that had the interpreter;
             # what the clock says above that is the machine's doing.
