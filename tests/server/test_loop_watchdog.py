@@ -15,6 +15,7 @@ from steersman.machinery.metrics import Registry
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer
 from steersman.net.message import Request as HttpRequest
+from steersman.server import loop_watchdog
 from steersman.server.loop_watchdog import LoopWatchdog
 
 THRESHOLD = 0.02
@@ -58,7 +59,7 @@ async def watched(registry: Registry, work) -> None:
 def test_a_held_loop_is_told_with_how_long_and_what_held_it(registry, caplog, new_loop):
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(watched(registry, hold_the_loop))
-    [line] = [each for each in caplog.messages if "hold_the_loop" in each]
+    [line] = [each for each in caplog.messages if "was held" in each and "hold_the_loop" in each]
     found = re.match(r"the loop was held for (\d+\.\d+) s \(its thread ran (\d+\.\d+) s", line)
     assert found
     assert float(found[1]) > HELD / 2
@@ -85,11 +86,18 @@ async def test_a_collection_of_garbage_is_told_apart(registry, caplog):
         hold_the_loop()
 
     await watched(registry, collect)
-    [line] = [each for each in caplog.messages if "hold_the_loop" in each]
+    [line] = [each for each in caplog.messages if "was held" in each and "hold_the_loop" in each]
     found = re.search(r"collecting garbage (\d+\.\d+) s", line)
     assert found
     assert float(found[1]) > 0
     assert "server.loop_watchdog" not in line
+
+
+async def test_a_hold_that_does_not_end_is_told_meanwhile(registry, caplog, monkeypatch):
+    monkeypatch.setattr(loop_watchdog, "_STILL", HELD / 5)
+    await watched(registry, hold_the_loop)
+    [line] = [each for each in caplog.messages if "by now" in each]
+    assert re.match(r"the loop is held for \d+\.\d+ s by now by no request: in \S*hold_the_loop: ", line)
 
 
 async def test_after_the_end_nothing_is_watched(registry, caplog):

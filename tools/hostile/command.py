@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from . import floods, heads, objects, selectors
+from . import documents, floods, heads, objects, selectors
 from .case import Case
 from .measuring import Bounds, Measurer, Result
 from .report import as_json, causes, table
@@ -28,6 +28,7 @@ KINDS: Final[dict[str, Callable[[str], Iterable[Case]]]] = {
     "lists": objects.lists,
     "texts": objects.texts,
     "unknown-users": objects.unknown_users,
+    "documents": lambda _: documents.cases(),
     "selectors": lambda _: selectors.cases(),
     "headers": lambda _: heads.headers(),
     "query": lambda _: heads.query(),
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for case in chosen(options):
             print(case.name)
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # the servers are ended on the way out
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the servers are ended, what was found is told
     cases = chosen(options)
     bounds = Bounds(options.held / 1000, options.ratio, options.floor / 1000)
     began, results, played = time.monotonic(), [], 0
@@ -146,6 +147,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help="kinds of objects, e.g. Pod,apps/v1.* (default: all)")  # fmt: skip
     parser.add_argument("--sizes", type=_sizes, default="30KB,300KB,3MB", help="growing (default: 30KB,300KB,3MB)")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="cases by name; may be repeated")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only cases that offend in this result of --json")
     parser.add_argument("--cases", type=int, default=0, help="at most so many cases of each kind")
     parser.add_argument("--minutes", type=float, default=0, help="no new case after so long")
     parser.add_argument("--seed", type=int, default=1, help="what the order of cases is made from (default: 1)")
@@ -162,6 +164,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     unknown = set(options.kinds.split(",")) - KINDS.keys()
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
+    if options.again:
+        options.only += sorted({each["case"] for each in json.loads(options.again.read_text()) if each["offends"]})
+        if not options.only:
+            parser.error(f"nothing offends in {options.again}")
     return options
 
 

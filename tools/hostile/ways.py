@@ -46,7 +46,8 @@ def _created(media: str, write: Callable[[Subject, str], bytes | None]) -> Way:
 def _updated(media: str, write: Callable[[Subject, str], bytes | None]) -> Way:
     def make(subject: Subject, field: Field, full: str, target: Target) -> Request | None:
         found = target.existing(subject.path, subject.collection, subject.body)
-        found = {**found, "metadata": {**found["metadata"], "managedFields": None}}
+        metadata = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
+        found = {**found, "metadata": metadata}
         body = write(subject, placed(found, subject.sample.type, field.path, full))
         path = subject.path + ("/status" if field.in_status and subject.sample.has_status else "")
         return None if body is None else _sent(subject, "PUT", path, media, body)
@@ -98,6 +99,8 @@ def _json_patched_by_item(subject: Subject, field: Field, full: str, target: Tar
 
 def _named(body: dict[str, Any]) -> dict[str, Any]:
     """Under another name than the object that is there."""
+    if "name" not in body["metadata"]:
+        return body
     return {**body, "metadata": {**body["metadata"], "name": body["metadata"]["name"] + "-new"}}
 
 
@@ -115,8 +118,16 @@ def _as_flow(_: Subject, text: str) -> bytes:
 
 def _as_block(_: Subject, text: str) -> bytes:
     lines: list[str] = []
-    _block(json.loads(text), "", lines, "")
+    _block(json.loads(text, parse_int=_Digits, parse_float=_Digits), "", lines, "")
     return "\n".join(lines).encode() + b"\n"
+
+
+class _Digits(str):
+    """A number as it was written: reading one of a million digits takes Python minutes."""
+
+
+def _scalar(value: Any) -> str:
+    return value if isinstance(value, _Digits) else json.dumps(value)
 
 
 def _block(value: Any, indent: str, lines: list[str], head: str) -> None:
@@ -137,9 +148,9 @@ def _block(value: Any, indent: str, lines: list[str], head: str) -> None:
                 inner[0] = f"{indent}- {inner[0][len(indent) + 2 :]}"
                 lines += inner
             else:
-                lines.append(f"{indent}- {json.dumps(each)}")
+                lines.append(f"{indent}- {_scalar(each)}")
     else:
-        lines.append(f"{indent}{head} {json.dumps(value)}".rstrip())
+        lines.append(f"{indent}{head} {_scalar(value)}".rstrip())
 
 
 def _as_protobuf(subject: Subject, text: str) -> bytes | None:
@@ -152,6 +163,8 @@ def _as_protobuf(subject: Subject, text: str) -> bytes | None:
         return None  # JSON can say what protobuf cannot
 
 
+CREATES: Final = "create-"
+"""What the names of those ways begin with that need no object."""
 WAYS: Final[dict[str, Way]] = {
     "create-json": _created(_JSON, _as_json),
     "create-yaml-flow": _created(_YAML, _as_flow),

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 _BEATS: Final = 5
 """Heartbeats in the time of the threshold: what is measured is short by one of them at most."""
 _SHORTEST: Final = 0.001
+_STILL: Final = 5.0
+"""Seconds after which a hold that is not over is told too: it may never be."""
 _MOST_LOOKS: Final = 10_000
 _FRAMES: Final = 6
 _LONGEST_PATH: Final = 120
@@ -126,6 +128,13 @@ class LoopWatchdog:
             seconds, thread_cpu, process_cpu, self._collecting, request, count, len(looks), where, stack,
         )  # fmt: skip
 
+    def _tell_still(self, seconds: float, look: _Look) -> None:
+        """On the thread, as the loop may never come back."""
+        logger.warning(
+            "the loop is held for %.3f s by now by %s: in %s: %s",
+            seconds, look.request or "no request", look.where, look.stack,
+        )  # fmt: skip
+
     def _on_collection(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
             self._collection_began = time.monotonic()
@@ -136,6 +145,7 @@ class LoopWatchdog:
 
     def _watch(self) -> None:
         own = threading.get_ident()
+        told: list[_Look] | None = None
         while not self._stopped.wait(self._interval):
             looks, others = self._looks, self._others
             if time.monotonic() < self._due + self.threshold / 2 or len(looks) >= _MOST_LOOKS:
@@ -145,6 +155,10 @@ class LoopWatchdog:
             frames.pop(own, None)
             if found is not None and found.f_globals.get("__name__") not in _IDLE:
                 looks.append(_look(found))
+                held = time.monotonic() - self._due
+                if held > _STILL and told is not looks:
+                    told = looks
+                    self._tell_still(held, looks[-1])
             for each in frames.values():
                 if each.f_globals.get("__name__") not in _WAITING:
                     others.append(_look(each))
