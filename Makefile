@@ -1,7 +1,8 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 GO ?= go
-VENV := .venv
+VENV ?= .venv
+JOBS ?= auto
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -22,8 +23,8 @@ up: install ## run a server on https://127.0.0.1:6443 until interrupted
 	@echo "point kubectl at it:  export KUBECONFIG=$${XDG_STATE_HOME:-$$HOME/.local/state}/steersman/admin.kubeconfig"
 	$(BIN)/steersman serve
 
-test: install ## the unit tests, under two minutes
-	$(BIN)/python -m pytest -m "not slow"
+test: install ## the unit tests, under two minutes (JOBS=0 for one process)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadfile
 
 test-all: install ## all tests, the slow ones too
 	$(BIN)/python -m pytest
@@ -49,4 +50,4 @@ types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python tools/generate_types.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -20,8 +21,14 @@ from server_process import WITHOUT_ACCOUNTS, ServerProcess  # noqa: E402
 
 from steersman.controlplane.control_plane import ControlPlane  # noqa: E402
 from steersman.controlplane.options import Options  # noqa: E402
+from steersman.machinery import nesting  # noqa: E402
 from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
 from steersman.net.message import Headers  # noqa: E402
+
+nesting.make_room()  # as a server does at its start
+# How long examples take to make says how busy the machine is.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 TOKENS = 'admin-token,admin,admin,"system:masters"\nalice-token,alice,alice,"dev"\n'
 

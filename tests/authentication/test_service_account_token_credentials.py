@@ -267,7 +267,7 @@ async def test_a_stranger_with_our_key_id_is_refused() -> None:
     assert await Cluster().refusal(forged) == "go-jose/go-jose: error in cryptographic primitive"
 
 
-@pytest.mark.parametrize("kid", [RSA_KEYS.signing.key_id, None])
+@pytest.mark.parametrize("kid", [RSA_KEYS.signing.key_id, None], ids=["with kid", "without kid"])
 @pytest.mark.parametrize("form", ["none", "HS256", "HS512", "RS512", "PS256", "ES256"])
 async def test_a_token_cannot_choose_its_algorithm(form: str, kid: str | None) -> None:
     header = {"alg": form, **({"kid": kid} if kid else {})}

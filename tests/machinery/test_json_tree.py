@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.machinery.json_tree import JSONSyntaxError, Members, Number, decode_text, parse_tree, render
+from steersman.machinery.nesting import MAX_DEPTH
 
 
 @pytest.mark.parametrize(
@@ -19,10 +20,18 @@ from steersman.machinery.json_tree import JSONSyntaxError, Members, Number, deco
         (b"{", "unexpected end of JSON input"),
         (b'{"a":', "unexpected end of JSON input"),
         (b'"abc', "unexpected end of JSON input"),
-        (b"nul", "unexpected end of JSON input"),
-        (b"-", "unexpected end of JSON input"),
-        (b"1.", "unexpected end of JSON input"),
-        (b"1e", "unexpected end of JSON input"),
+        (b"nul", "invalid character ' ' in literal null (expecting 'l')"),
+        (b"-", "invalid character ' ' in numeric literal"),
+        (b"1.", "invalid character ' ' after decimal point in numeric literal"),
+        (b"1e", "invalid character ' ' in exponent of numeric literal"),
+        (b"1e+", "invalid character ' ' in exponent of numeric literal"),
+        (b'"\\', "invalid character ' ' in string escape code"),
+        (b'"\\u00', "invalid character ' ' in \\u hexadecimal character escape"),
+        (b'{"a":"\xff\x00"}', "invalid character '\\x00' in string literal"),
+        (b"[1,,2]", "invalid character ',' looking for beginning of value"),
+        (b'{,"a":1}', "invalid character ',' looking for beginning of object key string"),
+        (b"1 2", "invalid character '2' after top-level value"),
+        (b"-01", "invalid character '1' after top-level value"),
         (b'{"a":1}x', "invalid character 'x' after top-level value"),
         (b'{"a" 1}', "invalid character '1' after object key"),
         (b'{"a":1,}', "invalid character '}' looking for beginning of object key string"),
@@ -49,6 +58,9 @@ from steersman.machinery.json_tree import JSONSyntaxError, Members, Number, deco
         (b'"\\u12x"', "invalid character 'x' in \\u hexadecimal character escape"),
         (b"\xef\xbb\xbf{}", "invalid character 'ï' looking for beginning of value"),
         (b"[" * 20_000, "exceeded max depth"),
+        (b"[x" + b"[" * 20_000, "invalid character 'x' looking for beginning of value"),
+        (b"[" * (MAX_DEPTH + 1), "exceeded max depth"),
+        (b'{"a":' * MAX_DEPTH + b"[", "exceeded max depth"),
     ],
 )
 def test_syntax_errors_are_told_in_gos_words(text: bytes, message: str) -> None:

@@ -377,6 +377,8 @@ def test_raw_json_within_a_message_must_be_json_and_is_kept_without_white_space(
     for bad in (b'{},"x":{}', b"{", b"k8s\0", b"[" * 5000):
         with pytest.raises(protobuf.DecodeError, match="json: error calling MarshalJSON"):
             protobuf.decode(ManagedFieldsEntry, entry(bad))
+    with pytest.raises(protobuf.DecodeError, match="RawExtension: unexpected end of JSON input"):
+        protobuf.decode(ManagedFieldsEntry, entry(b"{"))
 
 
 def test_a_quantity_that_cannot_be_read_is_refused():

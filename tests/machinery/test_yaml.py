@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.machinery.nesting import MAX_DEPTH
 from steersman.machinery.yaml import YAMLError, from_json, load, to_json
 
 
@@ -149,3 +150,11 @@ def test_what_is_written_is_read_back(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False)
     if printable(text):
         assert load(from_json(text.encode()))[0] == value
+
+
+def test_levels_behind_aliases_count() -> None:
+    half = MAX_DEPTH // 2
+    deep = f"a: &a {'[' * half}{']' * half}\n"
+    assert load(f"{deep}b: {'[' * (half - 1)}*a{']' * (half - 1)}".encode())
+    with pytest.raises(YAMLError, match="exceeded max depth"):
+        load(f"{deep}b: {'[' * half}*a{']' * half}".encode())

@@ -33,6 +33,12 @@ def pytest_asyncio_loop_factories(config, item):
     return {"uvloop": uvloop.new_event_loop}
 
 
+_SIGNS = x509.KeyUsage(
+    digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
+
 class Authority:
     """A certificate authority in a folder."""
 
@@ -40,8 +46,11 @@ class Authority:
         self.folder = folder
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = self._build(self.name, self.key.public_key()).add_extension(
-            x509.BasicConstraints(True, None), True
+        certificate = (
+            self._build(self.name, self.key.public_key())
+            .add_extension(x509.BasicConstraints(True, None), True)
+            .add_extension(_SIGNS, True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), False)
         )
         self.file = folder / f"{name}.crt"
         self.file.write_bytes(certificate.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
@@ -67,6 +76,7 @@ class Authority:
             self._build(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key.public_key())
             .add_extension(x509.ExtendedKeyUsage([usage]), False)
             .add_extension(x509.SubjectAlternativeName(names), False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), False)
             .sign(self.key, hashes.SHA256())
         )
         base = self.folder / (file or name.replace(":", "-"))

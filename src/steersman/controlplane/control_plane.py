@@ -47,6 +47,7 @@ from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.upkeep import Upkeep
+from steersman.machinery import nesting
 from steersman.machinery.metrics import Registry
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
@@ -94,6 +95,7 @@ class ControlPlane:
     """A control plane: `await start()`, then `await stop()`. Made from Options; nothing is touched before `start`."""
 
     def __init__(self, options: Options) -> None:
+        nesting.make_room()
         self.options = options
         self.storage: Storage | None = None
         self.server: Server | None = None

@@ -88,7 +88,9 @@ def _decode(
         raise _other_kind(scope, actual, wanted)
     try:
         as_sent = scope.resource.keeps_raw_data
-        decoded = decode_object(kind, data, language, want_strict=validation != "Ignore", as_sent=as_sent)
+        decoded = decode_object(
+            kind, data, language, want_strict=validation != "Ignore", as_sent=as_sent, is_peeked=True
+        )
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
     if decoded.warnings:

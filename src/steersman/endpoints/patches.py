@@ -20,6 +20,7 @@ from steersman.machinery.field import INVALID, quote
 from steersman.machinery.go_print import go_value
 from steersman.machinery.go_types import struct_of
 from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.serializer import encode_in_order, to_plain
 from steersman.machinery.slow_lane import check_count
@@ -37,6 +38,7 @@ from steersman.machinery.unstructured import from_unstructured_with_validation
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+_TOO_DEEP: Final = "the patch is nested too deeply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Patch:
         try:
             obj = _KINDS[self.media](self, document, type(current), gvk)
         except RecursionError:
-            raise bad_request("the patch is nested too deeply") from None
+            raise bad_request(_TOO_DEEP) from None
         obj.kind = obj.api_version = obj.metadata.self_link = ""
         return obj
 
@@ -112,6 +114,8 @@ def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind,
     """What a patch made of a document, as an object. Raises StatusError 422."""
     data = encode_in_order(patched)
     check_count(data)
+    if is_too_deep(data):
+        raise bad_request(_TOO_DEEP)
     try:
         decoded = _read(patch, patched, data, kind, gvk)
         if why := patch.scope.internal_error(decoded.obj):

@@ -1,4 +1,4 @@
-"""JSON kept as it was written: members in order with those given twice, numbers as their text; and Go's syntax errors.
+"""JSON kept as it was written: members in order with those given twice, numbers as their text.
 
 This is the slow way of reading, taken when something about a document has to be told to its sender.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from steersman.machinery.field import quote
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
+from steersman.machinery.nesting import is_too_deep
 
 
 class Number(str):
@@ -28,9 +29,6 @@ class Members(tuple[tuple[str, "Tree"], ...]):
 
 
 Tree: TypeAlias = "Members | list[Tree] | Number | str | bool | None"
-
-MAX_DEPTH_TEXT: Final = "exceeded max depth"
-END_TEXT: Final = "unexpected end of JSON input"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = " \t\r\n"
@@ -69,20 +67,20 @@ _DECODER = json.JSONDecoder(
 
 def parse_tree(data: bytes) -> Tree:
     """The document. Raises JSONSyntaxError."""
+    if is_too_deep(data):
+        raise JSONSyntaxError(syntax_error(data) or MAX_DEPTH_TEXT)
     text = decode_text(data).strip(_SPACE)
     try:
         tree: Tree = _DECODER.decode(text)
-    except RecursionError:
-        raise JSONSyntaxError(MAX_DEPTH_TEXT) from None
-    except (json.JSONDecodeError, _Refused):
-        raise JSONSyntaxError(_explain(data)) from None
+    except (json.JSONDecodeError, _Refused, RecursionError):
+        raise JSONSyntaxError(syntax_error(data)) from None
     return _without_surrogates(tree) if "\\u" in text else tree
 
 
 def _without_surrogates(tree: Tree) -> Tree:
     """Half of a surrogate pair, written as an escape, is U+FFFD to Go."""
     if isinstance(tree, Members):
-        return Members((_SURROGATE.sub("\ufffd", name), _without_surrogates(value)) for name, value in tree)
+        return Members([(_SURROGATE.sub("\ufffd", name), _without_surrogates(value)) for name, value in tree])
     if isinstance(tree, list):
         return [_without_surrogates(item) for item in tree]
     if isinstance(tree, str) and not isinstance(tree, Number):
@@ -92,10 +90,11 @@ def _without_surrogates(tree: Tree) -> Tree:
 
 def render(tree: Tree) -> bytes:
     """Compact JSON of a tree, nothing lost."""
+    # Lists, as a generator takes C's stack for each level, of which 3.12 allows less than the depth that is taken.
     if isinstance(tree, Members):
-        return b"{" + b",".join(msgspec.json.encode(name) + b":" + render(value) for name, value in tree) + b"}"
+        return b"{" + b",".join([msgspec.json.encode(name) + b":" + render(value) for name, value in tree]) + b"}"
     if isinstance(tree, list):
-        return b"[" + b",".join(render(item) for item in tree) + b"]"
+        return b"[" + b",".join([render(item) for item in tree]) + b"]"
     return tree.encode() if isinstance(tree, Number) else msgspec.json.encode(tree)
 
 
@@ -110,125 +109,3 @@ def kind_of(tree: Tree) -> str:
     if isinstance(tree, bool):
         return "bool"
     return "null" if tree is None else "string"
-
-
-_HEX = re.compile(r"[0-9a-fA-F]{0,4}")
-_NUMBER_BEFORE = re.compile(r"[0-9](\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
-_NUMBER_TAIL = re.compile(r"(?:\.[0-9]+)?([eE][+-]?)|\.")
-_LITERALS = {"t": "true", "f": "false", "n": "null"}
-_WHERE = {
-    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
-    "Illegal trailing comma before end of object": "looking for beginning of object key string",
-    "Expecting ':' delimiter": "after object key",
-    "Extra data": "after top-level value",
-    "Invalid control character at": "in string literal",
-}
-
-
-def _explain(data: bytes) -> str:
-    """Go's message for what is wrong with `data`: found by Python's parser, then told by the bytes around it."""
-    text = data.decode("latin-1")
-    try:
-        json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_constant, strict=True).decode(text)
-    except json.JSONDecodeError as error:
-        return _explain_at(text, error.msg, error.pos)
-    except _Refused as error:
-        return (
-            _invalid(str(error)[:1], "looking for beginning of value")
-            if str(error)[0] != "-"
-            else _invalid("I", "in numeric literal")
-        )
-    return END_TEXT
-
-
-def _explain_at(text: str, message: str, position: int) -> str:
-    rest = text[position:]
-    at = rest[:1]
-    if message.startswith(("Invalid \\", "Unterminated")):
-        return _in_string(text, position)
-    if not rest.strip(_SPACE):
-        return END_TEXT
-    if message == "Expecting value":
-        return _value_expected(rest)
-    if _goes_on(text, position):
-        return _in_number(text, position)
-    if message == "Expecting ',' delimiter":
-        return _invalid(at, f"after {_container(text, position)}")
-    return _invalid(at, _WHERE.get(message, "looking for beginning of value"))
-
-
-def _container(text: str, position: int) -> str:
-    """Whether a comma is missed in an array or an object: where a closing bracket ends an array it goes on."""
-    try:
-        json.loads(text[:position] + "]")
-    except json.JSONDecodeError as error:
-        return "object key:value pair" if error.pos <= position and "delimiter" in error.msg else "array element"
-    return "array element"
-
-
-def _value_expected(rest: str) -> str:
-    first = rest[0]
-    if first == "-":
-        return _invalid(rest[1], "in numeric literal") if len(rest) > 1 else END_TEXT
-    if (literal := _LITERALS.get(first)) is None:
-        return _invalid(first, "looking for beginning of value")
-    for index, expected in enumerate(literal):
-        if index >= len(rest):
-            return END_TEXT
-        if rest[index] != expected:
-            return _invalid(rest[index], f"in literal {literal} (expecting {_char(expected)})")
-    return END_TEXT
-
-
-def _goes_on(text: str, position: int) -> bool:
-    """Whether a number that ends before `position` could take what is there, a dot or an exponent."""
-    match = _NUMBER_BEFORE.search(text, max(position - 400, 0), position)
-    if match is None:
-        return False
-    at = text[position]
-    return (at == "." and not match[1]) or (at in "eE" and not match[2])
-
-
-def _in_number(text: str, position: int) -> str:
-    """What is wrong with the dot or the exponent at `position`."""
-    match = _NUMBER_TAIL.match(text, position)
-    end = match.end() if match else position
-    if end >= len(text):
-        return END_TEXT
-    in_exponent = match is not None and match[1]
-    return _invalid(
-        text[end], "in exponent of numeric literal" if in_exponent else "after decimal point in numeric literal"
-    )
-
-
-def _in_string(text: str, position: int) -> str:
-    """What is wrong with a string: an escape, or that it does not end."""
-    for index in (position, position - 1):
-        if text[index : index + 1] != "\\":
-            continue
-        code = text[index + 1 : index + 2]
-        if code == "u":
-            digits = _HEX.match(text, index + 2)
-            end = digits.end() if digits else index + 2
-            return _invalid(text[end], "in \\u hexadecimal character escape") if end < len(text) else END_TEXT
-        if code and code not in '"\\/bfnrt':
-            return _invalid(code, "in string escape code")
-    if text[position - 2 : position] == "\\u" or text[position - 1 : position] == "u":
-        digits = _HEX.match(text, position)
-        end = digits.end() if digits else position
-        if end < len(text) and end - position < 4:
-            return _invalid(text[end], "in \\u hexadecimal character escape")
-    return END_TEXT
-
-
-def _invalid(char: str, where: str) -> str:
-    return f"invalid character {_char(char)} {where}"
-
-
-def _char(char: str) -> str:
-    """A byte as package json quotes it."""
-    if char == "'":
-        return "'\\''"
-    if char == '"':
-        return "'\"'"
-    return f"'{quote(char)[1:-1]}'"

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from steersman.machinery.configuration import media_of
 from steersman.machinery.field import quote
 from steersman.machinery.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
+from steersman.net.verification import judge_as_go
 
 NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -146,7 +147,9 @@ def _tls(authority: bytes, certificate: bytes, key: bytes, *, insecure: bool) ->
         if insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        elif authority:
+        else:
+            judge_as_go(context)
+        if authority:
             context.load_verify_locations(cadata=authority.decode("ascii", "replace"))
         if certificate:
             with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads them from files only; nobody else may

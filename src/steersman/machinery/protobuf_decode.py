@@ -17,7 +17,9 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.durations import format_duration
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
 from steersman.machinery.json_tree import decode_text
+from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.protobuf_tables import (
     BOOL,
     BYTES,
@@ -355,16 +357,22 @@ def _raw(data: bytes, pos: int, end: int) -> msgspec.Raw | None:
     body = _last(_fields(data, pos, end, {1: ("Raw", 2)}, "RawExtension"), 1, b"")
     if not body or body == b"null":
         return None
+    if is_too_deep(body):
+        raise _malformed(syntax_error(body))
     try:
         _RAW_DECODER.decode(body)
         body.decode()
     except UnicodeDecodeError:
         body = decode_text(body).encode()
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DecodeError(f"json: error calling MarshalJSON for type runtime.RawExtension: {error}") from None
+    except msgspec.DecodeError:
+        raise _malformed(syntax_error(body)) from None
     if body.isascii() and b"\n" not in body and b" " not in body and b"\t" not in body and b"\r" not in body:
         return msgspec.Raw(body)
     return msgspec.Raw(compact(body))
+
+
+def _malformed(why: str) -> DecodeError:
+    return DecodeError(f"json: error calling MarshalJSON for type runtime.RawExtension: {why or MAX_DEPTH_TEXT}")
 
 
 def _of_scalar(read: _lru_cache_wrapper[Any], data: bytes) -> Any:

@@ -21,8 +21,8 @@ import orjson
 from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
 from steersman.machinery.go_types import GoType, members_of, struct, struct_of
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
 from steersman.machinery.json_tree import (
-    MAX_DEPTH_TEXT,
     JSONSyntaxError,
     Members,
     Number,
@@ -32,6 +32,7 @@ from steersman.machinery.json_tree import (
     parse_tree,
     render,
 )
+from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import (
     compact,
     decode_as_sent,
@@ -86,22 +87,23 @@ def strict_error(warnings: list[str]) -> str:
     return f"strict decoding error: {', '.join(warnings)}"
 
 
-def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False) -> Decoded[T]:
+def decode_object(
+    cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False, is_peeked: bool = False
+) -> Decoded[T]:
     """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
 
     Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions
     is kept to the byte, otherwise without white space; also where it has several lines, as events are sent in one.
+    `is_peeked` says that data are known not to be too deep: `peek_type_meta` has read them, or this server wrote them.
     """
     warnings: list[str] = []
     if media == "yaml":
         data, warnings = _from_yaml(data, want_strict=want_strict)
     try:
-        obj = (
-            _decode_plain_object(data)
-            if cls is dict
-            else decoder(cls).decode(compact(data) if _is_to_be_compacted(data, as_sent=as_sent) else data)
-        )
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if not is_peeked:
+            _check_depth(data)
+        obj = _decode_at_once(cls, data, as_sent=as_sent)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
     else:
         if media == "yaml" or encode(obj) == data or has_unique_members(data):
@@ -110,14 +112,28 @@ def decode_object(cls: type[T], data: bytes, media: Media, *, want_strict: bool,
     return Decoded(slow.obj, warnings + slow.warnings)
 
 
+def _decode_at_once(cls: type[Any], data: bytes, *, as_sent: bool) -> Any:
+    """An object where nothing is wrong. Raises DecodeError, msgspec.MsgspecError, UnicodeDecodeError."""
+    if cls is dict:
+        return _decode_plain_object(data)
+    return decoder(cls).decode(compact(data) if _is_to_be_compacted(data, as_sent=as_sent) else data)
+
+
+def _check_depth(data: bytes) -> None:
+    """Raises DecodeError for JSON that is nested too deeply, or wrong before it gets there."""
+    if is_too_deep(data):
+        raise DecodeError(syntax_error(data) or MAX_DEPTH_TEXT)
+
+
 def decode_untyped(data: bytes, *, as_sent: bool = False) -> Any:
     """JSON of no type, such as a patch, as dicts and lists. Raises DecodeError.
 
     Floats without a fraction become integers unless `as_sent`. Of a member given twice the last one counts.
     """
+    _check_depth(data)
     try:
         return decode_as_sent(data) if as_sent else decode_plain(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return _read_untyped(data, Reader())
 
 
@@ -138,8 +154,6 @@ def _read_untyped(data: bytes, reader: Reader) -> Any:
         return reader.read(_ANY, parse_tree(data))
     except JSONSyntaxError as error:
         raise DecodeError(str(error)) from None
-    except RecursionError:
-        raise DecodeError(MAX_DEPTH_TEXT) from None
 
 
 def _decode_plain_object(data: bytes) -> Any:
@@ -183,7 +197,7 @@ def has_unique_members(data: bytes) -> bool:
     try:
         length = len(orjson.dumps(orjson.loads(data)))
         return length == len(data) or length == len(compact(data))
-    except (ValueError, TypeError, RecursionError, msgspec.MsgspecError):
+    except (ValueError, TypeError, msgspec.MsgspecError):
         return False
 
 
@@ -202,10 +216,7 @@ def _read_as(type_: GoType, data: bytes, *, want_strict: bool) -> Decoded[Any]:
     except JSONSyntaxError as error:
         raise DecodeError(str(error)) from None
     reader = Reader()
-    try:
-        plain = reader.read(type_, tree)
-    except RecursionError:
-        raise DecodeError(MAX_DEPTH_TEXT) from None
+    plain = reader.read(type_, tree)
     return Decoded(plain, reader.strict_errors if want_strict else [])
 
 
@@ -518,9 +529,11 @@ def peek_type_meta(data: bytes, media: Media = "json") -> tuple[str, str]:
     """The apiVersion and kind of a document, empty where it has none. Raises DecodeError."""
     if media == "yaml":
         data, _ = _from_yaml(data, want_strict=False)
+    if is_too_deep(data):
+        return _peek_slowly(data)
     try:
         meta = _TYPE_META_DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return _peek_slowly(data)
     return (meta.api_version, meta.kind) if meta.api_version and meta.kind else _peek_slowly(data)
 

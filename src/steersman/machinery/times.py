@@ -15,7 +15,7 @@ from typing import Final
 RFC3339: Final = "2006-01-02T15:04:05Z07:00"
 RFC3339_MICRO: Final = "2006-01-02T15:04:05.000000Z07:00"
 
-_UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
+_UTC_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}Z", re.ASCII)
 _FRACTION = re.compile(r"[.,][0-9]+", re.ASCII)
 _MICROS = re.compile(r"[.,][0-9]{6}", re.ASCII)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})", re.ASCII)

@@ -12,7 +12,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from steersman.machinery.go_types import GoType, members_of, struct_of
-from steersman.machinery.json_tree import MAX_DEPTH_TEXT, parse_tree
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT
+from steersman.machinery.json_tree import parse_tree
+from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import decoder, encode, encode_in_order, whole_or_float
 from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
 
@@ -36,16 +38,20 @@ def from_unstructured(cls: type[T], data: dict[str, Any]) -> T:
 def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Decoded[T]:
     """The same, with texts about the fields that the type does not have, sorted."""
     try:
-        return Decoded(decoder(cls).decode(_marshaled(data)))
-    except (msgspec.MsgspecError, RecursionError):
+        marshaled = _marshaled(data)
+    except RecursionError:
+        raise DecodeError(MAX_DEPTH_TEXT) from None
+    if is_too_deep(marshaled):
+        raise DecodeError(MAX_DEPTH_TEXT)
+    try:
+        return Decoded(decoder(cls).decode(marshaled))
+    except msgspec.MsgspecError:
         pass
     conversion = _Conversion()
     try:
         obj = decoder(cls).decode(encode_in_order(conversion.value(struct_of(cls), data)))
     except msgspec.MsgspecError as error:
         raise DecodeError(str(error)) from None
-    except RecursionError:
-        raise DecodeError(MAX_DEPTH_TEXT) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
     return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
 

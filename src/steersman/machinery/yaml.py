@@ -15,6 +15,7 @@ import msgspec
 import yaml as pyyaml
 
 from steersman.machinery.field import format_float, quote
+from steersman.machinery.nesting import MAX_DEPTH
 from steersman.machinery.serializer import encode, whole_or_float
 from steersman.machinery.slow_lane import MAX_VALUES, too_many_values
 
@@ -74,8 +75,6 @@ def load(data: bytes) -> tuple[Any, str]:
         raise YAMLError("yaml: control characters are not allowed") from None
     except pyyaml.MarkedYAMLError as error:
         raise YAMLError(f"yaml: {_where(error)}{error.problem or 'unknown problem parsing YAML content'}") from None
-    except RecursionError:
-        raise YAMLError("yaml: exceeded max depth") from None
     duplicates = "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in reader.repeated)
     return value, duplicates if reader.repeated else ""
 
@@ -101,10 +100,11 @@ class _Reader:
         self.repeated: list[str] = []
         self._text = text
         self._next: Callable[[], Any] = parser.get_event
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
         self._open: set[str] = set()
         self._nodes = 0
         self._from_aliases = 0
+        self._depth = self._deepest = 0
 
     def document(self) -> Any:
         """The value of the first document, None if there is none."""
@@ -118,23 +118,30 @@ class _Reader:
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):
             return self._alias(event.anchor or "")
-        before = self._nodes
+        before, deepest = self._nodes, self._deepest
         self._nodes += 1
         if self._nodes > MAX_VALUES:
             raise too_many_values()
         if event.anchor:
             self._open.add(event.anchor)
+            self._deepest = self._depth
         if isinstance(event, pyyaml.ScalarEvent):
             if self._text and event.style == '"':
                 self._check_escapes(event)
             value = _scalar_value(event)
-        elif isinstance(event, pyyaml.SequenceStartEvent):
-            value = self._sequence()
         else:
-            value = self._mapping()
+            value = self._collection(event)
         if event.anchor:
             self._open.discard(event.anchor)
-            self._anchors[event.anchor] = (value, self._nodes - before)
+            self._anchors[event.anchor] = (value, self._nodes - before, self._deepest - self._depth)
+            self._deepest = max(deepest, self._deepest)
+        return value
+
+    def _collection(self, event: Any) -> list[Any] | dict[str, Any]:
+        self._depth += 1
+        self._reach(self._depth)
+        value = self._sequence() if isinstance(event, pyyaml.SequenceStartEvent) else self._mapping()
+        self._depth -= 1
         return value
 
     def _check_escapes(self, event: Any) -> None:
@@ -150,12 +157,18 @@ class _Reader:
             raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
         if anchor not in self._anchors:
             raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
-        value, size = self._anchors[anchor]
+        value, size, levels = self._anchors[anchor]
+        self._reach(self._depth + levels)
         self._nodes += size
         self._from_aliases += size
         if self._from_aliases > MAX_NODES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
         return value
+
+    def _reach(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise YAMLError("yaml: exceeded max depth")
+        self._deepest = max(self._deepest, depth)
 
     def _sequence(self) -> list[Any]:
         found = []
@@ -247,9 +260,9 @@ def _text_key(key: Any) -> str:
 def _shown(value: Any) -> str:
     """A value as Go's %#v prints it."""
     if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_shown, value))}}}"
+        return f"[]interface {{}}{{{', '.join([_shown(item) for item in value])}}}"
     if isinstance(value, dict):
-        members = (f"{_shown(key)}:{_shown(item)}" for key, item in sorted(value.items()))
+        members = [f"{_shown(key)}:{_shown(item)}" for key, item in sorted(value.items())]
         return f"map[interface {{}}]interface {{}}{{{', '.join(members)}}}"
     if isinstance(value, str):
         return quote(value)

@@ -239,8 +239,8 @@ class Session:
                     await self._data(first, flags, size)
         except ConnectionResetError:
             raise SpdyError("the connection is closed") from None
-        except (zlib.error, struct.error) as error:
-            raise SpdyError(f"malformed frame: {error}") from None
+        except (zlib.error, struct.error):
+            raise SpdyError("malformed frame") from None
         finally:
             self._closed = True
             self._break_streams()

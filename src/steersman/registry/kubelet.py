@@ -12,6 +12,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Node
 from steersman.machinery.errors import plain_internal
+from steersman.net.verification import judge_as_go
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250
@@ -57,15 +58,18 @@ class KubeletConnection:
             kept = self._contexts.get(verify)
             if kept is None or kept[0] != stamp:
                 kept = self._contexts[verify] = stamp, self._load(verify=verify)
+        except ssl.SSLError:
+            raise plain_internal("tls: the certificates or keys for kubelets cannot be used") from None
         except OSError as error:
-            raise plain_internal(f"tls: {error}") from None
+            why = os.strerror(error.errno or 0).lower()
+            raise plain_internal(f"open {error.filename or 'the files for kubelets'}: {why}") from None
         return kept[1]
 
     def _load(self, *, verify: bool) -> ssl.SSLContext:
         context = unverified_tls()
         if verify:
-            context.verify_mode = ssl.CERT_REQUIRED
             context.check_hostname = True
+            judge_as_go(context)
             context.load_verify_locations(cafile=self.certificate_authority)
         if self.client_certificate:
             context.load_cert_chain(self.client_certificate, self.client_key)

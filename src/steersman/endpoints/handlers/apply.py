@@ -29,6 +29,7 @@ from steersman.machinery import times
 from steersman.machinery.errors import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.json_patch import json_type
 from steersman.machinery.managed_fields import Applier
+from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import decode_plain
 from steersman.machinery.slow_lane import SlowLane, check_count, done, is_large, is_large_yaml
 from steersman.machinery.strict import DecodeError, has_unique_members
@@ -131,9 +132,11 @@ def _read_json(data: bytes) -> Any:
     check_count(data)
     if _NOT_QUITE_YAML.search(data):
         return None
+    if is_too_deep(data):
+        return None
     try:
         value = decode_plain(data)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         return None
     return value if has_unique_members(data) else None
 
@@ -147,8 +150,6 @@ def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
         value = {} if found is None else yaml.json_value(found)
     except yaml.YAMLError as error:
         return None, "", bad_request(f"error decoding YAML: {_CONVERTING}{error}")
-    except RecursionError:
-        return None, "", bad_request(f"error decoding YAML: {_CONVERTING}yaml: exceeded max depth")
     return value, duplicates and f"{_CONVERTING}{duplicates}", None
 
 

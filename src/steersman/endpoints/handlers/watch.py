@@ -135,7 +135,8 @@ class WatchStream:
         if self._refused is not None:
             self._end_with(self._refused)
             return
-        if self._seconds < 0:
+        if self._seconds < 0 or self._scope.shared.stopping():
+            # The server may have begun its end, and told all watches, after this one was accepted.
             writer.end()
             return
         assert self._start is not None

@@ -177,8 +177,9 @@ def _rewrite(rewriter: Rewriter, data: bytes, encoding: str) -> bytes:
         reader = zlib.decompressobj(window)
         try:
             data = reader.decompress(data, MAX_PAGE_BYTES)
-        except zlib.error as error:
-            raise internal(f"errorf making {encoding} reader: {error}") from None
+        except zlib.error:
+            why = "gzip: invalid header" if encoding == "gzip" else "flate: corrupt input before offset 0"
+            raise internal(f"errorf making {encoding} reader: {why}") from None
         if reader.unconsumed_tail:
             raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
     page = rewriter.page(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

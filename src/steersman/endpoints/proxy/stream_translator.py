@@ -14,6 +14,7 @@ from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import internal
 from steersman.machinery.field import quote
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
 from steersman.machinery.serializer import encode_in_order
 from steersman.net.dial import DialError
 from steersman.net.http_client import Answer, BadAnswer, send
@@ -256,8 +257,9 @@ def _judge(message: bytes, protocol: str) -> None:
         raise _Failed(f"error executing remote command: {text}")
     try:
         status = json.loads(message)
-    except ValueError as error:
-        raise _Failed(f"error stream protocol error: {error} in {quote(text)}") from None
+    except (ValueError, RecursionError):
+        why = syntax_error(message) or MAX_DEPTH_TEXT
+        raise _Failed(f"error stream protocol error: {why} in {quote(text)}") from None
     if not isinstance(status, dict) or status.get("status") not in ("Success", "Failure"):
         raise _Failed("error stream protocol error: unknown error")
     if status["status"] == "Success":

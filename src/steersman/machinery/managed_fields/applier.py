@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.errors import StatusError, bad_request, plain_internal
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.strict import DecodeError
 
@@ -77,7 +78,9 @@ class Applier:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
             raise conflicts.status() from None
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise plain_internal(f"failed to merge config: {MAX_DEPTH_TEXT}") from None
+        except ValueError as error:
             raise plain_internal(f"failed to merge config: {error}") from None
         if manager == KUBECTL and last_applied(obj or whole):
             obj = with_last_applied(obj or whole, patch)
@@ -105,7 +108,8 @@ class Applier:
             raise self._untyped("live", live, error) from None
 
     def _untyped(self, what: str, obj: Plain, error: Exception) -> StatusError:
-        return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {error}")
+        why = MAX_DEPTH_TEXT if isinstance(error, RecursionError) else str(error)
+        return plain_internal(f"failed to create typed {what} object ({self.described(obj)}): {why}")
 
     def described(self, obj: Plain) -> str:
         """An object as messages name it: `NAMESPACE/NAME; GROUP/VERSION, Kind=KIND`."""

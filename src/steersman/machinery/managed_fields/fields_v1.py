@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
+
 from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
 from .path_elements import SELF, canonical
 
@@ -32,7 +34,9 @@ def _decode(data: bytes) -> tuple[FieldSet, bool]:
     try:
         value = _DECODER.decode(data)
         fields = EMPTY if value is None else _children(value)
-    except (ValueError, RecursionError, msgspec.DecodeError) as error:
+    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
+        raise FieldsError(syntax_error(data) or MAX_DEPTH_TEXT) from None
+    except ValueError as error:
         raise FieldsError(str(error)) from error
     return fields, _ENCODER.encode(fields) == data
 

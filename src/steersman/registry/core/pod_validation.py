@@ -11,6 +11,7 @@ import msgspec
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from steersman.machinery.json_tree import parse_tree
 from steersman.machinery.validation.formats import (
     inclusive_range_error,
     is_dns1123_subdomain,
@@ -145,6 +146,7 @@ def validate_pod_annotations(
 
 def _validate_annotated_tolerations(text: str, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     try:
+        parse_tree(text.encode())
         tolerations = msgspec.convert(json.loads(text), list[core.Toleration], strict=False)
     except (ValueError, msgspec.ValidationError) as error:
         yield invalid(path, TOLERATIONS, str(error))

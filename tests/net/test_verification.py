@@ -1,0 +1,98 @@
+"""Which servers' certificates are taken: those that Go takes, on every Python."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from steersman.net.verification import judge_as_go
+
+
+class Issuer:
+    """An authority without any key identifiers, as openssl makes one by default in old releases."""
+
+    def __init__(self, name: str, above: Issuer | None = None) -> None:
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        signer = above or self
+        self.certificate = self.signed(self.name, self.key, signer, x509.BasicConstraints(True, None))
+
+    @staticmethod
+    def signed(
+        name: x509.Name, key: ec.EllipticCurvePrivateKey, signer: Issuer, *extensions: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(signer.name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+        )
+        for extension in extensions:
+            builder = builder.add_extension(extension, isinstance(extension, x509.BasicConstraints))
+        return builder.sign(signer.key, hashes.SHA256())
+
+    def pem(self) -> str:
+        return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+    def server(self, folder: Path, common_name: str, *names: str) -> ssl.SSLContext:
+        """A server's context with a certificate from here."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        extensions = [x509.SubjectAlternativeName([x509.DNSName(name) for name in names])] if names else []
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+        file = folder / "server.pem"
+        file.write_bytes(
+            self.signed(subject, key, self, *extensions).public_bytes(serialization.Encoding.PEM)
+            + key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+
+def shake_hands(server: ssl.SSLContext, trusted: str) -> None:
+    """A handshake in memory with `hook`. Raises ssl.SSLCertVerificationError."""
+    context = ssl.create_default_context(cadata=trusted)
+    judge_as_go(context)
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [context.wrap_bio(one, other, server_hostname="hook"), server.wrap_bio(other, one, server_side=True)]
+    while ends:
+        for end in list(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            ends.remove(end)
+
+
+def test_authorities_without_key_identifiers_are_trusted(tmp_path: Path) -> None:
+    issuer = Issuer("root")
+    shake_hands(issuer.server(tmp_path, "x", "hook"), issuer.pem())
+
+
+def test_an_authority_in_the_middle_can_be_the_one_trusted(tmp_path: Path) -> None:
+    middle = Issuer("middle", Issuer("root"))
+    shake_hands(middle.server(tmp_path, "x", "hook"), middle.pem())
+
+
+def test_another_authority_of_the_same_name_is_not_trusted(tmp_path: Path) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(Issuer("root").server(tmp_path, "x", "hook"), Issuer("root").pem())
+
+
+def test_a_common_name_is_no_name_of_a_host(tmp_path: Path) -> None:
+    issuer = Issuer("root")
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        shake_hands(issuer.server(tmp_path, "hook"), issuer.pem())
