@@ -75,7 +75,7 @@ async def test_the_request_is_named_without_what_it_carries(registry, caplog, mo
     http = HttpRequest("GET", "/api/v1/\npods", "labelSelector=secret", headers, EMPTY_BODY, Peer())
     # frames of the package are looked at for the request
     monkeypatch.setitem(hold_for.__globals__, "__name__", "steersman.tests")
-    await watched(registry, lambda: hold_for(Request(http, {})))
+    await watched(registry, lambda: hold_for(Request(http)))
     assert any(r"by GET /api/v1/\npods of nobody yet" in each for each in caplog.messages), caplog.messages
     assert "secret" not in caplog.text
 
