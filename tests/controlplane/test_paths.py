@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -14,14 +14,11 @@ import steersman
 from steersman.endpoints.installer import Level, Route
 from steersman.endpoints.request_info import NAME, NAMESPACE, PATH
 
-if TYPE_CHECKING:
-    from conftest import Api
-
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 NOT_FOUND = "the server could not find the requested resource"
 
 
-async def give(api: Api, user: str, rules: list[dict[str, list[str]]]) -> None:
+async def give(api: Any, user: str, rules: list[dict[str, list[str]]]) -> None:
     """Lets a user do what the rules say in the namespace narrow-USER."""
     namespace = f"narrow-{user}"
     await api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -33,7 +30,7 @@ async def give(api: Api, user: str, rules: list[dict[str, list[str]]]) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def narrow(api: Api) -> AsyncIterator[Api]:
+async def narrow(api: Any) -> AsyncIterator[Any]:
     """Everything in narrow-everything, as a user of that name, and namespaces in narrow-namespaces."""
     await give(api, "everything", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
     await give(
@@ -72,7 +69,7 @@ async def narrow(api: Api) -> AsyncIterator[Api]:
     ],
 )
 @pytest.mark.parametrize("user", ["everything", "namespaces"])
-async def test_a_namespace_opens_no_way_out_of_it(narrow: Api, user: str, method: str, path: str) -> None:
+async def test_a_namespace_opens_no_way_out_of_it(narrow: Any, user: str, method: str, path: str) -> None:
     path = f"/api/v1/{path.replace('FOO', f'narrow-{user}')}"
     body = {"metadata": {"name": "others"}, "spec": {"finalizers": []}} if method in ("POST", "PUT") else None
     before = (await narrow.get("/api/v1/namespaces/others")).json()
@@ -87,7 +84,7 @@ async def test_a_namespace_opens_no_way_out_of_it(narrow: Api, user: str, method
     assert (await narrow.get("/api/v1/namespaces/others")).json() == before
 
 
-async def test_a_watch_of_a_cluster_is_not_below_a_namespace(narrow: Api) -> None:
+async def test_a_watch_of_a_cluster_is_not_below_a_namespace(narrow: Any) -> None:
     path = f"{RBAC}/watch/namespaces/narrow-everything/clusterroles?timeoutSeconds=-1"
     answer = await narrow.get(path, impersonate_user="everything")
     assert (answer.status, answer.json()["message"]) == (404, NOT_FOUND)
@@ -138,7 +135,7 @@ async def test_a_watch_of_a_cluster_is_not_below_a_namespace(narrow: Api) -> Non
         ("/api/v1/namespaces/default/pods/%zz", 400, "400 Bad Request"),
     ],
 )  # fmt: skip
-async def test_odd_paths_are_what_they_are_upstream(api: Api, path: str, status: int, message: str | None) -> None:
+async def test_odd_paths_are_what_they_are_upstream(api: Any, path: str, status: int, message: str | None) -> None:
     answer = await api.get(path)
     assert answer.status == status, answer.body
     if message is not None:
@@ -146,21 +143,31 @@ async def test_odd_paths_are_what_they_are_upstream(api: Api, path: str, status:
         assert text == message
 
 
-async def test_the_aggregator_answers_for_a_group_whatever_the_method(api: Api) -> None:
+async def test_the_aggregator_answers_for_a_group_whatever_the_method(api: Any) -> None:
     for path in ("/apis/apps", "/apis/apps/"):
         assert (await api.delete(path)).json()["kind"] == "APIGroup"
     for path in ("/apis/apps//", "/apis/apps/v1", "/apis/apiregistration.k8s.io"):
         assert (await api.delete(path)).status == 405
 
 
-async def test_nothing_can_be_made_in_a_namespace_that_is_no_name(api: Api) -> None:
+async def test_nothing_can_be_made_in_a_namespace_that_is_no_name(api: Any) -> None:
     answer = (await api.post("/api/v1/namespaces/../configmaps", {"metadata": {"name": "a"}})).json()
     why = "invalid resource name \"..\": [may not be '..']"
     assert (answer["code"], answer["reason"]) == (500, "InternalError")
     assert answer["message"] == f"Internal error occurred: {why}"
 
 
-async def test_events_are_told_apart_by_group_where_they_exist_already(api: Api) -> None:
+async def test_nothing_is_deleted_across_namespaces(api: Any) -> None:
+    path = "/api/v1/namespaces//secrets?labelSelector=across"
+    assert (await api.delete(path)).json()["items"] == []
+    made = {"metadata": {"name": "across", "labels": {"across": "yes"}}}
+    assert (await api.post("/api/v1/namespaces/default/secrets", made)).status == 201
+    answer = await api.delete(path)
+    assert (answer.status, answer.json()["message"]) == (400, "Namespace parameter required.")
+    assert (await api.get("/api/v1/namespaces/default/secrets/across")).status == 200
+
+
+async def test_events_are_told_apart_by_group_where_they_exist_already(api: Any) -> None:
     event = {"metadata": {"name": "twice"}, "reportingController": "a.b/c", "reportingInstance": "i", "action": "a",
              "reason": "r", "type": "Normal", "eventTime": "2026-01-01T00:00:00.000000Z"}  # fmt: skip
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -174,7 +181,7 @@ async def test_events_are_told_apart_by_group_where_they_exist_already(api: Api)
     assert old.json()["message"] == 'events "twice" already exists'
 
 
-async def test_every_route_is_at_the_level_that_its_template_says(api: Api) -> None:
+async def test_every_route_is_at_the_level_that_its_template_says(api: Any) -> None:
     server = api.plane.server
     routes: dict[str, Route] = {}
     while server is not None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from random import Random
 from typing import Any, Final
@@ -45,17 +45,6 @@ Key = tuple[str, str, str]
 """The path of a collection, a namespace and a name."""
 State = dict[Key, tuple[str, str, bool]]
 """Of each object the uid, the resourceVersion, and whether it is being deleted."""
-
-
-@dataclass
-class _Place:
-    """Where a resource is served, and which of its objects are the cases' own."""
-
-    served: Served
-
-    def path(self, namespace: str, name: str = "") -> str:
-        middle = f"/namespaces/{namespace}" if namespace else ""
-        return f"{self.served.root}{middle}/{self.served.plural}{f'/{name}' if name else ''}"
 
 
 class Side:
@@ -108,14 +97,14 @@ class Side:
         self._revision = self.client.ask("GET", "/api/v1/limitranges?limit=1").body["metadata"]["resourceVersion"]
         return before != self._revision
 
-    def look(self, places: list[_Place]) -> dict[Key, str]:
+    def look(self, places: list[Served]) -> dict[Key, str]:
         """What has become of the objects since the last look."""
         state: State = {}
         for place in places:
             answer = self.client.ask("GET", place.path(""), headers={"Accept": _METADATA})
             for item in answer.body.get("items") or ():
                 meta = item["metadata"]
-                if (place.served.plural, meta["name"]) not in _OWN:
+                if (place.plural, meta["name"]) not in _OWN:
                     key = (place.path(""), meta.get("namespace", ""), meta["name"])
                     state[key] = (meta["uid"], meta["resourceVersion"], "deletionTimestamp" in meta)
         before, self.state = self.state, state
@@ -148,7 +137,7 @@ class PathComparer:
         self._pair = ThreadPoolExecutor(2)
         self._many = ThreadPoolExecutor(_WORKERS)
         self.served: list[Served] = []
-        self._places: list[_Place] = []
+        self._places: list[Served] = []
         self._made: dict[Key, tuple[str, dict[str, Any]]] = {}
         self.writes = 0
 
@@ -170,22 +159,22 @@ class PathComparer:
         for each in self.served:
             identity = (each.plural, each.kind)
             if each.listed and identity not in known and each.plural not in _UNWATCHED | _SERVERS_OWN:
-                self._places.append(_Place(each))
+                self._places.append(each)
                 known.add(identity)
         for side in self.sides:
             _give_rights(side.client)
         for place in self._places:
-            if place.served.kind in KEPT_OUT:
+            if place.kind in KEPT_OUT:
                 continue
-            for namespace in (HOME, OTHER) if place.served.namespaced else ("",):
+            for namespace in (HOME, OTHER) if place.namespaced else ("",):
                 self._make(place, namespace, NAME)
-        self._make(next(each for each in self._places if each.served.kind == "Namespace"), "", HOME)
-        self._make(next(each for each in self._places if each.served.kind == "Namespace"), "", OTHER)
+        self._make(next(each for each in self._places if each.kind == "Namespace"), "", HOME)
+        self._make(next(each for each in self._places if each.kind == "Namespace"), "", OTHER)
         self._settle()
         return lines
 
-    def _make(self, place: _Place, namespace: str, name: str) -> None:
-        body = fixture(place.served, name)
+    def _make(self, place: Served, namespace: str, name: str) -> None:
+        body = fixture(place, name)
         answers = self._both(lambda side: side.client.ask("POST", place.path(namespace), body))
         if {each.code for each in answers} <= {201, 409}:
             self._made[place.path(""), namespace, name] = place.path(namespace), body

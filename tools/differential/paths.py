@@ -70,6 +70,11 @@ class Served:
     subresources: tuple[str, ...]
     listed: bool
 
+    def path(self, namespace: str, name: str = "") -> str:
+        """The path of an object, or without a name of a collection; without a namespace of that of a cluster."""
+        middle = f"/namespaces/{namespace}" if namespace else ""
+        return f"{self.root}{middle}/{self.plural}{f'/{name}' if name else ''}"
+
 
 @dataclass(frozen=True)
 class Request:

@@ -141,7 +141,10 @@ async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: 
 async def delete_collection(
     store: Store[Any], ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None
 ) -> Listing:
-    """Deletes what the options select, a few at a time; objects that are gone already do not matter."""
+    """Deletes what the options select, a few at a time; objects that are gone already do not matter.
+
+    Raises StatusError 400 where there is something to delete, but in no one namespace.
+    """
     _warn(store, ctx, delete_options)
     found = await store.list(ctx, options)
     for at in range(0, len(found.items), _AT_ONCE):
@@ -158,7 +161,7 @@ async def _delete_listed(
 ) -> None:
     meta = store.decode(item).metadata
     own = Context(**{name: getattr(ctx, name) for name in Context.__dataclass_fields__})
-    own.namespace, own.name = meta.namespace, meta.name
+    own.name = meta.name
     try:
         await _delete_named(store, own, meta.name, msgspec.structs.replace(options), check)
     except StatusError as error:
