@@ -234,8 +234,7 @@ class Store(Generic[T]):
         found += strategy.validate(ctx, obj)
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
-        for text in strategy.warnings_on_create(ctx, obj):
-            ctx.warn(text)
+        ctx.warn_all(strategy.warnings_on_create(ctx, obj))
         strategy.canonicalize(obj)
 
     def _validate_names(self, meta: Any) -> Iterator[field.FieldError]:
@@ -396,8 +395,7 @@ class Store(Generic[T]):
         found += strategy.validate_update(ctx, new, old)
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
-        for text in strategy.warnings_on_update(ctx, new, old):
-            ctx.warn(text)
+        ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
         strategy.canonicalize(new)
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.encoding, new, old)
