@@ -344,30 +344,40 @@ def parse(text: str) -> Selector:
 
 _LONG: Final = 1024
 """Bytes of a selector from which on it is tried whether it is as simple as most are."""
-_plain_term: Final = re.compile(r"(!?+)([-A-Za-z0-9_./]++)(?:(==?+|!=)([-A-Za-z0-9_.]*+))?+").fullmatch
+_NAME: Final = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_plain_term: Final = re.compile(rf"({_NAME})(?:(==?+|!=)((?:{_NAME})?))?").fullmatch
+_other_term: Final = re.compile(r"(!?+)([-A-Za-z0-9_./]++)(?:(==?+|!=)([-A-Za-z0-9_.]*+))?+").fullmatch
 
 
 def _plain_requirements(text: str) -> list[Requirement] | None:
     """The requirements of a selector without sets and spaces, read several times faster; None if it is another, or
     has anything wrong in it."""
     found: list[Requirement] = []
-    known: dict[str, Requirement] = {}
+    known: dict[str, Requirement | None] = {}
     for term in text.split(","):
         requirement = known.get(term)
         if requirement is None:
-            parts = _plain_term(term)
-            if parts is None:
+            requirement = known[term] = _plain_requirement(term)
+            if requirement is None:
                 return None
-            negated, key, operator, value = parts.groups()
-            if is_qualified_name(key) or (negated and operator) or (value and is_valid_label_value(value)):
-                return None
-            if operator:
-                requirement = Requirement(key, operator, (value,))
-            else:
-                requirement = Requirement(key, DOES_NOT_EXIST if negated else EXISTS)
-            known[term] = requirement
         found.append(requirement)
     return found
+
+
+def _plain_requirement(term: str) -> Requirement | None:
+    parts = _plain_term(term)
+    if parts is not None:
+        key, operator, value = parts.groups()
+        return Requirement(key, operator, (value,)) if operator else Requirement(key, EXISTS)
+    parts = _other_term(term)
+    if parts is None:
+        return None
+    negated, key, operator, value = parts.groups()
+    if is_qualified_name(key) or (negated and operator) or (value and is_valid_label_value(value)):
+        return None
+    if operator:
+        return Requirement(key, operator, (value,))
+    return Requirement(key, DOES_NOT_EXIST if negated else EXISTS)
 
 
 # A NUL ends the token before it and is swallowed; met on its own it ends the text.

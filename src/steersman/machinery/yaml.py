@@ -20,6 +20,8 @@ from steersman.machinery.slow_lane import MAX_VALUES, too_many_values
 
 MAX_NODES_FROM_ALIASES: Final = 100_000
 """How many nodes following aliases may visit altogether; documents made to grow are refused here."""
+_NODE_LENGTH: Final = 512
+"""Characters of a text that count as one node, as it is written out wherever an alias refers to it."""
 
 _PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _DUMPER: Any = getattr(pyyaml, "CSafeDumper", pyyaml.SafeDumper)
@@ -128,6 +130,7 @@ class _Reader:
             if self._text and event.style == '"':
                 self._check_escapes(event)
             value = _scalar_value(event)
+            self._nodes += len(event.value) // _NODE_LENGTH
         elif isinstance(event, pyyaml.SequenceStartEvent):
             value = self._sequence()
         else:

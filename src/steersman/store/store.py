@@ -231,7 +231,7 @@ class Store(Generic[T]):
         metadata.match_namespace(meta, ctx.namespace)
         strategy.prepare_for_create(ctx, obj)
         found = list(self._validate_names(meta))
-        found += strategy.validate(ctx, obj)
+        found += field.first_errors(strategy.validate(ctx, obj))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
         ctx.warn_all(strategy.warnings_on_create(ctx, obj))
@@ -392,7 +392,7 @@ class Store(Generic[T]):
             found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_names(new.metadata)
-        found += strategy.validate_update(ctx, new, old)
+        found += field.first_errors(strategy.validate_update(ctx, new, old))
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
         ctx.warn_all(strategy.warnings_on_update(ctx, new, old))

@@ -99,9 +99,11 @@ def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowed: A
             if usage not in USAGES:
                 yield not_supported(path[index], usage, USAGES)
     if not allowed.duplicate_usages:
+        seen: set[str] = set()
         for index, usage in enumerate(spec.usages):
-            if usage in spec.usages[:index]:
+            if usage in seen:
                 yield duplicate(path[index], usage)
+            seen.add(usage)
 
 
 def _validate_conditions(
