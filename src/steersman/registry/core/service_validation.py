@@ -76,9 +76,9 @@ def validate_service(service: Service, old: Service | None) -> Iterator[FieldErr
     yield from validate_labels(spec.selector, _SPEC / "selector")
     yield from _validate_affinity(service)
     yield from validate_cluster_ips(service, old)
+    known = set(old.spec.external_ips) if old is not None else set()
     for index, address in enumerate(spec.external_ips):
         path = _SPEC.child("externalIPs")[index]
-        known = set(old.spec.external_ips) if old is not None else set()
         faults = list(is_valid_ip_for_legacy_field(address, path, valid_old=known))
         yield from faults or validate_endpoint_ip(address, path)
     if not spec.type:

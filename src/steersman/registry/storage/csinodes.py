@@ -66,7 +66,7 @@ class CSINodeStrategy(Strategy[CSINode]):
         for driver in new.spec.drivers or ():
             by_name.setdefault(driver.name, []).append(driver)
         for before in old.spec.drivers or ():
-            for driver in by_name.get(before.name, ()):
+            for driver in by_name.pop(before.name, ()):
                 fixed = _fixed(driver)
                 if fixed != _fixed(before):
                     yield invalid(Path("spec", "drivers"), internal_text(fixed), FIELD_IMMUTABLE)
