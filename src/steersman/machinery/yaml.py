@@ -103,9 +103,10 @@ class _Reader:
         self.repeated: list[str] = []
         self._text = text
         self._next: Callable[[], Any] = parser.get_event
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
         self._open: set[str] = set()
         self._nodes = 0
+        self._text_nodes = 0
         self._from_aliases = 0
 
     def document(self) -> Any:
@@ -120,7 +121,7 @@ class _Reader:
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):
             return self._alias(event.anchor or "")
-        before = self._nodes
+        before, text_before = self._nodes, self._text_nodes
         self._nodes += 1
         if self._nodes > MAX_VALUES:
             raise too_many_values()
@@ -130,14 +131,14 @@ class _Reader:
             if self._text and event.style == '"':
                 self._check_escapes(event)
             value = _scalar_value(event)
-            self._nodes += len(event.value) // _NODE_LENGTH
+            self._text_nodes += len(event.value) // _NODE_LENGTH
         elif isinstance(event, pyyaml.SequenceStartEvent):
             value = self._sequence()
         else:
             value = self._mapping()
         if event.anchor:
             self._open.discard(event.anchor)
-            self._anchors[event.anchor] = (value, self._nodes - before)
+            self._anchors[event.anchor] = (value, self._nodes - before, self._text_nodes - text_before)
         return value
 
     def _check_escapes(self, event: Any) -> None:
@@ -153,9 +154,10 @@ class _Reader:
             raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
         if anchor not in self._anchors:
             raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
-        value, size = self._anchors[anchor]
-        self._nodes += size
-        self._from_aliases += size
+        value, nodes, text_nodes = self._anchors[anchor]
+        self._nodes += nodes
+        self._text_nodes += text_nodes
+        self._from_aliases += nodes + text_nodes
         if self._from_aliases > MAX_NODES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
         return value
