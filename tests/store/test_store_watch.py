@@ -31,6 +31,15 @@ async def told(client: StoreClient, events: Events) -> list[str]:
     return events.seen
 
 
+async def until_subscribed(client: StoreClient) -> None:
+    """Returns once a watch has been made, be it that its first objects are still looked for."""
+    for _ in range(1000):
+        if client.store.cacher.watchers:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("no watch has been made")
+
+
 @pytest.mark.parametrize(
     ("options", "begins_with"),
     [
@@ -257,8 +266,7 @@ async def test_what_happens_while_the_first_objects_are_looked_for_is_told_after
     for number in range(40):
         await client.create(f"a{number:02}", labels={"a": "b"})
     watching = asyncio.create_task(client.watch(selecting("a=b")))
-    while not client.store.cacher.watchers:
-        await asyncio.sleep(0)
+    await until_subscribed(client)
     assert not watching.done()
     await client.create("late", labels={"a": "b"})
     await client.create("other")
@@ -275,8 +283,7 @@ async def test_a_watch_that_is_given_up_while_its_first_objects_are_looked_for_i
     for number in range(40):
         await client.create(f"a{number:02}")
     watching = asyncio.create_task(client.watch(selecting("!a")))
-    while not client.store.cacher.watchers:
-        await asyncio.sleep(0)
+    await until_subscribed(client)
     watching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await watching
@@ -290,8 +297,7 @@ async def test_a_watch_whose_cache_stops_while_its_first_objects_are_looked_for_
     for number in range(40):
         await client.create(f"a{number:02}")
     watching = asyncio.create_task(client.watch(selecting("!a")))
-    while not client.store.cacher.watchers:
-        await asyncio.sleep(0)
+    await until_subscribed(client)
     await client.store.stop()
     with pytest.raises(StorageUnavailable):
         await watching
