@@ -31,6 +31,15 @@ async def told(client: StoreClient, events: Events) -> list[str]:
     return events.seen
 
 
+async def until_subscribed(client: StoreClient) -> None:
+    """Returns once a watch has been made, be it that its first objects are still looked for."""
+    for _ in range(1000):
+        if client.store.cacher.watchers:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("no watch has been made")
+
+
 @pytest.mark.parametrize(
     ("options", "begins_with"),
     [
@@ -248,3 +257,47 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
     start.handle.cancel()
     await store.stop()
     await storage.close()
+
+
+async def test_what_happens_while_the_first_objects_are_looked_for_is_told_after_them(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steersman.store.listing._TURN", -1.0)  # others have the loop after every few objects
+    for number in range(40):
+        await client.create(f"a{number:02}", labels={"a": "b"})
+    watching = asyncio.create_task(client.watch(selecting("a=b")))
+    await until_subscribed(client)
+    assert not watching.done()
+    await client.create("late", labels={"a": "b"})
+    await client.create("other")
+    events, start = await watching
+    assert initial(client, start) == [f"a{number:02}" for number in range(40)]
+    assert await told(client, events) == ["ADDED late"]
+    start.handle.cancel()
+
+
+async def test_a_watch_that_is_given_up_while_its_first_objects_are_looked_for_is_over(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steersman.store.listing._TURN", -1.0)
+    for number in range(40):
+        await client.create(f"a{number:02}")
+    watching = asyncio.create_task(client.watch(selecting("!a")))
+    await until_subscribed(client)
+    watching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert client.store.cacher.watchers == 0
+
+
+async def test_a_watch_whose_cache_stops_while_its_first_objects_are_looked_for_fails(
+    client: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steersman.store.listing._TURN", -1.0)
+    for number in range(40):
+        await client.create(f"a{number:02}")
+    watching = asyncio.create_task(client.watch(selecting("!a")))
+    await until_subscribed(client)
+    await client.store.stop()
+    with pytest.raises(StorageUnavailable):
+        await watching

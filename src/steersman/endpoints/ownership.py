@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
@@ -152,14 +154,12 @@ def deduplicate_owners(request: Request, obj: Any, *, after_admission: bool) -> 
     references = obj.metadata.owner_references
     if len(references) < 2:
         return
-    kept: list[Any] = []
+    kept: dict[tuple[Any, ...], Any] = {}
     duplicates = []
     for each in references:
-        if each in kept:
+        if kept.setdefault(msgspec.structs.astuple(each), each) is not each:
             duplicates.append(each.uid)
-        else:
-            kept.append(each)
     if duplicates:
         when = " after mutating admission happens" if after_admission else ""
         request.warnings.append(_DUPLICATES.format(when, ", ".join(duplicates)))
-        obj.metadata.owner_references = kept
+        obj.metadata.owner_references = list(kept.values())

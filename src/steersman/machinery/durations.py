@@ -10,8 +10,7 @@ _UNITS = {
     "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000,
     "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000,
 }  # fmt: skip
-_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?", re.ASCII)
-_UNIT = re.compile(r"[^.0-9]*", re.ASCII)
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)", re.ASCII)
 _LIMIT = 2**63
 
 
@@ -21,37 +20,38 @@ class DurationError(ValueError):
 
 def parse_duration(text: str) -> int:
     """Nanoseconds, as Go's time.ParseDuration. Raises DurationError."""
-    invalid = DurationError(f"time: invalid duration {quote(text)}")
-    sign, rest = (text[0], text[1:]) if text[:1] in ("-", "+") else ("", text)
-    if rest == "0":
+    sign = text[0] if text[:1] in ("-", "+") else ""
+    at = len(sign)
+    if len(text) == at:
+        raise _invalid(text)
+    if text[at:] == "0":
         return 0
-    if not rest:
-        raise invalid
     total = 0
-    while rest:
-        match = _TERM.match(rest)
-        whole, fraction = (match[1], match[2] or "") if match else ("", "")
+    for term in _TERM.finditer(text, at):
+        whole, fraction, unit = term[1], term[2] or "", term[3]
         if not whole and not fraction:
-            raise invalid
-        rest = rest[match.end() :] if match else rest
-        unit_match = _UNIT.match(rest)
-        unit = unit_match.group() if unit_match else ""
+            if term.start() == len(text):
+                break  # the empty match at the end
+            raise _invalid(text)
         if not unit:
             raise DurationError(f"time: missing unit in duration {quote(text)}")
         if unit not in _UNITS:
             raise DurationError(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
-        rest = rest[len(unit) :]
         if len(whole) > 19:
-            raise invalid
+            raise _invalid(text)
         fraction = fraction[:18]
         total += int(whole or "0") * _UNITS[unit] + int(fraction or "0") * _UNITS[unit] // 10 ** len(fraction)
         if total > _LIMIT:
-            raise invalid
+            raise _invalid(text)
     if sign == "-":
         return -total
     if total > _LIMIT - 1:
-        raise invalid
+        raise _invalid(text)
     return total
+
+
+def _invalid(text: str) -> DurationError:
+    return DurationError(f"time: invalid duration {quote(text)}")
 
 
 def format_duration(nanoseconds: int) -> str:

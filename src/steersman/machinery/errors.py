@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from steersman.machinery.field import FieldError, aggregate, quote
+from steersman.machinery.field import FieldError, quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +169,26 @@ def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message, details_present=False)
 
 
-def invalid(kind: GroupKind, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """422 with a cause for every field error."""
+def invalid(kind: GroupKind, name: str, errors: Iterable[FieldError]) -> StatusError:
+    """422 with a cause for every field error, as far as their texts come to no more than MAX_INVALID_TEXT."""
+    causes: list[Cause] = []
+    texts: dict[str, None] = {}
+    size = 0
+    for error in errors:
+        body = error.body
+        size += len(error.field) + len(body)
+        if size > MAX_INVALID_TEXT and causes:
+            break
+        causes.append(Cause(error.type, body, error.field))
+        texts[f"{error.field}: {body}"] = None
     message = f"{kind} {quote(name)} is invalid"
-    if errors:
-        message += f": {aggregate(errors)}"
-    return StatusError(422, "Invalid", message, name=name, group=kind.group, kind=kind.kind, causes=causes_of(errors))
+    if causes:
+        message += f": {next(iter(texts))}" if len(texts) == 1 else f": [{', '.join(texts)}]"
+    return StatusError(422, "Invalid", message, name=name, group=kind.group, kind=kind.kind, causes=tuple(causes))
+
+
+MAX_INVALID_TEXT: Final = 16 * 1024 * 1024
+"""Characters of all causes together. Errors that each show a whole list could else come to the square of its length."""
 
 
 def bad_request(message: str) -> StatusError:

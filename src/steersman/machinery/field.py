@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -267,6 +268,16 @@ def _counted(number: int, unit: str) -> str:
 def internal(path: Path, error: object) -> FieldError:
     """A check that could not be made."""
     return FieldError(INTERNAL, str(path), "", str(error))
+
+
+MAX_ERRORS: Final = 100_000
+"""Errors of one object that are looked for; rules that hold items against each other could else find the square of
+their number."""
+
+
+def first_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    """The first MAX_ERRORS of them."""
+    return islice(errors, MAX_ERRORS)
 
 
 def aggregate(errors: Iterable[FieldError]) -> str:

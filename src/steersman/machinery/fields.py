@@ -109,8 +109,44 @@ def _conjunction(requirements: tuple[Requirement, ...]) -> Predicate:
         return _everything
     if len(requirements) == 1:
         return requirements[0].compile()
+    if len(requirements) > _FEW:
+        return _by_field(requirements)
     predicates = tuple(requirement.compile() for requirement in requirements)
     return lambda fields: all(predicate(fields) for predicate in predicates)
+
+
+_FEW: Final = 4
+"""Requirements up to here are asked one by one; more are put together by field first."""
+
+
+def _by_field(requirements: Iterable[Requirement]) -> Predicate:
+    """The conjunction of many requirements: matching costs what the fields of the object cost, however many there are.
+
+    A missing field counts as empty, so only what asks for something else needs a field to be there.
+    """
+    wanted: dict[str, str] = {}
+    unwanted: dict[str, set[str]] = {}
+    for each in requirements:
+        if each.operator == NOT_EQUALS:
+            unwanted.setdefault(each.field, set()).add(each.value)
+        elif wanted.setdefault(each.field, each.value) != each.value:
+            return _nothing
+    needed = {field for field, value in wanted.items() if value}
+    needed.update(field for field, values in unwanted.items() if "" in values)
+    if any(value in unwanted.get(field, ()) for field, value in wanted.items()):
+        return _nothing
+
+    def matches(fields: Fields) -> bool:
+        if len(fields) < len(needed):
+            return False
+        found = 0
+        for field, value in fields.items():
+            if wanted.get(field, value) != value or value in unwanted.get(field, ()):
+                return False
+            found += field in needed
+        return found == len(needed)
+
+    return matches
 
 
 EVERYTHING: Final = Selector()
@@ -166,6 +202,9 @@ def parse(text: str) -> Selector:
 
 def _terms(text: str) -> Iterator[str]:
     """The parts of `text` between commas that no backslash escapes."""
+    if "\\" not in text:
+        yield from text.split(",")
+        return
     start = 0
     escaped = False
     for index, char in enumerate(text):

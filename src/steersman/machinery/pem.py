@@ -1,17 +1,17 @@
-"""PEM blocks (RFC 7468) out of text that may hold anything else."""
+"""PEM blocks (RFC 7468) out of text that may hold anything else, as Go's encoding/pem finds them."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 _BEGIN: Final = b"-----BEGIN "
+_END: Final = b"\n-----END "
 _DASHES: Final = b"-----"
-
-MAX_BROKEN_BLOCKS: Final = 16
-"""How many blocks that cannot be read are passed over, as each costs a search through the rest."""
+_SPACE: Final = b" \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +25,52 @@ class Block:
 
 def decode_block(text: bytes) -> tuple[Block | None, bytes]:
     """The first block in `text` that can be read, and the text after it; None and all of `text` without one."""
-    start = 0
-    for _ in range(MAX_BROKEN_BLOCKS):
-        begin = text.find(_BEGIN, start)
-        if begin < 0:
-            break
-        line_end = text.find(b"\n", begin)
-        line = text[begin:line_end].rstrip() if line_end >= 0 else b""
-        at_line_start = begin == 0 or text[begin - 1 : begin] == b"\n"
-        if at_line_start and len(line) > len(_BEGIN) + len(_DASHES) and line.endswith(_DASHES):
-            kind = line[len(_BEGIN) : -len(_DASHES)]
-            closing = b"-----END " + kind + _DASHES
-            end = text.find(closing, line_end)
-            if end >= 0 and (block := _block(kind, text[line_end + 1 : end])) is not None:
-                return block, text[end + len(closing) :].lstrip(b"\r\n")
-        start = begin + len(_BEGIN)
-    return None, text
+    block, after = _next_block(text, 0)
+    return block, text if block is None else text[after:]
 
 
-def _block(kind: bytes, body: bytes) -> Block | None:
-    lines = body.split(b"\n")
+def blocks(text: bytes) -> Iterator[Block]:
+    """Every block in `text` that can be read, in one pass."""
+    block, at = _next_block(text, 0)
+    while block is not None:
+        yield block
+        block, at = _next_block(text, at)
+
+
+def _next_block(text: bytes, start: int) -> tuple[Block | None, int]:
+    """The first block at or after `start`, and where the line of its end is over.
+
+    Each line that ends a block is held against the last line before it that begins one, so that beginnings without an
+    end cost nothing.
+    """
+    at = start
+    while (end := text.find(_END, at)) >= 0:
+        trailer = end + len(_END)
+        begin = text.rfind(_BEGIN, at, end)
+        if begin == at or (begin > at and text[begin - 1 : begin] == b"\n"):
+            block = _block(text, begin, end + 1)
+            if block is not None:
+                line_end = text.find(b"\n", trailer)
+                return block, len(text) if line_end < 0 else line_end + 1
+        at = trailer
+    return None, start
+
+
+def _block(text: bytes, begin: int, end: int) -> Block | None:
+    """The block between two lines that start at `begin` and `end`; None if they do not belong together or what is
+    between them cannot be read."""
+    first, *lines = text[begin:end].split(b"\n")
+    kind = first.rstrip(b" \t\r")[len(_BEGIN) :]
+    line_end = text.find(b"\n", end)
+    last = text[end : line_end if line_end >= 0 else None].rstrip(b" \t\r")
+    if not kind.endswith(_DASHES) or last != _END[1:] + kind:
+        return None
     headers = 0
     while headers < len(lines) and b":" in lines[headers]:
         headers += 1
     try:
-        content = base64.b64decode(b"".join(b"".join(lines[headers:]).split()), validate=True)
+        body = b"".join(lines[headers:]).translate(None, _SPACE)
+        content = base64.b64decode(body, validate=True)
     except binascii.Error:
         return None
-    return Block(kind.decode("utf-8", "replace"), content, headers > 0)
+    return Block(kind[: -len(_DASHES)].decode("utf-8", "replace"), content, headers > 0)

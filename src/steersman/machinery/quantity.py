@@ -25,7 +25,8 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY_NAMES = {exponent: name for name, exponent in _BINARY.items()} | {0: ""}
 _DECIMAL_NAMES = {exponent: name for name, exponent in _DECIMAL.items()}
 
-_NUMBER = re.compile(r"([+-]?)0*([0-9]*)(\.[0-9]*)?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+# Possessive throughout: each part takes all it can, and a text that does not match is refused in one pass.
+_NUMBER = re.compile(r"([+-]?+)0*+([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
 
 _MAX_BINARY = 2**63 - 1
 _NANO = -9

@@ -342,7 +342,7 @@ class Reader:
             return self._map(type_, members, old)
         if type_.kind != "struct":
             return self._wrong("object", type_, old)
-        found: dict[str, Any] = dict(old) if isinstance(old, dict) else {}
+        found: dict[str, Any] = old if isinstance(old, dict) else {}  # whoever gave the old one takes this for it
         known = members_of(type_)
         seen: set[str] = set()
         outer = self._struct
@@ -370,7 +370,7 @@ class Reader:
     def _map(self, type_: GoType, members: Members, old: Any) -> Any:
         element = type_.element
         assert element is not None
-        found: dict[str, Any] = dict(old) if isinstance(old, dict) else {}
+        found: dict[str, Any] = old if isinstance(old, dict) else {}
         seen: set[str] = set()
         depth = len(self._path)
         for name, tree in members:
@@ -407,9 +407,11 @@ class Reader:
         return whole_or_float(value)
 
     def _strict(self, kind: str, name: str) -> None:
+        if len(self.strict_errors) >= MAX_STRICT_ERRORS:
+            return
         path = f"{''.join(self._path)}.{name}" if self._path else name
         text = f"{kind} field {quote(path)}"
-        if len(self.strict_errors) < MAX_STRICT_ERRORS and text not in self.strict_errors:
+        if text not in self.strict_errors:
             self.strict_errors.append(text)
 
     def _own(self, type_: GoType, tree: Tree, old: Any) -> Any:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import cmp_to_key
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import yaml as pyyaml
@@ -21,6 +21,8 @@ from steersman.machinery.slow_lane import MAX_VALUES, too_many_values
 
 MAX_NODES_FROM_ALIASES: Final = 100_000
 """How many nodes following aliases may visit altogether; documents made to grow are refused here."""
+_NODE_LENGTH: Final = 512
+"""Characters of a text that count as one node, as it is written out wherever an alias refers to it."""
 
 _PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _DUMPER: Any = getattr(pyyaml, "CSafeDumper", pyyaml.SafeDumper)
@@ -89,6 +91,15 @@ def _where(error: pyyaml.MarkedYAMLError) -> str:
     return ""
 
 
+class _Anchored(NamedTuple):
+    """What an alias stands for: a value, how many nodes it has, what its texts count as, and how many levels deep it is."""
+
+    value: Any
+    nodes: int
+    text_nodes: int
+    levels: int
+
+
 class _Reader:
     """Turns a parser's events into JSON values.
 
@@ -100,9 +111,10 @@ class _Reader:
         self.repeated: list[str] = []
         self._text = text
         self._next: Callable[[], Any] = parser.get_event
-        self._anchors: dict[str, tuple[Any, int, int]] = {}
+        self._anchors: dict[str, _Anchored] = {}
         self._open: set[str] = set()
         self._nodes = 0
+        self._text_nodes = 0
         self._from_aliases = 0
         self._depth = self._deepest = 0
 
@@ -118,7 +130,7 @@ class _Reader:
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):
             return self._alias(event.anchor or "")
-        before, deepest = self._nodes, self._deepest
+        before, text_before, deepest = self._nodes, self._text_nodes, self._deepest
         self._nodes += 1
         if self._nodes > MAX_VALUES:
             raise too_many_values()
@@ -129,11 +141,13 @@ class _Reader:
             if self._text and event.style == '"':
                 self._check_escapes(event)
             value = _scalar_value(event)
+            self._text_nodes += len(event.value) // _NODE_LENGTH
         else:
             value = self._collection(event)
         if event.anchor:
             self._open.discard(event.anchor)
-            self._anchors[event.anchor] = (value, self._nodes - before, self._deepest - self._depth)
+            nodes, text_nodes = self._nodes - before, self._text_nodes - text_before
+            self._anchors[event.anchor] = _Anchored(value, nodes, text_nodes, self._deepest - self._depth)
             self._deepest = max(deepest, self._deepest)
         return value
 
@@ -157,13 +171,14 @@ class _Reader:
             raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
         if anchor not in self._anchors:
             raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
-        value, size, levels = self._anchors[anchor]
-        self._reach(self._depth + levels)
-        self._nodes += size
-        self._from_aliases += size
+        found = self._anchors[anchor]
+        self._reach(self._depth + found.levels)
+        self._nodes += found.nodes
+        self._text_nodes += found.text_nodes
+        self._from_aliases += found.nodes + found.text_nodes
         if self._from_aliases > MAX_NODES_FROM_ALIASES:
             raise YAMLError("yaml: document contains excessive aliasing")
-        return value
+        return found.value
 
     def _reach(self, depth: int) -> None:
         if depth > MAX_DEPTH:

@@ -78,7 +78,8 @@ class Sink(Protocol):
     """Where a watch delivers. `deliver` and `failed` are called on the loop and return at once."""
 
     def deliver(self, event: Any) -> None:
-        """One event, in revision order."""
+        """One event, in revision order. The first may come before `watch` has returned with the objects there are, and
+        are to be told after them."""
         ...
 
     def failed(self, error: Exception) -> None:

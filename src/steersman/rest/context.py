@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from steersman.authentication.user import UserInfo
 from steersman.machinery.slow_lane import SlowLane
 
 ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 LOOPBACK = UserInfo("system:apiserver", groups=("system:masters",))
+
+MAX_WARNING_RUNES: Final = 4096
+"""What the Warning headers of one answer may hold in all, in characters."""
+MAX_LONG_WARNING_RUNES: Final = 256
+"""What is left of each of them when they are too long in all."""
 
 
 @dataclass(slots=True)
@@ -35,11 +41,23 @@ class Context:
     warnings: list[str] = field(default_factory=list)
     found: Any = None
     lane: SlowLane | None = None
+    _told: set[str] = field(default_factory=set)
+    _told_runes: int = 0
+    """How long the warnings are if each is cut."""
 
     def warn(self, text: str) -> None:
         """Adds a warning for the client, once."""
-        if text not in self.warnings:
+        if text not in self._told:
+            self._told.add(text)
+            self._told_runes += min(len(text), MAX_LONG_WARNING_RUNES) if text.isprintable() else 0
             self.warnings.append(text)
+
+    def warn_all(self, texts: Iterable[str]) -> None:
+        """Adds warnings as long as there is room for them in the answer: those that follow would not be sent."""
+        for text in texts:
+            if self._told_runes > MAX_WARNING_RUNES:
+                return
+            self.warn(text)
 
 
 def loopback(namespace: str = "", name: str = "") -> Context:

@@ -6,7 +6,8 @@ Follows k8s.io/apiserver `storage/cacher` and `storage/etcd3/store.go` for the m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.machinery import errors, field, fields, labels
@@ -21,8 +22,10 @@ from steersman.store.encoding import labels_of
 if TYPE_CHECKING:
     from steersman.store.store import Store
 
-_SLICE: Final = 256
-"""Objects looked at between two turns of the loop; decoding one takes up to 30 us."""
+_SLICE: Final = 16
+"""Objects looked at between two looks at the clock; decoding one takes 30 us, or 10 ms if it is as large as can be."""
+_TURN: Final = 0.005
+"""Seconds of such work between two turns of the loop."""
 
 Accept = Callable[[Entry], bool]
 
@@ -129,15 +132,28 @@ async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, lim
 async def _select(found: Sequence[Entry], accept: Accept, limit: int) -> tuple[list[Entry], str]:
     """The accepted entries, at most `limit`, and the key of the last of them if others follow."""
     items: list[Entry] = []
-    for at in range(0, len(found), _SLICE):
-        if at:
-            await asyncio.sleep(0)
-        for entry in found[at : at + _SLICE]:
+    async for entries in in_turns(found):
+        for entry in entries:
             if accept(entry):
                 if limit and len(items) == limit:
                     return items, items[-1].key
                 items.append(entry)
     return items, ""
+
+
+async def accepted(found: Sequence[Entry], accept: Accept) -> list[Entry]:
+    """The accepted entries."""
+    return (await _select(found, accept, 0))[0]
+
+
+async def in_turns(found: Sequence[Entry]) -> AsyncIterator[Sequence[Entry]]:
+    """Entries a few at a time; others have the loop in between whenever the work on them has taken a while."""
+    until = perf_counter() + _TURN
+    for at in range(0, len(found), _SLICE):
+        if at and perf_counter() > until:
+            await asyncio.sleep(0)
+            until = perf_counter() + _TURN
+        yield found[at : at + _SLICE]
 
 
 async def _continue(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:

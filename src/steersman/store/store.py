@@ -231,11 +231,10 @@ class Store(Generic[T]):
         metadata.match_namespace(meta, ctx.namespace)
         strategy.prepare_for_create(ctx, obj)
         found = list(self._validate_names(meta))
-        found += strategy.validate(ctx, obj)
+        found += field.first_errors(strategy.validate(ctx, obj))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
-        for text in strategy.warnings_on_create(ctx, obj):
-            ctx.warn(text)
+        ctx.warn_all(strategy.warnings_on_create(ctx, obj))
         strategy.canonicalize(obj)
 
     def _validate_names(self, meta: Any) -> Iterator[field.FieldError]:
@@ -393,11 +392,10 @@ class Store(Generic[T]):
             found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
             found += self._validate_names(new.metadata)
-        found += strategy.validate_update(ctx, new, old)
+        found += field.first_errors(strategy.validate_update(ctx, new, old))
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
-        for text in strategy.warnings_on_update(ctx, new, old):
-            ctx.warn(text)
+        ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
         strategy.canonicalize(new)
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.encoding, new, old)

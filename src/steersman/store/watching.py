@@ -18,7 +18,8 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
     """Starts a watch; see rest.capabilities.Watcher.
 
     Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
-    subscription are made in one turn of the loop, so nothing is missed or told twice.
+    subscription are made in one turn of the loop, so nothing is missed or told twice; what the snapshot has for this
+    watch is looked for afterwards.
     """
     prefix = store.collection(ctx.namespace)
     name = options.field_selector.requires_exact_match("metadata.name")
@@ -36,9 +37,22 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
         found, _ = cacher.list(prefix)
         if target != prefix:
             found = [entry for entry in found if entry.key == target]
+        failures: list[Exception] = []
+
+        def failed(error: Exception) -> None:
+            failures.append(error)
+            sink.failed(error)
+
+        handle = cacher.watch(target, after_revision=now, accept=accept, deliver=sink.deliver, closed=failed)
         if accept is not None:
-            found = [entry for entry in found if accept(entry)]
-        handle = cacher.watch(target, after_revision=now, accept=accept, deliver=sink.deliver, closed=sink.failed)
+            # Events that come meanwhile wait in the sink until the first objects are out.
+            try:
+                found = await listing.accepted(found, accept)
+            except BaseException:
+                handle.cancel()
+                raise
+            if failures:
+                raise failures[0]
         return WatchStart(found, now, handle, lambda: cacher.revision)
     after = revision or cacher.revision
     try:

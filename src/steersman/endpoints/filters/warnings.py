@@ -6,9 +6,9 @@ import re
 
 from steersman.endpoints.request import Handler, Request
 from steersman.net.message import Response
+from steersman.rest.context import MAX_LONG_WARNING_RUNES as _ITEM_RUNES
+from steersman.rest.context import MAX_WARNING_RUNES as _TOTAL_RUNES
 
-_TOTAL_RUNES = 4096
-_ITEM_RUNES = 256
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 

@@ -46,9 +46,10 @@ def _message(found: Sequence[tuple[str, str]]) -> str:
         manager, path = found[0]
         return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
     lines: list[str] = []
+    titled: set[str] = set()
     for manager, path in found:
-        title = f"conflicts with {manager}:"
-        if title not in lines:
-            lines.append(title)
+        if manager not in titled:
+            titled.add(manager)
+            lines.append(f"conflicts with {manager}:")
         lines.append(f"- {path}")
     return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)

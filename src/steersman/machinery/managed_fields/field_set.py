@@ -28,13 +28,23 @@ def is_member(node: Node) -> bool:
 
 def set_of(paths: Iterable[Iterable[str]]) -> FieldSet:
     """The set of some paths, each a row of path elements (`f:spec`, `f:replicas`)."""
-    result: FieldSet = EMPTY
-    for path in paths:
-        node: Node = LEAF
-        for element in reversed(tuple(path)):
-            node = {element: node}
-        result = union(result, node)
-    return result
+    return union_of(_one_path(path) for path in paths)
+
+
+def _one_path(path: Iterable[str]) -> FieldSet:
+    node: Node = LEAF
+    for element in reversed(tuple(path)):
+        node = {element: node}
+    return node
+
+
+def union_of(sets: Iterable[FieldSet]) -> FieldSet:
+    """What is in any of the sets. Each is copied a few times only, however many there are."""
+    level = list(sets)
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        level = [union(a, b) for a, b in pairs] + level[len(level) & ~1 :]
+    return level[0] if level else EMPTY
 
 
 def in_order(node: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import msgspec
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
 
-from .field_set import EMPTY, LEAF, FieldSet, difference, union
+from .field_set import EMPTY, LEAF, FieldSet, difference, union_of
 from .fields_v1 import FieldsError, decode_fields, encode_fields
 from .path_elements import SELF
 
@@ -139,9 +139,10 @@ def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) ->
     updaters.sort(key=lambda key: (managers[key].time or "", key.identifier))
     count = len(updaters)
     first_of: dict[str, ManagerKey] = {}
+    gathered: dict[ManagerKey, list[FieldSet]] = {}
     for key in updaters:
         if count <= limit:
-            return
+            break
         managed = managers[key]
         version = managed.api_version
         first = first_of.setdefault(version, key)
@@ -150,11 +151,15 @@ def cap_update_managers(managers: Managers, limit: int = MAX_UPDATE_MANAGERS) ->
         bucket = ManagerKey(OLD_UPDATES, UPDATE, version, "")
         if bucket not in managers:
             managers[bucket] = managers.pop(first)
+            gathered.pop(bucket, None)
         # A bucket that is itself among the oldest is merged with itself and, as upstream has it, goes.
-        merged = union(managed.fields, managers[bucket].fields)
-        managers[bucket] = Managed(merged, version, managed.time)
+        gathered.setdefault(bucket, [managers[bucket].fields]).append(managed.fields)
+        managers[bucket] = Managed(EMPTY, version, managed.time)
         del managers[key]
         count -= 1
+    for bucket, sets in gathered.items():
+        if bucket in managers:
+            managers[bucket] = managers[bucket].with_fields(union_of(sets))
 
 
 def strip_identity(fields: FieldSet) -> FieldSet:

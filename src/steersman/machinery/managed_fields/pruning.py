@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .field_set import EMPTY, FieldSet, difference, intersection, union
+from .field_set import FieldSet, difference, intersection, union, union_of
 from .managers import Managed, Managers
 from .merging import remove_fields
 from .schema import Schema
@@ -62,16 +62,16 @@ def _with_owned(
 
     `everything` are the fields of `whole`, which is in that version.
     """
-    owned: dict[str, FieldSet] = {first: EMPTY}
+    owned: dict[str, list[FieldSet]] = {first: []}
     for managed in managers.values():
-        owned[managed.api_version] = union(owned.get(managed.api_version, EMPTY), managed.fields)
-    for api_version, fields in owned.items():
+        owned.setdefault(managed.api_version, []).append(managed.fields)
+    for api_version, sets in owned.items():
         converted, rest = convert(whole, api_version), convert(pruned, api_version)
         if converted is None or rest is None:
             continue
         schema, whole = converted
         if api_version != first:
             everything = _named(schema, whole)
-        kept = union(_named(schema, rest[1]), with_named_fields(schema.root, fields))
+        kept = union(_named(schema, rest[1]), with_named_fields(schema.root, union_of(sets)))
         pruned = remove_fields(schema.root, whole, difference(everything, kept)) or {}
     return pruned

@@ -147,11 +147,13 @@ class FieldManager:
     def reconciled(self, managers: Managers, live: Any) -> Managers:
         """The managers' sets by the schemas of today; those of a version that is gone are dropped."""
         out: Managers = {}
+        schemas: dict[str, Schema | None] = {self.api_version: self.schema}
         for key, managed in managers.items():
-            schema: Schema | None = self.schema
-            if managed.api_version != self.api_version:
-                converted = self.convert(live, managed.api_version)
-                schema = None if converted is None else converted[0]
+            version = managed.api_version
+            if version not in schemas:
+                converted = self.convert(live, version)
+                schemas[version] = None if converted is None else converted[0]
+            schema = schemas[version]
             if schema is not None:
                 out[key] = managed.with_fields(_reconciled_fields(managed, schema))
         return out

@@ -82,18 +82,14 @@ def _keep_conditions(new: Conditions, old: Conditions, condition_type: str) -> N
 
 def _set_times(new: Conditions, old: Conditions) -> None:
     now = times.now()
+    known: dict[tuple[str, str], str] = {}
+    for before in old:
+        if before.last_transition_time:
+            known.setdefault((before.type, before.status), before.last_transition_time)
     for condition in new:
         condition.last_update_time = condition.last_update_time or now
         if not condition.last_transition_time:
-            condition.last_transition_time = next(
-                (
-                    before.last_transition_time
-                    for before in old
-                    if (before.type, before.status) == (condition.type, condition.status)
-                    and before.last_transition_time
-                ),
-                now,
-            )
+            condition.last_transition_time = known.get((condition.type, condition.status), now)
 
 
 def condition(request: CertificateSigningRequest) -> str:

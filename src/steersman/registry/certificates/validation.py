@@ -14,7 +14,7 @@ from steersman.api.certificates.v1 import (
     CertificateSigningRequestSpec,
 )
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, quote, required
-from steersman.machinery.pem import decode_block
+from steersman.machinery.pem import blocks, decode_block
 from steersman.registry.certificates.signer_name import validate_signer_name
 
 USAGES: Final = tuple(
@@ -99,9 +99,11 @@ def _validate_usages(spec: CertificateSigningRequestSpec, path: Path, allowed: A
             if usage not in USAGES:
                 yield not_supported(path[index], usage, USAGES)
     if not allowed.duplicate_usages:
+        seen: set[str] = set()
         for index, usage in enumerate(spec.usages):
-            if usage in spec.usages[:index]:
+            if usage in seen:
                 yield duplicate(path[index], usage)
+            seen.add(usage)
 
 
 def _validate_conditions(
@@ -178,21 +180,18 @@ def _certificate_error(pem: bytes) -> str:
         return ""
     from cryptography import x509  # as above
 
-    blocks, rest = 0, pem
-    while True:
-        block, rest = decode_block(rest)
-        if block is None:
-            break
+    found = 0
+    for block in blocks(pem):
         if block.type != "CERTIFICATE":
             return f"only CERTIFICATE PEM blocks are allowed, found {quote(block.type)}"
         if block.has_headers:
             return "no PEM block headers are permitted"
-        blocks += 1
+        found += 1
         try:
             x509.load_der_x509_certificate(block.content)
         except ValueError as error:
             return f"x509: malformed certificate: {_first_line(error)}"
-    return "" if blocks else "must contain at least one CERTIFICATE PEM block"
+    return "" if found else "must contain at least one CERTIFICATE PEM block"
 
 
 def _first_line(error: Exception) -> str:

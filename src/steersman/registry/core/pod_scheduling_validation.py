@@ -163,8 +163,9 @@ def validate_label_keys(
                 text = "exists in both matchLabelKeys and labelSelector"
                 yield invalid(path[where[expression.key]], expression.key, text)
             seen.add(expression.key)
+    unlike = set(mismatch)
     for index, key in enumerate(match):
-        if key in mismatch:
+        if key in unlike:
             text = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield invalid((path / "matchLabelKeys")[index], key, text)
 

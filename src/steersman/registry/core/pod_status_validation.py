@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -101,13 +101,14 @@ def _validate_transitions(
     path: Path,
 ) -> Iterator[FieldError]:
     """A container that ended runs again only where it restarts; `containers` is None for those that never do."""
+    going_on = {status.name for status in new if status.state.terminated is None}
+    by_name: dict[str, core.Container] = {}
+    for each in containers or ():
+        by_name.setdefault(each.name, each)
     for index, before in enumerate(old):
-        if (ended := before.state.terminated) is None:
+        if (ended := before.state.terminated) is None or before.name not in going_on:
             continue
-        now = [status for status in new if status.name == before.name and status.state.terminated is None]
-        if not now:
-            continue
-        container = next((each for each in containers or () if each.name == before.name), None)
+        container = by_name.get(before.name)
         if container is None or not _should_restart(container, pod_policy, ended.exit_code):
             yield forbidden(path[index] / "state", "may not be transitioned to non-terminated state")
 
@@ -143,9 +144,12 @@ def _validate_claims(status: core.PodStatus, spec: core.PodSpec) -> Iterator[Fie
                 yield invalid(here / "resourceClaimName", claim.resource_claim_name, message)
     if status.extended_resource_claim_status is not None:
         yield from _validate_extended_claim(status.extended_resource_claim_status, spec)
-    for index, allocated in enumerate(status.node_allocatable_resource_claim_statuses):
-        here = (_STATUS / "nodeAllocatableResourceClaimStatuses")[index]
-        yield from _validate_allocatable_claim(allocated, status, spec, here)
+    if status.node_allocatable_resource_claim_statuses:
+        names = {claim.resource_claim_name for claim in spec.resource_claims}
+        names |= {claim.resource_claim_name for claim in status.resource_claim_statuses}
+        for index, allocated in enumerate(status.node_allocatable_resource_claim_statuses):
+            here = (_STATUS / "nodeAllocatableResourceClaimStatuses")[index]
+            yield from _validate_allocatable_claim(allocated, names, here)
 
 
 def _validate_extended_claim(status: core.PodExtendedResourceClaimStatus, spec: core.PodSpec) -> Iterator[FieldError]:
@@ -178,13 +182,12 @@ def _validate_extended_claim(status: core.PodExtendedResourceClaimStatus, spec: 
 
 
 def _validate_allocatable_claim(
-    allocated: core.NodeAllocatableResourceClaimStatus, status: core.PodStatus, spec: core.PodSpec, path: Path
+    allocated: core.NodeAllocatableResourceClaimStatus, names: Container[str | None], path: Path
 ) -> Iterator[FieldError]:
+    """`names` are those of the claims of the pod."""
     name = allocated.resource_claim_name
     if not name:
         yield required(path / "resourceClaimName", "must not be empty")
-    names = {claim.resource_claim_name for claim in spec.resource_claims}
-    names |= {claim.resource_claim_name for claim in status.resource_claim_statuses}
     if name not in names:
         yield invalid(path / "resourceClaimName", name, "no mapping found in pod reference")
     if not allocated.containers:
@@ -201,7 +204,7 @@ def _validate_allocatable_claim(
 
 def _validate_addresses(status: core.PodStatus, before: core.PodStatus) -> Iterator[FieldError]:
     path = _STATUS / "podIPs"
-    known = [each.ip for each in before.pod_ips]
+    known = {each.ip for each in before.pod_ips}
     for index, pod_ip in enumerate(status.pod_ips):
         yield from is_valid_ip_for_legacy_field(pod_ip.ip, path[index], valid_old=known)
     yield from _validate_pair([each.ip for each in status.pod_ips], status.pod_ips, path)
@@ -210,7 +213,7 @@ def _validate_addresses(status: core.PodStatus, before: core.PodStatus) -> Itera
     path = _STATUS / "hostIPs"
     if status.host_ip != status.host_ips[0].ip:
         yield invalid(path[0] / "ip", status.host_ips[0].ip, "must be equal to `hostIP`")
-    known = [each.ip for each in before.host_ips]
+    known = {each.ip for each in before.host_ips}
     for index, host_ip in enumerate(status.host_ips):
         yield from is_valid_ip_for_legacy_field(host_ip.ip, path[index], valid_old=known)
     yield from _validate_pair([each.ip for each in status.host_ips], status.host_ips, path)

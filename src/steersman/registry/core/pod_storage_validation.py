@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,16 +9,12 @@ from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
 from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_subdomain
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.core.iscsi_names import FORMATS, is_iscsi_name
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import validate_dns1123_label
 
 _LUN_ERROR: Final = inclusive_range_error(0, 255)
 _PARTITION_ERROR: Final = inclusive_range_error(1, 255)
-_ISCSI_NAMES: Final = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([a-zA-Z0-9.-]+)(:[^,;*&$|\s]+)\Z", re.ASCII).search,
-    "eui": re.compile(r"eui.[a-zA-Z0-9]{16}", re.ASCII).fullmatch,
-    "naa": re.compile(r"naa.[a-zA-Z0-9]{32}", re.ASCII).fullmatch,
-}
 _LONGEST_ISCSI_NAME: Final = 64
 _LONGEST_DRIVER_NAME: Final = 63
 _HOST_PORT: Final = "must be a host:port pair or multiple pairs separated by commas"
@@ -81,10 +76,9 @@ def validate_iscsi(source: core.ISCSIVolumeSource, path: Path, options: PodValid
 
 
 def _validate_iscsi_name(name: str, path: Path) -> Iterator[FieldError]:
-    matches = _ISCSI_NAMES.get(name[:3])
-    if matches is None:
+    if name[:3] not in FORMATS:
         yield invalid(path, name, "must be valid format starting with iqn, eui, or naa")
-    elif not matches(name):
+    elif not is_iscsi_name(name):
         yield invalid(path, name, "must be valid format")
 
 

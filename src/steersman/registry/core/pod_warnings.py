@@ -209,7 +209,7 @@ def _container_warnings(container: AnyContainer, path: Path) -> Iterator[str]:
 
 
 def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
-    ports: dict[tuple[int, str], list[tuple[Path, core.ContainerPort]]] = {}
+    ports: dict[tuple[int, str], _SamePorts] = {}
     named: dict[str, Path] = {}
     name_warnings: list[str] = []
     for container, where in containers_with_paths(spec, path):
@@ -217,11 +217,10 @@ def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
             here = (where / "ports")[index]
             if port.host_ip and port.host_port == 0:
                 yield f"{here}: hostIP set without hostPort: {_go_text(port)}"
-            others = ports.setdefault((port.container_port, port.protocol), [])
-            for other_path, other in others:
-                if text := _conflict(port, other):
-                    yield f"{here}: {text} port definition with {other_path}"
-            others.append((here, port))
+            same = ports.setdefault((port.container_port, port.protocol), _SamePorts())
+            for text, other_path in same.conflicts(port):
+                yield f"{here}: {text} port definition with {other_path}"
+            same.add(port, here)
             if not port.name:
                 continue
             if (first := named.setdefault(port.name, here)) is not here:
@@ -232,14 +231,44 @@ def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
     yield from name_warnings
 
 
-def _conflict(port: core.ContainerPort, other: core.ContainerPort) -> str:
-    if port.host_ip == other.host_ip and port.host_port == other.host_port:
-        return "duplicate"
-    if port.host_port == 0 or other.host_port == 0:
-        return "overlapping"
-    if port.host_port == other.host_port and (not port.host_ip) != (not other.host_ip):
-        return "dangerously ambiguous"
-    return ""
+class _SamePorts:
+    """Definitions of one port and protocol in the order of the pod, found by their ports and addresses on the host."""
+
+    __slots__ = ("_all", "_any", "_by_host", "_with_address")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[core.ContainerPort, Path]] = []
+        self._any: list[int] = []
+        """Places in `_all` of those without a port of the host."""
+        self._by_host: dict[tuple[int, str], list[int]] = {}
+        self._with_address: dict[int, list[int]] = {}
+        """Those with an address, by their port of the host."""
+
+    def add(self, port: core.ContainerPort, path: Path) -> None:
+        """Takes one more, which stands at `path`."""
+        place = len(self._all)
+        self._all.append((port, path))
+        if port.host_port == 0:
+            self._any.append(place)
+            return
+        self._by_host.setdefault((port.host_port, port.host_ip), []).append(place)
+        if port.host_ip:
+            self._with_address.setdefault(port.host_port, []).append(place)
+
+    def conflicts(self, port: core.ContainerPort) -> Iterator[tuple[str, Path]]:
+        """What `port` is to those before it that it is in conflict with, and where they stand, in their order."""
+        if port.host_port == 0:
+            for other, path in self._all:
+                equal = other.host_port == 0 and other.host_ip == port.host_ip
+                yield "duplicate" if equal else "overlapping", path
+            return
+        same = self._by_host.get((port.host_port, port.host_ip), ())
+        unlike = (
+            self._by_host.get((port.host_port, ""), ()) if port.host_ip else self._with_address.get(port.host_port, ())
+        )
+        found = ((same, "duplicate"), (self._any, "overlapping"), (unlike, "dangerously ambiguous"))
+        for place, text in sorted((place, text) for places, text in found for place in places):
+            yield text, self._all[place][1]
 
 
 def _go_text(port: core.ContainerPort) -> str:

@@ -67,21 +67,33 @@ def _validate_status(status: ResourceQuotaStatus) -> Iterator[FieldError]:
 def _validate_spec(spec: ResourceQuotaSpec) -> Iterator[FieldError]:
     yield from _validate_quantities(spec.hard, _SPEC / "hard")
     path = _SPEC / "scopes"
+    unscoped = _Unscoped(spec)
     for scope in spec.scopes:
         if scope not in SCOPES:
             yield invalid(path, spec.scopes, "unsupported scope")
-        for _ in _unscoped(spec, scope):
+        for _ in range(unscoped(scope)):
             yield invalid(path, spec.scopes, "unsupported scope applied to resource")
     yield from _validate_conflicts(spec, set(spec.scopes), path)
     if spec.scope_selector is not None:
         yield from _validate_scope_selector(spec, _SPEC.child("scopeSelector", "matchExpressions"))
 
 
-def _unscoped(spec: ResourceQuotaSpec, scope: str) -> Iterator[str]:
-    """The limited resources that a scope has nothing to say about."""
-    allowed = SCOPES.get(scope)
-    if allowed is not None:
-        yield from (name for name in sorted(spec.hard) if is_quota_resource(name) and name not in allowed)
+class _Unscoped:
+    """Counts the limited resources that a scope has nothing to say about, once for each scope."""
+
+    def __init__(self, spec: ResourceQuotaSpec) -> None:
+        self._limited = spec.hard
+        self._known: dict[str, int] = {}
+
+    def __call__(self, scope: str) -> int:
+        allowed = SCOPES.get(scope)
+        if allowed is None:
+            return 0
+        count = self._known.get(scope)
+        if count is None:
+            count = sum(is_quota_resource(name) and name not in allowed for name in self._limited)
+            self._known[scope] = count
+        return count
 
 
 def _validate_conflicts(spec: ResourceQuotaSpec, scopes: set[str], path: Path) -> Iterator[FieldError]:
@@ -93,12 +105,14 @@ def _validate_conflicts(spec: ResourceQuotaSpec, scopes: set[str], path: Path) -
 def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> Iterator[FieldError]:
     assert spec.scope_selector is not None
     requirements = spec.scope_selector.match_expressions
+    unscoped = _Unscoped(spec)
+    shown: object = None
     for requirement in requirements:
         if requirement.scope_name not in SCOPES:
             yield invalid(path / "scopeName", requirement.scope_name, "unsupported scope")
-        for _ in _unscoped(spec, requirement.scope_name):
-            value = go_struct(MatchExpressions=[_go_value(each) for each in requirements])
-            yield invalid(path, value, "unsupported scope applied to resource")
+        for _ in range(unscoped(requirement.scope_name)):
+            shown = shown or go_struct(MatchExpressions=[_go_value(each) for each in requirements])
+            yield invalid(path, shown, "unsupported scope applied to resource")
         yield from _validate_requirement(requirement, path)
     yield from _validate_conflicts(spec, {each.scope_name for each in requirements}, path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from steersman.api.core.v1 import LoadBalancerStatus, Service, ServicePort, SessionAffinityConfig
@@ -76,9 +76,9 @@ def validate_service(service: Service, old: Service | None) -> Iterator[FieldErr
     yield from validate_labels(spec.selector, _SPEC / "selector")
     yield from _validate_affinity(service)
     yield from validate_cluster_ips(service, old)
+    known = set(old.spec.external_ips) if old is not None else set()
     for index, address in enumerate(spec.external_ips):
         path = _SPEC.child("externalIPs")[index]
-        known = old.spec.external_ips if old is not None else ()
         faults = list(is_valid_ip_for_legacy_field(address, path, valid_old=known))
         yield from faults or validate_endpoint_ip(address, path)
     if not spec.type:
@@ -229,7 +229,7 @@ def _validate_families(service: Service) -> Iterator[FieldError]:
         yield not_supported(_SPEC / "ipFamilyPolicy", policy, FAMILY_POLICIES)
 
 
-def _validate_address_forms(addresses: Sequence[str], known: Sequence[str]) -> Iterator[FieldError]:
+def _validate_address_forms(addresses: Sequence[str], known: Collection[str]) -> Iterator[FieldError]:
     for index, address in enumerate(addresses):
         if index == 0 and address == NONE:
             if len(addresses) > 1:
@@ -269,7 +269,7 @@ def _validate_source_ranges(service: Service, old: Service | None) -> Iterator[F
         path = _SPEC / "LoadBalancerSourceRanges"
         if spec.type != LOAD_BALANCER:
             yield forbidden(path, _ONLY_LOAD_BALANCER)
-        known = [text.strip() for text in old.spec.load_balancer_source_ranges] if old is not None else ()
+        known = {text.strip() for text in old.spec.load_balancer_source_ranges} if old is not None else set()
         for index, text in enumerate(spec.load_balancer_source_ranges):
             yield from is_valid_cidr_for_legacy_field(text.strip(), path[index], valid_old=known)
     elif (annotation := annotations.get(SOURCE_RANGES)) is not None:
@@ -387,7 +387,7 @@ def validate_load_balancer_status(
     if service_type != LOAD_BALANCER and status.ingress:
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
-    known = [ingress.ip for ingress in old.ingress if ingress.ip]
+    known = {ingress.ip for ingress in old.ingress if ingress.ip}
     for index, ingress in enumerate(status.ingress):
         item = path[index]
         if ingress.ip:

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-from collections.abc import Iterator
 from typing import Final
 
-_BLOCK: Final = re.compile(rb"-----BEGIN ([^\n]*?)-----[ \t]*\r?\n(.*?)-----END \1-----", re.DOTALL)
+from steersman.machinery.pem import blocks
+
 _CERTIFICATE: Final = "CERTIFICATE"
 _PRIVATE_KEY: Final = "PRIVATE KEY"
-
-
-def _blocks(text: bytes) -> Iterator[tuple[str, bytes]]:
-    """The PEM blocks of `text`: (type, content); what cannot be read is passed over."""
-    for match in _BLOCK.finditer(text):
-        body = match[2]
-        if b":" in body:
-            body = body.split(b"\n\n", 1)[-1]
-        try:
-            yield match[1].decode(errors="replace"), base64.b64decode(b"".join(body.split()), validate=True)
-        except binascii.Error:
-            continue
 
 
 def _certificate(text: bytes) -> tuple[bytes, str]:
     """The first certificate, or why there is none."""
     skipped: list[str] = []
-    for kind, content in _blocks(text):
-        if kind == _CERTIFICATE:
-            return content, ""
-        skipped.append(kind)
+    for block in blocks(text):
+        if block.type == _CERTIFICATE:
+            return block.content, ""
+        skipped.append(block.type)
     if not skipped:
         return b"", "tls: failed to find any PEM data in certificate input"
     if len(skipped) == 1 and skipped[0].endswith(_PRIVATE_KEY):
@@ -48,10 +33,10 @@ def _certificate(text: bytes) -> tuple[bytes, str]:
 def _private_key(text: bytes) -> tuple[bytes, str]:
     """The first private key, or why there is none."""
     skipped: list[str] = []
-    for kind, content in _blocks(text):
-        if kind == _PRIVATE_KEY or kind.endswith(f" {_PRIVATE_KEY}"):
-            return content, ""
-        skipped.append(kind)
+    for block in blocks(text):
+        if block.type == _PRIVATE_KEY or block.type.endswith(f" {_PRIVATE_KEY}"):
+            return block.content, ""
+        skipped.append(block.type)
     if not skipped:
         return b"", "tls: failed to find any PEM data in key input"
     if skipped == [_CERTIFICATE]:

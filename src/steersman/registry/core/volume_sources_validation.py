@@ -5,7 +5,6 @@ Most are as in pods; those here differ in that their secrets have a namespace (p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_
 from steersman.machinery.validation.formats import inclusive_range_error
 from steersman.machinery.validation.object_meta import validate_namespace_name
 from steersman.registry.core import pod_storage_validation as shared
+from steersman.registry.core.iscsi_names import is_iscsi_name
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_paths_validation import (
     validate_dns1123_label,
@@ -29,16 +29,6 @@ _ISCSI_LENGTH: Final = (
     "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
     "if iscsi.initiatorName is specified."
 )
-_ISCSI_NAMES: Final = {
-    "iqn": re.compile(r"iqn\.\d{4}-\d{2}\.([a-zA-Z0-9.-]+)(:[^,;*&$|\s]+)\Z", re.ASCII).search,
-    "eui": re.compile(r"eui.[a-zA-Z0-9]{16}", re.ASCII).fullmatch,
-    "naa": re.compile(r"naa.[a-zA-Z0-9]{32}", re.ASCII).fullmatch,
-}
-
-
-def _is_iscsi_name(name: str) -> bool:
-    matches = _ISCSI_NAMES.get(name[:3])
-    return matches is not None and bool(matches(name))
 
 
 def _required(source: Any, path: Path, /, **members: str) -> Iterator[FieldError]:
@@ -83,7 +73,7 @@ def _validate_iscsi(source: core.ISCSIPersistentVolumeSource, name: str, path: P
         yield invalid(path / "targetportal", source.target_portal, _ISCSI_LENGTH)
     if not source.iqn:
         yield required(path / "iqn")
-    elif not _is_iscsi_name(source.iqn):
+    elif not is_iscsi_name(source.iqn):
         yield invalid(path / "iqn", source.iqn, _ISCSI_FORMAT)
     if not 0 <= source.lun <= 255:
         yield invalid(path / "lun", source.lun, inclusive_range_error(0, 255))
@@ -92,7 +82,7 @@ def _validate_iscsi(source: core.ISCSIPersistentVolumeSource, name: str, path: P
         yield required(path / "secretRef")
     if secret is not None and not secret.name:
         yield required(path.child("secretRef", "name"))
-    if source.initiator_name is not None and not _is_iscsi_name(source.initiator_name):
+    if source.initiator_name is not None and not is_iscsi_name(source.initiator_name):
         yield invalid(path / "initiatorname", source.initiator_name, _ISCSI_FORMAT)
 
 

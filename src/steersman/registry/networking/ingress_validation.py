@@ -168,7 +168,7 @@ def validate_typed_reference(group: str | None, kind: str, name: str, path: Path
 
 def validate_ingress_status(new: IngressStatus, old: IngressStatus) -> Iterator[FieldError]:
     """Where the load balancer listens; addresses that were there may be written in an old way."""
-    known = [point.ip for point in old.load_balancer.ingress if point.ip]
+    known = {point.ip for point in old.load_balancer.ingress if point.ip}
     for index, point in enumerate(new.load_balancer.ingress):
         path = Path("status", "loadBalancer", "ingress")[index]
         if point.ip:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from steersman.api.networking.v1 import IPBlock, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec
@@ -64,11 +64,11 @@ def validate_network_policy(spec: NetworkPolicySpec, old: NetworkPolicySpec | No
             yield not_supported((path / "policyTypes")[index], policy_type, POLICY_TYPES)
 
 
-def _blocks(spec: NetworkPolicySpec | None) -> list[str]:
-    found: list[str] = []
+def _blocks(spec: NetworkPolicySpec | None) -> set[str]:
+    found: set[str] = set()
     for peer, _ in () if spec is None else peers(spec):
         if peer.ip_block is not None:
-            found += [peer.ip_block.cidr, *peer.ip_block.except_]
+            found.update((peer.ip_block.cidr, *peer.ip_block.except_))
     return found
 
 
@@ -95,7 +95,7 @@ def _validate_port(port: NetworkPolicyPort, path: Path) -> Iterator[FieldError]:
 
 
 def _validate_peer(
-    peer: NetworkPolicyPeer, path: Path, options: LabelSelectorOptions, known: Sequence[str]
+    peer: NetworkPolicyPeer, path: Path, options: LabelSelectorOptions, known: Collection[str]
 ) -> Iterator[FieldError]:
     yield from validate_label_selector(peer.pod_selector, path / "podSelector", options)
     yield from validate_label_selector(peer.namespace_selector, path / "namespaceSelector", options)
@@ -108,7 +108,7 @@ def _validate_peer(
         yield forbidden(path, "may not specify both ipBlock and another peer")
 
 
-def _validate_block(block: IPBlock, path: Path, known: Sequence[str]) -> Iterator[FieldError]:
+def _validate_block(block: IPBlock, path: Path, known: Collection[str]) -> Iterator[FieldError]:
     if not block.cidr:
         yield required(path / "cidr")
         return

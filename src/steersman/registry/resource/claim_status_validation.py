@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import astuple
+
 from steersman.api.resource.v1 import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -13,6 +15,7 @@ from steersman.api.resource.v1 import (
     NetworkDeviceData,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceClaimStatus,
 )
 from steersman.machinery.field import (
     FieldError,
@@ -80,7 +83,7 @@ def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> Iterator[Fi
     if status.reserved_for:
         if status.allocation is None:
             yield forbidden(path / "reservedFor", "may not be specified when `allocated` is not set")
-        elif new.metadata.deletion_timestamp and any(each not in before.reserved_for for each in status.reserved_for):
+        elif new.metadata.deletion_timestamp and _adds_consumers(status, before):
             detail = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
             yield forbidden(path / "reservedFor", detail)
     if status.allocation is None:
@@ -89,6 +92,11 @@ def validate_claim_status(new: ResourceClaim, old: ResourceClaim) -> Iterator[Fi
         yield from _validate_allocation(status.allocation, path / "allocation", request_names(new.spec.devices))
     elif status.allocation != before.allocation:
         yield invalid(path / "allocation", internal_text(status.allocation), FIELD_IMMUTABLE)
+
+
+def _adds_consumers(status: ResourceClaimStatus, before: ResourceClaimStatus) -> bool:
+    known = {astuple(each) for each in before.reserved_for}
+    return any(astuple(each) not in known for each in status.reserved_for)
 
 
 def _validate_consumer(consumer: ResourceClaimConsumerReference, path: Path) -> Iterator[FieldError]:
@@ -170,13 +178,17 @@ def validate_binding_conditions(conditions: list[str], failures: list[str], path
     good, bad = path / "bindingConditions", path / "bindingFailureConditions"
     yield from validate_items(conditions, MAX_BINDING_CONDITIONS, validate_label_name, good)
     yield from validate_items(failures, MAX_BINDING_CONDITIONS, validate_label_name, bad)
+    wanted: set[str] = set()
     for index, condition in enumerate(conditions):
-        if condition in conditions[:index]:
+        if condition in wanted:
             yield duplicate(good[index], condition)
+        wanted.add(condition)
+    seen: set[str] = set()
     for index, condition in enumerate(failures):
-        if condition in failures[:index]:
+        if condition in seen:
             yield duplicate(bad[index], condition)
-        if condition in conditions:
+        seen.add(condition)
+        if condition in wanted:
             yield invalid(bad[index], condition, "bindingFailureConditions must not overlap with bindingConditions")
     if failures and not conditions:
         yield invalid(good, None, "bindingConditions are required to use bindingFailureConditions")

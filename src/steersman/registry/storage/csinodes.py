@@ -62,10 +62,11 @@ class CSINodeStrategy(Strategy[CSINode]):
 
     def validate_update(self, ctx: Context, new: CSINode, old: CSINode) -> Iterator[FieldError]:
         yield from _validate(new)
+        by_name: dict[str, list[CSINodeDriver]] = {}
+        for driver in new.spec.drivers or ():
+            by_name.setdefault(driver.name, []).append(driver)
         for before in old.spec.drivers or ():
-            for driver in new.spec.drivers or ():
-                if driver.name != before.name:
-                    continue
+            for driver in by_name.pop(before.name, ()):
                 fixed = _fixed(driver)
                 if fixed != _fixed(before):
                     yield invalid(Path("spec", "drivers"), internal_text(fixed), FIELD_IMMUTABLE)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 from steersman.api.core.v1 import TopologySelectorLabelRequirement, TopologySelectorTerm
@@ -44,7 +45,7 @@ def _validate(storage_class: StorageClass) -> Iterator[FieldError]:
 
 
 def _validate_topologies(terms: list[TopologySelectorTerm], path: Path) -> Iterator[FieldError]:
-    seen: list[dict[str, set[str]]] = []
+    seen: Counter[Hashable] = Counter()
     for index, term in enumerate(terms):
         expressions: dict[str, set[str]] = {}
         at = path[index] / "matchLabelExpressions"
@@ -56,10 +57,10 @@ def _validate_topologies(terms: list[TopologySelectorTerm], path: Path) -> Itera
         # The reference compares with places that it has not filled yet, which hold nothing.
         for _ in range(len(terms) if not expressions else 0):
             yield duplicate(at, "")
-        for other in seen:
-            if other == expressions:
-                yield duplicate(at, "")
-        seen.append(expressions)
+        alike = frozenset((key, frozenset(values)) for key, values in expressions.items())
+        for _ in range(seen[alike]):
+            yield duplicate(at, "")
+        seen[alike] += 1
 
 
 def _validate_requirement(requirement: TopologySelectorLabelRequirement, path: Path) -> Iterator[FieldError]:

@@ -1,0 +1,38 @@
+"""Names of iSCSI nodes (RFC 3720 section 3.2.6), as Kubernetes checks them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_RUN: Final = re.compile(r"[a-zA-Z0-9.-]++")
+_AUTHORITY: Final = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[a-zA-Z0-9.-]")
+_NOT_IN_REST: Final = re.compile(r"[,;*&$|\t\n\f\r ]")
+_is_eui: Final = re.compile(r"eui.[a-zA-Z0-9]{16}").fullmatch
+_is_naa: Final = re.compile(r"naa.[a-zA-Z0-9]{32}").fullmatch
+
+FORMATS: Final = ("iqn", "eui", "naa")
+"""What a name starts with."""
+
+
+def is_iscsi_name(name: str) -> bool:
+    """Whether `name` is one of the three formats."""
+    match name[:3]:
+        case "iqn":
+            return _is_qualified(name)
+        case "eui":
+            return _is_eui(name) is not None
+        case "naa":
+            return _is_naa(name) is not None
+    return False
+
+
+def _is_qualified(name: str) -> bool:
+    """Whether `iqn.YEAR-MONTH.AUTHORITY:REST` ends the name; what comes before it is not looked at, as upstream."""
+    last = max((found.start() for found in _NOT_IN_REST.finditer(name)), default=-1)
+    for run in _RUN.finditer(name):
+        colon = run.end()
+        rest_follows = name[colon : colon + 1] == ":" and last < colon < len(name) - 1
+        if rest_follows and _AUTHORITY.search(name, run.start(), colon):
+            return True
+    return False
