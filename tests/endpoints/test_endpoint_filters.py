@@ -385,3 +385,13 @@ async def test_groups_without_a_user_are_refused(start_server) -> None:
         'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), '
         'Extra:map[string][]string{"a":[]string{"b"}}} without impersonating a user name'
     )
+
+
+async def test_a_timeout_that_is_too_long_to_read_is_refused_unread(small: SmallServer) -> None:
+    long = "1h" * 500
+    assert (await small.get(f"/api/v1/namespaces/ns/configmaps?timeout={long}")).status == 200
+    answer = await small.get(f"/api/v1/namespaces/ns/configmaps?timeout={long}1h")
+    why = f'time: invalid duration "{long}1h"'
+    assert (answer.status, answer.json()["message"]) == (
+        400, f"invalid timeout specified in the request URL - {why}",
+    )  # fmt: skip

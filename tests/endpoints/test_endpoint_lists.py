@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
+import threading
 from collections.abc import AsyncGenerator
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from small_server import SmallServer
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints import lists, table
 from steersman.endpoints.streamed import StreamedBody
-from steersman.machinery import protobuf
+from steersman.machinery import labels, protobuf
 from steersman.machinery.metrics import Metric
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kinds_of
@@ -252,3 +253,21 @@ async def test_a_body_that_is_over_tells_those_who_come_late() -> None:
 async def made() -> AsyncGenerator[bytes, None]:
     yield b"a"
     yield b"bc"
+
+
+@pytest.mark.parametrize("watching", ["", "&watch=1&timeoutSeconds=-1"])
+async def test_long_selectors_are_read_beside_the_loop(small: SmallServer, monkeypatch: Any, watching: str) -> None:
+    threads: list[int] = []
+    parse = labels.parse
+
+    def noting(text: str) -> labels.Selector:
+        threads.append(threading.get_ident())
+        return parse(text)
+
+    monkeypatch.setattr("steersman.endpoints.options.labels.parse", noting)
+    for terms in (2, 2_000):
+        selector = ",".join(f"!absent-{number}" for number in range(terms))
+        answer = await small.get(f"/api/v1/namespaces/ns/configmaps?labelSelector={selector}{watching}")
+        assert answer.status == 200
+    assert threads[0] == threading.get_ident()
+    assert threads[1] != threading.get_ident()

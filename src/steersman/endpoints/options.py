@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
@@ -14,6 +15,7 @@ from steersman.machinery import fields, labels
 from steersman.machinery.errors import GroupKind, bad_request, invalid
 from steersman.machinery.field import FieldError, quote
 from steersman.machinery.go_numbers import parse_int
+from steersman.machinery.slow_lane import done
 from steersman.machinery.validation.options import (
     validate_create_options,
     validate_delete_options,
@@ -22,6 +24,9 @@ from steersman.machinery.validation.options import (
 )
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
+
+_LONG: Final = 4 << 10
+"""Characters of a query with more terms than are read in a few milliseconds."""
 
 W = TypeVar("W", CreateOptions, UpdateOptions)
 
@@ -85,8 +90,16 @@ def _integer(text: str) -> int:
         raise bad_request(str(error)) from None
 
 
-def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
-    """The options of a list, watch or deletecollection. Raises StatusError 400, 422."""
+async def list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
+    """The options of a list, watch or deletecollection; long selectors are read in the slow lane.
+
+    Raises StatusError 400, 422.
+    """
+    lane = scope.shared.slow_lane if len(request.http.query) > _LONG else None
+    return await done(lane, partial(_list_options, scope, request, watching=watching))
+
+
+def _list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
     query = request.query
     if not query and not request.target.name:
         return ListOptions(send_initial_events=None)

@@ -92,7 +92,7 @@ def _where(error: pyyaml.MarkedYAMLError) -> str:
 
 
 class _Anchored(NamedTuple):
-    """What an alias stands for: a value, how many nodes it has, what its texts count as, and how many levels deep it is."""
+    """What an alias stands for: a value, how many nodes it and its texts count as, and how many levels deep it is."""
 
     value: Any
     nodes: int

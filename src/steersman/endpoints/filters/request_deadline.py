@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.machinery.durations import DurationError, parse_duration
 from steersman.machinery.errors import bad_request
+from steersman.machinery.field import quote
 from steersman.net.message import Response
 
 _SECOND = 1_000_000_000
 """In nanoseconds."""
+_LONGEST: Final = 1_000
+"""Characters of a timeout. Go takes any number of terms; the usual ones have one or two."""
 
 
 def with_request_deadline(longest: float) -> Filter:
@@ -22,7 +27,7 @@ def with_request_deadline(longest: float) -> Filter:
         text = request.parameter("timeout")
         if text:
             try:
-                asked = parse_duration(text) / _SECOND
+                asked = _duration(text) / _SECOND
             except DurationError as error:
                 reason = f"invalid timeout specified in the request URL - {error}"
                 return error_response(request, bad_request(reason))
@@ -32,3 +37,10 @@ def with_request_deadline(longest: float) -> Filter:
         return await next_(request)
 
     return request_deadline
+
+
+def _duration(text: str) -> int:
+    """Nanoseconds. Raises DurationError, also for one that is long: nobody has been asked who sent it."""
+    if len(text) > _LONGEST:
+        raise DurationError(f"time: invalid duration {quote(text)}")
+    return parse_duration(text)

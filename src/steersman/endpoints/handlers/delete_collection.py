@@ -15,7 +15,7 @@ from steersman.net.message import Response
 async def delete_collection(scope: Scope, request: Request) -> Response:
     """Deletes every object that the selectors select and answers with the list of them."""
     wanted = representation(scope, request, collection=True)
-    options = list_options(scope, request, watching=False)
+    options = await list_options(scope, request, watching=False)
     delete_options = await read_delete_options(scope, request)
     ctx = scope.context(request, dry_run=bool(delete_options.dry_run))
     check = check_delete(scope, request, ctx, delete_options)

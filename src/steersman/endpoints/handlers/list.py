@@ -16,6 +16,6 @@ async def list_(scope: Scope, request: Request) -> Response:
     if request.info.verb == "watch":
         return await watch(scope, request)
     wanted = representation(scope, request, collection=True)
-    options = list_options(scope, request, watching=False)
+    options = await list_options(scope, request, watching=False)
     listing = await scope.storage.list(scope.context(request), options)
     return await list_response(scope, request, listing, wanted)

@@ -53,7 +53,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     )
     if "watch" not in scope.resource.verbs or not hasattr(scope.storage, "watch"):
         raise method_not_supported(scope.group_resource, "watch")
-    options = list_options(scope, request, watching=True)
+    options = await list_options(scope, request, watching=True)
     including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
     seconds = options.timeout_seconds
     if seconds is None or seconds == 0:
