@@ -12,6 +12,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
+from steersman.net.turns import Turns
 
 log = logging.getLogger("steersman.net")
 
@@ -151,6 +152,7 @@ class Core:
         "limits",
         "loop",
         "read_buffer",
+        "turns",
     )
 
     def __init__(
@@ -173,6 +175,7 @@ class Core:
         self.counters = Counters()
         self.draining = False
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
+        self.turns = Turns(loop)
         self._change: asyncio.Future[None] | None = None
 
     def remove(self, connection: Connection) -> None:

@@ -72,7 +72,7 @@ def content_length(length: int) -> bytes:
     return _CONTENT_LENGTHS[len(digits)] + digits
 
 
-STATUSES: Final = {code: status(code) for code in range(100, 600)}
+STATUSES: Final = {code: status(code) for code in range(100, 1000)}
 """Encoded :status fields of all codes there can be."""
 
 
