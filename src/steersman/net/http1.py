@@ -304,7 +304,7 @@ class Http1Connection(Receiver):
 
     def _throttle(self) -> None:
         """Stops or resumes reading by what waits to be worked on."""
-        if self._lost or self._upgraded is not None:
+        if self._lost or self._upgraded is not None or self._closing_since is not None:
             return
         left = len(self._input) - self._at
         full = left > 0 and (self._later or self._reading is not None or left > _MAX_HELD) and not self._awaits_more()
@@ -432,6 +432,9 @@ class Http1Connection(Receiver):
         self._closing_since = self.core.loop.time()
         sending = self._deaf or self._reading is not None or self._in_head
         self._deaf = True
+        if self._paused:  # what is on its way is read: closing on unread input would lose the last answer
+            self._paused = False
+            self._transport.resume_reading()
         self._drop("the connection is closing")
         if sending:
             self.core.loop.call_later(self.core.limits.linger, self._close)

@@ -28,7 +28,7 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT: Final = re.compile(r"(:[0-9]*)?")
-_AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~\x80-\U0010ffff]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
+_AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 _LONGEST_LENGTH: Final = 1 << 63
 _NOT_IN_TRAILERS: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
@@ -242,7 +242,7 @@ def _unfolded(block: bytes) -> list[bytes]:
     """The lines of a block that has some which end in LF alone, or go on with the one before."""
     lines: list[list[bytes]] = []
     for line in block.split(b"\n"):
-        line = line.removesuffix(b"\r")  # noqa: PLW2901
+        line = line.removesuffix(b"\r")
         if not line:
             break
         if line[:1] in (b" ", b"\t"):
@@ -254,7 +254,8 @@ def _unfolded(block: bytes) -> list[bytes]:
 
 def quoted(raw: bytes) -> str:
     """As Go's %q, for ASCII."""
-    shown = text_of(raw.strip(b" \t")).replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\t", "\\t")
+    shown = text_of(raw.strip(b" \t")).replace("\\", "\\\\").replace('"', '\\"')
+    shown = shown.replace("\r", "\\r").replace("\t", "\\t")
     escaped = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
     return f'"{escaped}"'
 
