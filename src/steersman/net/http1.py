@@ -186,7 +186,9 @@ class Http1Connection(Receiver):
             return True
         if self._waiting is not None:
             return self._start()
-        return self._current is None and self._reading is None and self._at < len(self._input) and self._read_head()
+        if self._deaf or self._current is not None or self._reading is not None:
+            return False
+        return self._at < len(self._input) and self._read_head()
 
     def _read_head(self) -> bool:
         data, at = self._input, self._at

@@ -12,24 +12,26 @@ from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
 
-from steersman.net.http2_request import LONGEST_KNOWN_NAME, text_of
+from steersman.net.http2_request import LONGEST_KNOWN_NAME, is_well_escaped, text_of
 from steersman.net.message import Headers
 
 END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 """What a head ends with, unless it begins with an empty line."""
 _FOLDED: Final = re.compile(rb"\n[ \t]")
-_BAD_IN_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_BAD_IN_VALUE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z -]+")
 _METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VERSION: Final = re.compile(r"HTTP/([0-9])\.([0-9])")
 _HOST: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT: Final = re.compile(r"(:[0-9]*)?")
+_PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9.:\-\[\]]*")
 _AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
+_LONGEST_KEPT: Final = 4096
+"""Bytes of the fields that a connection remembers from one request to the next."""
+_LONGEST_LIST: Final = 8192
 _LONGEST_LENGTH: Final = 1 << 63
 _NOT_IN_TRAILERS: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
 
@@ -106,7 +108,8 @@ class HeadReader:
         fields = self._fields
         if fields is None or block != self._block or version != self._version:
             fields = request_fields(block, version, self._max_count)
-            self._block, self._version, self._fields = block, version, fields
+            if len(block) <= _LONGEST_KEPT:
+                self._block, self._version, self._fields = block, version, fields
         if major != 1 and not (method == "PRI" and target == "*" and first.endswith(b"HTTP/2.0")):
             raise _with_words("505 HTTP Version Not Supported", "unsupported protocol version")
         if fields.host is None and version == "1.1" and method not in ("CONNECT", "PRI"):
@@ -127,7 +130,8 @@ def request_line(line: bytes) -> tuple[str, str, int, str]:
         raise bad_request()
     raw_method, raw_target, raw_version = parts
     if not raw_target.isascii():
-        raw_target = _NOT_ASCII.sub(lambda found: b"%%%02X" % found[0][0], raw_target)
+        # Other bytes go on as escapes, which mean the same; a backslash too, as it marks them in between.
+        raw_target = raw_target.replace(b"\\", b"%5C").decode("ascii", "backslashreplace").replace("\\x", "%").encode()
     method, target = raw_method.decode("latin-1"), raw_target.decode("ascii")
     if not _METHOD.fullmatch(method):
         raise bad_request()
@@ -166,7 +170,7 @@ def split_target(target: str, method: str) -> tuple[str, str, str]:
         authority, slash, path = path[2:].partition("/")
         host = _host_of(authority, scheme)
         path = slash + path
-    if "%" in path and _BAD_ESCAPE.search(path):
+    if "%" in path and not is_well_escaped(path):
         raise bad_request()
     return host, path, query
 
@@ -174,7 +178,7 @@ def split_target(target: str, method: str) -> tuple[str, str, str]:
 def _host_of(authority: str, scheme: str) -> str:
     """The host and port of a URL's authority. Raises Fault."""
     user, _, host = authority.rpartition("@")
-    if not _USERINFO.fullmatch(user) or _BAD_ESCAPE.search(user):
+    if not _USERINFO.fullmatch(user) or not is_well_escaped(user):
         raise bad_request()
     if host.startswith("["):
         address, bracket, port = host[1:].rpartition("]")
@@ -185,7 +189,9 @@ def _host_of(authority: str, scheme: str) -> str:
         port = colon + port if colon else ""
         if "[" in host or (not colon and "]" in name):
             raise bad_request()
-    if not _PORT.fullmatch(port) or not _AUTHORITY_HOST.fullmatch(host):
+    if not _PORT.fullmatch(port):
+        raise bad_request()
+    if not _PLAIN_HOST.fullmatch(host) and (len(host) > _LONGEST_LIST or not _AUTHORITY_HOST.fullmatch(host)):
         raise bad_request()
     return host
 
@@ -231,10 +237,10 @@ def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
         if not colon:
             raise MalformedFields(f"malformed MIME header: missing colon: {quoted(line)}")
         name = _field_name(raw_name) if len(raw_name) <= LONGEST_KNOWN_NAME else _lower_name(raw_name)
-        raw_value = raw_value.strip(b" \t")
-        if not name or _BAD_IN_VALUE.search(raw_value):
+        value = text_of(raw_value.strip(b" \t"))
+        if not name or (not value.isprintable() and _BAD_IN_VALUE.search(value)):
             raise MalformedFields(f"malformed MIME header line: {quoted(line)}")
-        fields.append((name, text_of(raw_value)))
+        fields.append((name, value))
     return fields
 
 
@@ -261,8 +267,8 @@ def quoted(raw: bytes) -> str:
 
 
 def tokens(values: list[str]) -> set[str]:
-    """The elements of a field that is a list, in lower case."""
-    return {each.strip(" \t").lower() for value in values for each in value.split(",")}
+    """The elements of a field that is a list, in lower case; of a very long one, those that it begins with."""
+    return {each.strip(" \t").lower() for value in values for each in value[:_LONGEST_LIST].split(",")}
 
 
 def request_fields(block: bytes, version: str, max_count: int) -> RequestFields:

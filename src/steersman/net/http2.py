@@ -161,6 +161,9 @@ class Http2Connection(Http2Output):
     # Streams
 
     def _start(self, stream: Http2Stream) -> None:
+        if stream.request.path == "*" and stream.request.method == "OPTIONS":
+            stream.respond(Response(200))  # of the server as a whole, as Go answers it
+            return
         self._handlers += 1
         task = self.core.start(stream)
         if task is None:
