@@ -1,10 +1,10 @@
-"""HTTP/1.1 as Go's net/http takes and refuses it; what kube-apiserver answered to the same bytes stands in the tables."""
+"""HTTP/1.1 as Go's net/http takes and refuses it: the tables have what kube-apiserver answered to the same bytes."""
 
 from __future__ import annotations
 
 import pytest
 
-from steersman.net.http1_chunks import ChunkReader, MalformedChunks
+from steersman.net.http1_body import ChunkReader, MalformedChunks
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, Request, Response
 
@@ -183,14 +183,18 @@ MALFORMED_CHUNKS = {
 }
 
 
+def read_through(data: bytes) -> None:
+    reader = ChunkReader()
+    at, before = 0, -1
+    while at != before:
+        before = at
+        _, at = reader.read(data, at)
+
+
 @pytest.mark.parametrize("sent", MALFORMED_CHUNKS)
 def test_malformed_chunks_are_refused_in_gos_words(sent):
-    reader = ChunkReader()
     with pytest.raises(MalformedChunks) as caught:
-        at, before = 0, -1
-        while at != before:
-            before = at
-            _, at = reader.read(sent, at)
+        read_through(sent)
     assert str(caught.value) == MALFORMED_CHUNKS[sent]
 
 

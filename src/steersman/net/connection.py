@@ -216,7 +216,11 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
     """Runs the handler and sends what it answers. A failure is logged and answered with 500, or cuts the answer off."""
     try:
         response = await handler(exchange.request)
-        exchange.respond(response)
+        try:
+            exchange.respond(response)
+        except Exception:
+            await _close_body(response.body)
+            raise
         if response.upgrade is not None:
             await exchange.upgrade(response.upgrade)
         elif is_pulled(response.body):
@@ -255,8 +259,13 @@ async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
     except BodyAborted:
         exchange.abort()
     finally:
-        if (close := getattr(body, "aclose", None)) is not None:
-            await cast(Coroutine[Any, Any, None], close())
+        await _close_body(body)
+
+
+async def _close_body(body: Body) -> None:
+    """Lets go of what an async iterator holds: a connection to a backend, say."""
+    if (close := getattr(body, "aclose", None)) is not None:
+        await cast(Coroutine[Any, Any, None], close())
 
 
 async def _send_pieces(body: AsyncIterator[bytes], exchange: Exchange) -> None:

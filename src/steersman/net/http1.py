@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
 from steersman.net.connection import BATCH, Core, Receiver, peer_of
-from steersman.net.http1_chunks import ChunkReader, MalformedChunks
+from steersman.net.http1_body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1_exchange import Http1Exchange
 from steersman.net.http1_head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
 from steersman.net.message import Headers, Peer, Request, Response
@@ -17,23 +17,6 @@ _MAX_HELD: Final = 64 << 10
 """Bytes that may wait while a request is answered; then no more are read."""
 _MAX_EMPTY_LINES: Final = 4
 """Bytes of line ends that are passed over after a POST, as some old clients send them."""
-
-
-class _KnownLength:
-    """The rest of a body whose length was announced."""
-
-    __slots__ = ("_left", "complete")
-
-    def __init__(self, length: int) -> None:
-        self._left = length
-        self.complete = False
-
-    def read(self, data: bytes | bytearray, at: int) -> tuple[bytes, int]:
-        """A piece of the body from `at` on, and where it ends."""
-        stop = min(len(data), at + self._left)
-        self._left -= stop - at
-        self.complete = not self._left
-        return bytes(data[at:stop]), stop
 
 
 class Http1Connection(Receiver):
@@ -52,7 +35,7 @@ class Http1Connection(Receiver):
         self._after_post = False
         self._reading: Http1Exchange | None = None
         """The exchange whose body is read."""
-        self._body: _KnownLength | ChunkReader | None = None
+        self._body: KnownLength | ChunkReader | None = None
         self._current: Http1Exchange | None = None
         """The exchange being answered."""
         self._waiting: Http1Exchange | None = None
@@ -238,7 +221,7 @@ class Http1Connection(Receiver):
             exchange.wants_continue = fields.expects_continue
             request.body = exchange.body = IncomingBody(self._consumed, exchange.send_continue, fields.length)
             self._reading = exchange
-            self._body = ChunkReader() if fields.length is None else _KnownLength(fields.length)
+            self._body = ChunkReader() if fields.length is None else KnownLength(fields.length)
         exchange.old = head.version == "1.0"
         exchange.keep_alive = fields.keep_alive and head.method != "PRI"
         exchange.upgradable = fields.upgradable

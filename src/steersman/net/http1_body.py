@@ -1,4 +1,4 @@
-"""Bodies in chunks (RFC 9112 section 7.1), read as Go's net/http reads them, refusals in its words."""
+"""Bodies of HTTP/1 messages: of a known length, and in chunks (RFC 9112 section 7.1) as Go's net/http reads them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,23 @@ _MOST_DIGITS: Final = 16
 
 class MalformedChunks(Exception):
     """The body cannot be read on; the text is Go's."""
+
+
+class KnownLength:
+    """The rest of a body whose length was announced."""
+
+    __slots__ = ("_left", "complete")
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+        self.complete = False
+
+    def read(self, data: bytes | bytearray, at: int) -> tuple[bytes, int]:
+        """A piece of the body from `at` on, and where it ends."""
+        stop = min(len(data), at + self._left)
+        self._left -= stop - at
+        self.complete = not self._left
+        return bytes(data[at:stop]), stop
 
 
 class ChunkReader:
