@@ -482,8 +482,9 @@ def test_links_lead_through_the_server(server: ServerProcess, node: str) -> None
     connection.close()
 
 
-def test_nodes_at_loopback_addresses_are_not_proxied_to(server: ServerProcess, kubelet: Kubelet) -> None:
-    add_node(server, "loop", "127.0.0.1", kubelet.port)
+@pytest.mark.parametrize("address", ["127.0.0.1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:169.254.169.254"])
+def test_nodes_at_loopback_addresses_are_not_proxied_to(server: ServerProcess, kubelet: Kubelet, address: str) -> None:
+    add_node(server, "loop", address, kubelet.port)
     before = len(kubelet.seen)
     with server.client() as client:
         for name in ("loop", f"loop:{kubelet.port}", "http:loop:80"):

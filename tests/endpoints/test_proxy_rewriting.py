@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.endpoints.proxy import rewriting
 from steersman.endpoints.proxy.location import encoded_query, escaped_path, join_preserving_trailing_slash
 from steersman.endpoints.proxy.rewriting import Rewriter
 
@@ -67,3 +70,25 @@ def test_paths_and_queries_are_written_as_go_does() -> None:
     assert join_preserving_trailing_slash("", "/a//b/../c/") == "/a/c/"
     assert join_preserving_trailing_slash("", "/a/../../b") == "/b"
     assert join_preserving_trailing_slash("", "") == ""
+
+
+@pytest.mark.parametrize("filling", ["<", "&", "a", "<!-", "&amp;", "&#38", "< "])
+@pytest.mark.parametrize("around", ["{}<a href='/x'>", "<a title='{}'>", "<script>{}</script ><a href='/x'>"])
+def test_large_pages_are_the_same_though_they_are_looked_at_a_window_at_a_time(
+    around: str, filling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for more in range(3):
+        page = around.format("x" * more + filling * 40_000)
+        expected = REWRITER.page(page)
+        monkeypatch.setattr(rewriting, "_WINDOW", 1 << 30)
+        assert REWRITER.page(page) == expected
+        monkeypatch.undo()
+
+
+def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    original = html.unescape
+    monkeypatch.setattr(html, "unescape", lambda text: sizes.append(len(text)) or original(text))
+    REWRITER.page('<a title="' + "&" * 1_000_000 + '">')
+    assert len(sizes) > 30
+    assert max(sizes) <= rewriting._WINDOW

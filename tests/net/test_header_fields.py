@@ -27,17 +27,29 @@ def test_encoded_heads_mean_what_they_should(status, headers, length):
 
 
 @given(st.lists(st.tuples(NAMES, VALUES), min_size=1), st.booleans(), st.data())
-def test_a_block_is_complete_and_none_of_its_cuts_inside_a_field_is(headers, huffman, data):
+def test_the_fields_of_a_block_are_counted_and_a_cut_inside_a_field_is_seen(headers, huffman, data):
     encoder = Encoder()
     blocks = [encoder.encode([field], huffman=huffman) for field in [*headers, *headers]]
-    assert hpack.is_complete(b"".join(blocks))
+    assert hpack.count_fields(b"".join(blocks), 10_000) == len(blocks)
     last = blocks[data.draw(st.integers(0, len(blocks) - 1))]
-    assert not any(hpack.is_complete(last[:size]) for size in range(1, len(last)))
+    assert all(hpack.count_fields(last[:size], 10_000) is None for size in range(1, len(last)))
+
+
+def test_counting_stops_at_the_limit():
+    class Counted(bytes):
+        looked_at = 0
+
+        def __getitem__(self, place):
+            Counted.looked_at += 1
+            return super().__getitem__(place)
+
+    assert hpack.count_fields(Counted(b"\x82" * 900_000), 1000) == 1001
+    assert Counted.looked_at < 2000
 
 
 @given(st.binary(max_size=30))
 def test_whatever_is_complete_can_be_decoded_or_refused(block):
-    if hpack.is_complete(block):
+    if hpack.count_fields(block, 100) is not None:
         with contextlib.suppress(HPACKError, OversizedHeaderListError):
             Jh2Decoder(1000).decode(block, True)
 

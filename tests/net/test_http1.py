@@ -186,15 +186,13 @@ async def test_a_header_that_would_split_the_response_is_not_sent(serve, http1, 
     ("request_bytes", "status", "text"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", 400, b"400 Bad Request: missing required Host header"),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, b"400 Bad Request: too many Host headers"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, b"400 Bad Request"),
         (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, b"400 Bad Request: malformed Host header"),
         (b"nonsense\r\n\r\n", 400, b"400 Bad Request"),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nbad header: x\r\n\r\n", 400, b"400 Bad Request"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nbad header: x\r\n\r\n", 400, b"400 Bad Request: invalid header name"),
         (b"GET example HTTP/1.1\r\nHost: a\r\n\r\n", 400, b"400 Bad Request"),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400, b"400 Bad Request"),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, b"400 Bad Request"),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
-         b"400 Bad Request"),
         (b"GET / HTTP/1.1\r\nHost: a\r\nx: " + b"y" * 3000 + b"\r\n\r\n", 431, b"431 Request Header Fields Too Large"),
         (b"GET / HTTP/1.1\r\nHost: a\r\nx: " + b"y" * 3000, 431, b"431 Request Header Fields Too Large"),
         (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"x: y\r\n" * 20 + b"\r\n", 431, b"431 Request Header Fields Too Large"),
@@ -419,3 +417,49 @@ async def test_the_standard_librarys_client_is_served(serve, authority):
     status, body = await asyncio.to_thread(ask)
     assert status == 200
     assert body.endswith(b"|ab")
+
+
+class Held:
+    """A body that holds something."""
+
+    closed = False
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("status", [600, 700, 999])
+async def test_statuses_that_nobody_knows_are_sent(serve, http1, http2, status):
+    async def handler(request: Request) -> Response:
+        return Response(status, [], b"ok")
+
+    server = await serve(handler)
+    client = await http1(server)
+    client.send(GET % b"/")
+    assert (await client.response())[::2] == (status, b"ok")
+    other = await http2(server)
+    answer = await other.answer(other.request())
+    assert (answer.status, answer.body) == (status, b"ok")
+
+
+@pytest.mark.parametrize(("status", "headers"), [(0, []), (99, []), (1000, []), (200, [("a", "b\r\nc")])])
+async def test_an_answer_that_cannot_be_sent_is_500_and_lets_go_of_its_body(serve, http1, http2, status, headers):
+    bodies = []
+
+    async def handler(request: Request) -> Response:
+        bodies.append(Held())
+        return Response(status, headers, bodies[-1])
+
+    server = await serve(handler)
+    client = await http1(server)
+    client.send(GET % b"/")
+    assert (await client.response())[0] == 500
+    other = await http2(server)
+    assert (await other.answer(other.request())).status == 500
+    assert [body.closed for body in bodies] == [True, True]

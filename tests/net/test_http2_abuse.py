@@ -253,7 +253,7 @@ async def test_floods_of_frames_that_carry_nothing_end_the_connection(serve, htt
 
 
 async def test_endless_continuations_end_the_connection(serve, http2):
-    client = await http2(await serve(ok, limits=Limits(max_header_bytes=100_000, linger=0.05)))
+    client = await http2(await serve(ok, limits=Limits(max_header_list_bytes=100_000, linger=0.05)))
     client.writer.write(F(frames.HEADERS, 0, 1, b"\x82"))
     for _ in range(20):
         client.writer.write(F(frames.CONTINUATION, 0, 1, bytes(16384)))
@@ -267,7 +267,7 @@ async def test_empty_continuations_end_the_connection(serve, http2):
 
 
 async def test_a_header_bomb_is_answered_with_431_and_ends_the_connection(serve, http2):
-    client = await http2(await serve(ok, limits=Limits(max_header_bytes=50_000, linger=0.05)))
+    client = await http2(await serve(ok, limits=Limits(max_header_list_bytes=50_000, linger=0.05)))
     block = client.block("GET", "/", ("x-bomb", "b" * 3000))
     bomb = block + b"\xbe" * 5000
     client.writer.write(frames.headers(1, bomb, frames.END_STREAM, 16384))

@@ -93,13 +93,27 @@ async def test_a_body_that_is_cut_off_is_told(ask: Ask, data: bytes) -> None:
     [
         (b"", "^EOF$"),
         (b"HTTP/1.1 200 OK\r\nA", "unexpected EOF"),
-        (b"SSH-2.0-x\r\n", "malformed HTTP response"),
-        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1100, "headers exceeded"),
+        (b"SSH-2.0-x\r\n", '^net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-x"$'),
+        (b"HTTP/1.1 20 OK\r\n\r\n", 'malformed HTTP status code "20"$'),
+        (b"HTTP/1.1 +20 OK\r\n\r\n", 'malformed HTTP status code "\\+20"$'),
+        (b"HTTP/11 200 OK\r\n\r\n", 'malformed HTTP version "HTTP/11"$'),
+        (b"HTTP/1.1 200 OK\r\nA\r\n\r\n", 'malformed MIME header: missing colon: "A"$'),
+        (b"HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n", "malformed MIME header line"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "unsupported transfer encoding"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 'bad Content-Length "x"$'),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1100 + b"\r\n", "headers exceeded"),
     ],
 )
 async def test_what_is_no_answer(ask: Ask, data: bytes, message: str) -> None:
     with pytest.raises(BadAnswer, match=message):
         await ask(data)
+
+
+@pytest.mark.parametrize("status", [0, 99, 200, 599, 600, 700, 999])
+@pytest.mark.parametrize("behind", [b"", b"garbage", b"HTTP/1.1 200 OK\r\n\r\n"])
+async def test_any_status_and_bytes_behind_a_complete_answer_are_taken(ask: Ask, status: int, behind: bytes) -> None:
+    answer = await ask(b"HTTP/1.1 %03d X\r\nContent-Length: 2\r\n\r\nok%b" % (status, behind))
+    assert (answer.status, await answer.read(100)) == (status, b"ok")
 
 
 async def test_what_follows_an_upgrade_is_kept(ask: Ask) -> None:
@@ -121,3 +135,15 @@ async def test_nobody_there() -> None:
         await dial("127.0.0.1", port)
     with pytest.raises(DialError, match=r"^lookup no-such-host\.invalid: no such host$"):
         await resolve("no-such-host.invalid")
+
+
+@pytest.mark.parametrize(
+    "host", ["0177.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "0x7f000001", "127.0.0.01", "1.2.3.4.5"]
+)
+async def test_what_only_the_c_library_takes_for_an_address_is_none(host: str) -> None:
+    with pytest.raises(DialError, match="no such host"):
+        await resolve(host)
+
+
+async def test_addresses_are_themselves() -> None:
+    assert [await resolve(host) for host in ("127.0.0.1", "::ffff:127.0.0.1")] == [["127.0.0.1"], ["::ffff:127.0.0.1"]]

@@ -40,6 +40,9 @@ class Wire(asyncio.Transport):
     def resume_reading(self) -> None:
         pass
 
+    def is_closing(self) -> bool:
+        return self.closed
+
     def close(self) -> None:
         self.closed = True
 
@@ -124,11 +127,16 @@ LINES = st.sampled_from(
 )  # fmt: skip
 
 
+def undecided(answer: tuple[bytes, bool]) -> tuple[bytes, bool]:
+    """An answer without what it says of a close: a fault that comes behind the answer cannot be told in it."""
+    return answer[0].replace(b"Connection: close\r\n", b""), answer[1]
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(LINES, st.binary(max_size=5)), max_size=25), st.lists(st.integers(0, 4096), max_size=6))
 def test_http1_answers_the_same_however_the_bytes_are_cut(lines, places):
     data = b"".join(lines)
-    assert run(Http1Connection, cut(data, places)) == run(Http1Connection, [data])
+    assert undecided(run(Http1Connection, cut(data, places))) == undecided(run(Http1Connection, [data]))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])

@@ -40,7 +40,7 @@ def serve(flags: tuple[str, ...]) -> None:
         options = parse(list(flags), default_data_dir())
     except OptionsError as error:
         _fail(str(error))
-    logging.basicConfig(level=log_level(options.verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
+    _configure_logging(options.verbosity)
     _allow_many_files()
     try:
         code = _run(options)
@@ -50,6 +50,17 @@ def serve(flags: tuple[str, ...]) -> None:
         _fail("; ".join(str(error) for error in group.exceptions))
     sys.stdout.flush()
     os._exit(code) if code else None
+
+
+def _configure_logging(verbosity: int) -> None:
+    logging.basicConfig(level=log_level(verbosity), format="%(levelname).1s %(asctime)s %(name)s: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_ours_or_a_warning)
+
+
+def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
+    """Keeps out what packages log for those who look into them, at any -v: it may hold what passes through them."""
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] == "steersman"
 
 
 def _fail(text: str) -> None:

@@ -15,7 +15,7 @@ from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery import protobuf
-from steersman.machinery.errors import StatusError, bad_request, request_entity_too_large
+from steersman.machinery.errors import StatusError, bad_request, plain_internal, request_entity_too_large
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
@@ -36,13 +36,13 @@ _SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
 async def read_body(request: Request, limit: int, metrics: RequestMetrics) -> bytes:
-    """The whole body. Raises StatusError 413 over `limit` bytes, 400 if it never completes."""
+    """The whole body. Raises StatusError 413 over `limit` bytes, 500 if it is malformed or never completes."""
     try:
         data = await request.http.body.read(limit)
     except BodyTooLarge:
         raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
     except BodyAborted as error:
-        raise bad_request(f"unable to read the request body: {error}") from None
+        raise plain_internal(str(error)) from None
     metrics.body_sizes.observe(len(data), (request.info.resource, request.info.verb))
     return data
 

@@ -10,6 +10,10 @@ from typing import Final
 from steersman.net.message import BodyAborted, BodyTooLarge
 
 _NO_PIECES: Final[tuple[bytes, ...]] = ()
+_SMALL: Final = 1024
+_JOINED: Final = 16 << 10
+"""Small pieces that nobody has read yet are joined up to so many bytes: a million of one byte would be a million
+objects."""
 
 
 def _ignore(_: int) -> None:
@@ -31,7 +35,7 @@ class IncomingBody:
         wanted: Callable[[], None] | None = None,
         expected: int | None = None,
     ) -> None:
-        self._pieces: deque[bytes] = deque()
+        self._pieces: deque[bytes | bytearray] = deque()
         self._complete = False
         self._error: str | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -50,8 +54,15 @@ class IncomingBody:
 
     def feed(self, data: bytes) -> None:
         """Adds a piece that has arrived."""
-        self._pieces.append(data)
-        self.buffered += len(data)
+        pieces = self._pieces
+        size = len(data)
+        if size < _SMALL and pieces and len(last := pieces[-1]) + size < _JOINED:
+            if type(last) is not bytearray:
+                last = pieces[-1] = bytearray(last)
+            last += data
+        else:
+            pieces.append(data)
+        self.buffered += size
         self._wake()
 
     def finish(self) -> None:
@@ -81,7 +92,7 @@ class IncomingBody:
         """The whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if it never completes."""
         if self.expected is not None and self.expected > limit:
             raise BodyTooLarge(f"the body has {self.expected} bytes, the limit is {limit}")
-        taken: list[bytes] = []
+        taken: bytes | bytearray = b""
         total = 0
         while True:
             while self._pieces:
@@ -89,9 +100,14 @@ class IncomingBody:
                 total += len(piece)
                 if total > limit:
                     raise BodyTooLarge(f"the body has more than {limit} bytes")
-                taken.append(piece)
+                if not taken:
+                    taken = piece
+                else:
+                    if type(taken) is not bytearray:
+                        taken = bytearray(taken)
+                    taken += piece
             if self._complete:
-                return taken[0] if len(taken) == 1 else b"".join(taken)
+                return bytes(taken)
             await self._more()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -111,7 +127,7 @@ class IncomingBody:
             empty, self._empty = self._empty, None
             if not empty.done():
                 empty.set_result(None)
-        return piece
+        return bytes(piece)
 
     async def _more(self) -> None:
         """Waits for the next piece, the end or the failure."""

@@ -12,6 +12,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
+from steersman.net.turns import Turns
 
 log = logging.getLogger("steersman.net")
 
@@ -151,6 +152,7 @@ class Core:
         "limits",
         "loop",
         "read_buffer",
+        "turns",
     )
 
     def __init__(
@@ -173,6 +175,7 @@ class Core:
         self.counters = Counters()
         self.draining = False
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
+        self.turns = Turns(loop)
         self._change: asyncio.Future[None] | None = None
 
     def remove(self, connection: Connection) -> None:
@@ -213,7 +216,11 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
     """Runs the handler and sends what it answers. A failure is logged and answered with 500, or cuts the answer off."""
     try:
         response = await handler(exchange.request)
-        exchange.respond(response)
+        try:
+            exchange.respond(response)
+        except Exception:
+            await _close_body(response.body)
+            raise
         if response.upgrade is not None:
             await exchange.upgrade(response.upgrade)
         elif is_pulled(response.body):
@@ -252,8 +259,13 @@ async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:
     except BodyAborted:
         exchange.abort()
     finally:
-        if (close := getattr(body, "aclose", None)) is not None:
-            await cast(Coroutine[Any, Any, None], close())
+        await _close_body(body)
+
+
+async def _close_body(body: Body) -> None:
+    """Lets go of what an async iterator holds: a connection to a backend, say."""
+    if (close := getattr(body, "aclose", None)) is not None:
+        await cast(Coroutine[Any, Any, None], close())
 
 
 async def _send_pieces(body: AsyncIterator[bytes], exchange: Exchange) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import socket
 import ssl
 from collections.abc import Sequence
+from ipaddress import IPv4Address
 from typing import Final, cast
 
 from steersman.net.upgrade import UpgradedConnection
@@ -19,6 +21,7 @@ _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 """OpenSSL's codes for a certificate that leads to no known authority."""
 _OUT_OF_DATE: Final = frozenset({9, 10})
 _WRONG_NAME: Final = frozenset({62, 64})
+_NUMERIC: Final = re.compile(r"(0[xX][0-9A-Fa-f]*|[0-9]+)(\.(0[xX][0-9A-Fa-f]*|[0-9]+))*\.?")
 _REASONS: Final = {
     errno.ECONNREFUSED: "connection refused",
     errno.EHOSTUNREACH: "no route to host",
@@ -78,7 +81,13 @@ def host_port(host: str, port: int) -> str:
 
 
 async def resolve(host: str) -> list[str]:
-    """The addresses of a host name, or the address that it is. Raises DialError."""
+    """The addresses of a host name, or the address that it is. Raises DialError.
+
+    What the C library takes for an IPv4 address besides (`0177.0.0.1`, `127.1`) is a name to Go, and nobody has it: an
+    address that has been judged is never another one here.
+    """
+    if _NUMERIC.fullmatch(host) and not _is_ipv4(host):
+        raise DialError(f"lookup {host}: no such host")
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(DIAL_TIMEOUT):
@@ -88,6 +97,14 @@ async def resolve(host: str) -> list[str]:
     except TimeoutError:
         raise DialError(f"lookup {host}: i/o timeout") from None
     return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        IPv4Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def dial(

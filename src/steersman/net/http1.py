@@ -1,37 +1,22 @@
-"""HTTP/1.1 connections (RFC 9112): requests one after the other, answered in order; parsing is httptools'."""
+"""HTTP/1.1 connections (RFC 9112): requests one after the other, as in Go each answered before the next is read."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from functools import lru_cache
 from typing import Final, cast
-
-import httptools
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
 from steersman.net.connection import BATCH, Core, Receiver, peer_of
-from steersman.net.http1_exchange import STATUS_LINES, Http1Exchange
-from steersman.net.http2_request import text_of
-from steersman.net.message import Headers, Peer, Request
+from steersman.net.http1_body import ChunkReader, KnownLength, MalformedChunks
+from steersman.net.http1_exchange import Http1Exchange
+from steersman.net.http1_head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
+from steersman.net.message import Headers, Peer, Request, Response
 from steersman.net.upgrade import UpgradedConnection
 
 _MAX_HELD: Final = 64 << 10
-_MAX_QUEUED: Final = 64
-
-
-@lru_cache(maxsize=1024)
-def _field_name(raw: bytes) -> str:
-    return raw.lower().decode("latin-1")
-
-
-class _Fault(Exception):
-    """A request that cannot be served: the status to answer with before the connection closes, as Go words it."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
+"""Bytes that may wait while a request is answered; then no more are read."""
+_MAX_EMPTY_LINES: Final = 4
+"""Bytes of line ends that are passed over after a POST, as some old clients send them."""
 
 
 class Http1Connection(Receiver):
@@ -40,28 +25,30 @@ class Http1Connection(Receiver):
     def __init__(self, core: Core) -> None:
         super().__init__(core)
         self._peer = Peer()
-        self._parser = httptools.HttpRequestParser(self)
-        self._url = b""
-        self._fields: list[tuple[str, str]] = []
-        self._headers = Headers()
-        self._head_bytes = 0
-        self._in_head = False
+        self._heads = HeadReader(core.limits.max_header_count)
+        self._input: bytes | bytearray = b""
+        """What has come; up to `_at` it has been used."""
+        self._at = 0
+        self._searched = 0
+        """Up to where there is no end of a head."""
+        self._line_checked = False
+        self._after_post = False
         self._reading: Http1Exchange | None = None
-        """The exchange whose body the parser is in."""
+        """The exchange whose body is read."""
+        self._body: KnownLength | ChunkReader | None = None
         self._current: Http1Exchange | None = None
         """The exchange being answered."""
-        self._queue: deque[Http1Exchange] = deque()
-        self._fault: _Fault | None = None
-        self._held: bytes | None = None
-        """What came after a request that asks for an upgrade, until that is decided."""
+        self._waiting: Http1Exchange | None = None
+        """The same, before its handler has been started."""
         self._upgraded: UpgradedConnection | None = None
-        self._advancing = False
+        self._working = False
+        self._later = False
+        """Goes on with what has come in a later turn."""
         self._paused = False
         self._discarded = 0
         self._deaf = False
         self._closing_since: float | None = None
-        now = core.loop.time()
-        self._waiting_since = now
+        self._waiting_since = core.loop.time()
         """Since when there is no request: the head of the next one, or its first byte, is awaited."""
         self._served = False
 
@@ -85,6 +72,7 @@ class Http1Connection(Receiver):
         else:
             self._drop("the client has gone")
         self.out.clear()
+        self._forget_input()
 
     def eof_received(self) -> bool:
         """The client will send no more: as in Go, it is taken to have gone. A taken-over connection may go on."""
@@ -105,166 +93,206 @@ class Http1Connection(Receiver):
         if self._upgraded is not None:
             self._upgraded.resume()
             return
-        self._advance()
+        self._resume()
         self.schedule()
 
     def data_received(self, data: bytes) -> None:
-        """Parses what has come, starts the next handler, and writes what came of it."""
+        """Works on what has come, and writes what came of it."""
         if self._upgraded is not None:
             self._upgraded.feed(data)
             return
         if self._deaf:
             return
-        if self._held is not None:
-            self._held += data
-            self._throttle()
-            return
-        self.scheduled = True
-        self._feed(data)
-        self._advance()
+        if self._at >= len(self._input):
+            self._input, self._at, self._searched = data, 0, 0
+            if self._current is None and self._reading is None:
+                self._begins_head()
+        else:
+            self._append(data)
+        if not self._later:
+            self._run()
+
+    def _append(self, data: bytes) -> None:
+        held = self._input
+        if type(held) is bytearray:
+            del held[: self._at]
+        else:
+            held = self._input = bytearray(held[self._at :])
+        held += data
+        self._searched -= self._at
+        self._at = 0
+
+    def _begins_head(self) -> None:
+        if self._served:
+            self._waiting_since = self.core.loop.time()
+
+    # Working on what has come
+
+    def go_on(self) -> None:
+        """Works on what was left over."""
+        self._later = False
+        if not self._lost and self._upgraded is None and (not self._deaf or self._waiting is not None):
+            self._run(begun=True)
+
+    def _resume(self) -> None:
+        """Has what was left over worked on in a turn to come, as something has made room for it."""
+        if not self._working and not self._later and (not self._deaf or self._waiting is not None):
+            self._later = True
+            self.core.turns.later(self)
+
+    def _run(self, *, begun: bool = False) -> None:
+        """Works on what has come step by step, as long as this connection may in this turn of the loop."""
+        turns = self.core.turns
+        self._working = self.scheduled = True
+        while self._step():
+            if self._at >= len(self._input) and self._waiting is None:
+                break
+            if not begun:
+                begun = True
+                turns.begin()
+            elif turns.over():
+                self._later = True
+                turns.later(self)
+                break
+            if len(self.out) > 256:
+                self.flush()
+                self.scheduled = True
+        self._working = False
         self.flush()
         self._throttle()
 
-    # Reading
+    def _step(self) -> bool:
+        """Reads a part of a body, starts a handler or reads a head; whether there was anything to do."""
+        if self._deaf or self._closing_since is not None:
+            return self._start()
+        if self._reading is not None and self._at < len(self._input) and self._read_body():
+            return True
+        if self._waiting is not None:
+            return self._start()
+        if self._deaf or self._current is not None or self._reading is not None:
+            return False
+        return self._at < len(self._input) and self._read_head()
 
-    def _feed(self, data: bytes) -> None:
-        if self._reading is None:
-            self._head_bytes += len(data)
+    def _read_head(self) -> bool:
+        data, at = self._input, self._at
+        if self._after_post:
+            if len(data) - at < _MAX_EMPTY_LINES and not bytes(data[at:]).strip(b"\r\n"):
+                return False
+            start = bytes(data[at : at + _MAX_EMPTY_LINES])
+            self._at = at = at + len(start) - len(start.lstrip(b"\r\n"))
+            self._after_post = False
+        found = END_OF_HEAD.search(data, max(at, self._searched))
+        size = (found.end() if found is not None else len(data)) - at
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._held = data[upgrade.args[0] :]
-        except httptools.HttpParserError:
-            self._fault = self._fault or _Fault(400, "400 Bad Request")
-        if self._in_head and self._head_bytes > self.core.limits.max_header_bytes:
-            self._fault = self._fault or _Fault(431, "431 Request Header Fields Too Large")
-        if self._fault is not None:
-            self._deaf = True
-            if self._reading is not None and isinstance(self._reading.body, IncomingBody):
-                self._reading.body.fail("the body is malformed")
-
-    def on_message_begin(self) -> None:
-        """Called by the parser at a request's first byte."""
-        if not self._in_head:
-            self._in_head = True
-            if self._served:
-                self._waiting_since = self.core.loop.time()
-        self._url = b""
-        self._fields = []
-        self._headers = Headers()
-
-    def on_url(self, url: bytes) -> None:
-        """Called by the parser with a piece of the request target."""
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser for each header field."""
-        if self._reading is not None:
-            return  # a trailer
-        if len(self._fields) > self.core.limits.max_header_count:
-            return  # refused at the end of the head
-        key, text = _field_name(name), text_of(value)
-        self._fields.append((key, text))
-        headers = self._headers
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
-
-    def on_headers_complete(self) -> None:
-        """Called by the parser at the end of a head: makes the exchange, which starts after this piece of input."""
-        self._in_head = False
+            if size > self.core.limits.max_header_bytes:
+                raise too_large()
+            if found is None:
+                self._check_first_line(data, at)
+                self._searched = max(at, len(data) - 2)
+                return False
+            head = self._heads.read(bytes(data[at : found.end()]))
+        except Fault as fault:
+            self._answer_fault(fault)
+            return False
+        self._at = found.end()
+        self._line_checked = False
         self._served = True
-        if self._fault is not None:
-            return
-        try:
-            exchange = self._new_exchange()
-        except _Fault as fault:
-            self._fault = fault
-            return
-        self._reading = exchange
-        self._queue.append(exchange)
+        self._after_post = head.method == "POST"
+        self._new_exchange(head)
+        return True
 
-    def on_body(self, data: bytes) -> None:
-        """Called by the parser with a piece of a body."""
-        exchange = self._reading
-        if exchange is None or self._fault is not None:
-            return
-        if exchange.done:
-            self._discarded += len(data)
-            if self._discarded > self.core.limits.max_discard:
-                self._close_soon()
-            return
-        cast(IncomingBody, exchange.body).feed(data)
+    def _check_first_line(self, data: bytes | bytearray, at: int) -> None:
+        """Refuses what cannot be a request before its head is complete. Raises Fault."""
+        if not self._line_checked and (end := data.find(b"\n", max(at, self._searched))) >= 0:
+            self._line_checked = True
+            request_line(bytes(data[at:end]).removesuffix(b"\r"))
 
-    def on_message_complete(self) -> None:
-        """Called by the parser at the end of a request."""
-        self._head_bytes = 0
-        exchange, self._reading = self._reading, None
-        if exchange is not None and isinstance(exchange.body, IncomingBody):
-            exchange.body.finish()
-        self._discarded = 0
-
-    def _new_exchange(self) -> Http1Exchange:
-        headers, fields = self._headers, self._fields
-        limits = self.core.limits
-        size = len(self._url) + sum(len(name) + len(value) + 4 for name, value in fields)
-        if size > limits.max_header_bytes or len(fields) > limits.max_header_count:
-            raise _Fault(431, "431 Request Header Fields Too Large")
-        version = self._parser.get_http_version()
-        if version not in ("1.1", "1.0"):
-            raise _Fault(505, "505 HTTP Version Not Supported: unsupported protocol version")
-        method = self._parser.get_method().decode("latin-1")
-        host = self._take_host(version)
-        path, query, host = _split_target(text_of(self._url), method, host)
-        expect = headers.get("expect", "").lower()
-        if expect and expect != "100-continue":
-            raise _Fault(417, "417 Expectation Failed")
-        length = headers.get("content-length")
-        has_body = "transfer-encoding" in headers or (length is not None and length != "0")
+    def _new_exchange(self, head: RequestHead) -> None:
+        fields = head.fields
+        headers = Headers(fields.headers)
+        headers.sent = fields.headers.sent
+        scheme = "https" if self._peer.tls else "http"
         body: IncomingBody | EmptyBody = EMPTY_BODY
-        headers.sent = self._fields
         request = Request(
-            method, path, query, headers, body, self._peer, version, "https" if self._peer.tls else "http", host
+            head.method, head.path, head.query, headers, body, self._peer, head.version, scheme, head.host
         )
         exchange = Http1Exchange(self, request, body)
-        if has_body:
-            expected = None if "transfer-encoding" in headers or length is None else int(length)
-            exchange.wants_continue = bool(expect) and version == "1.1"
-            request.body = exchange.body = IncomingBody(self._consumed, exchange.send_continue, expected)
-        exchange.old = version == "1.0"
-        exchange.keep_alive = self._parser.should_keep_alive()
-        exchange.upgradable = self._parser.should_upgrade()
-        return exchange
+        if fields.length != 0:
+            exchange.wants_continue = fields.expects_continue
+            request.body = exchange.body = IncomingBody(self._consumed, exchange.send_continue, fields.length)
+            self._reading = exchange
+            self._body = ChunkReader() if fields.length is None else KnownLength(fields.length)
+        exchange.old = head.version == "1.0"
+        exchange.keep_alive = fields.keep_alive and head.method != "PRI"
+        exchange.upgradable = fields.upgradable
+        self._current = self._waiting = exchange
+        if fields.expects_other:
+            self._answer_at_once(Response(417, close=True))
+        elif head.target == "*" and head.method == "OPTIONS":
+            self._answer_at_once(Response(200))
 
-    def _take_host(self, version: str) -> str:
-        """The Host field, which is no header to the handler."""
-        host = self._headers.pop("host", None)
-        if host is None:
-            if version == "1.1":
-                raise _Fault(400, "400 Bad Request: missing required Host header")
-            return ""
-        before = len(self._fields)
-        self._fields = [field for field in self._fields if field[0] != "host"]
-        if before - len(self._fields) > 1:
-            raise _Fault(400, "400 Bad Request: too many Host headers")
-        if any(char in host for char in "/\\@ \t,"):
-            raise _Fault(400, "400 Bad Request: malformed Host header")
-        return host
+    def _answer_at_once(self, response: Response) -> None:
+        """Answers a request that no handler sees."""
+        exchange, self._waiting = self._waiting, None
+        assert exchange is not None
+        exchange.respond(response)
+
+    def _read_body(self) -> bool:
+        """Reads a part of the body; whether there was room for it."""
+        exchange, reader = self._reading, self._body
+        assert exchange is not None
+        assert reader is not None
+        body = cast(IncomingBody, exchange.body)
+        if body.buffered >= self.core.limits.stream_window:
+            return False
+        before = self._at
+        try:
+            piece, self._at = reader.read(self._input, before)
+        except MalformedChunks as error:
+            self._break_off(exchange, str(error))
+            return self._waiting is not None
+        if exchange.done:
+            self._discarded += self._at - before
+            if self._discarded > self.core.limits.max_discard:
+                self._close_soon()
+                return False
+        elif piece:
+            body.feed(piece)
+        if reader.complete:
+            body.finish()
+            self._end_of_body()
+        elif self._at == before:
+            return False
+        return True
+
+    def _end_of_body(self) -> None:
+        self._reading = self._body = None
+        self._discarded = 0
+        if self._current is None and self._at < len(self._input):
+            self._begins_head()
+
+    def _break_off(self, exchange: Http1Exchange, reason: str) -> None:
+        """The body cannot be read on: there is one answer at most, and then the connection closes."""
+        self._deaf = True
+        self._end_of_body()
+        exchange.keep_alive = False
+        if exchange.done:
+            self._close_soon()
+        else:
+            cast(IncomingBody, exchange.body).fail(reason)
 
     # Flow control of reading
 
     def _consumed(self, _size: int) -> None:
-        if self._paused:
-            self._throttle()
+        if self._reading is not None and self._at < len(self._input):
+            self._resume()
 
     def _throttle(self) -> None:
-        """Stops or resumes reading by what is buffered."""
-        if self._lost or self._upgraded is not None:
+        """Stops or resumes reading by what waits to be worked on."""
+        if self._lost or self._upgraded is not None or self._closing_since is not None:
             return
-        body = self._reading.body if self._reading is not None else None
-        full = (
-            len(self._queue) > _MAX_QUEUED
-            or (isinstance(body, IncomingBody) and body.buffered >= self.core.limits.stream_window)
-            or (self._held is not None and len(self._held) > _MAX_HELD)
-        )
+        left = len(self._input) - self._at
+        full = left > 0 and (self._later or self._reading is not None or left > _MAX_HELD) and not self._awaits_more()
         if full != self._paused:
             self._paused = full
             if full:
@@ -272,41 +300,32 @@ class Http1Connection(Receiver):
             else:
                 self._transport.resume_reading()
 
+    def _awaits_more(self) -> bool:
+        """Whether what is left over is of no use without what follows it: a line of a body, a part of a head."""
+        if self._later:
+            return False
+        if self._reading is not None:
+            return cast(IncomingBody, self._reading.body).buffered < self.core.limits.stream_window
+        return self._current is None
+
     # Answering
 
-    def _advance(self) -> None:
-        """Starts handlers one after the other, as long as they answer at once and the client takes the answers."""
-        if self._advancing:
-            return
-        self._advancing = True
-        try:
-            while self._current is None and self._queue and not self._lost and not self.blocked \
-                    and self._closing_since is None:  # fmt: skip
-                exchange = self._current = self._queue.popleft()
-                task = self.core.start(exchange)
-                if task is not None and not exchange.done:
-                    exchange.task = task
-                self._flush_if_large()
-        finally:
-            self._advancing = False
-        if self._current is None and not self._queue and self._fault is not None:
-            self._answer_fault()
+    def _start(self) -> bool:
+        """Starts the handler of the request that waits for it, if the client takes its answer."""
+        exchange = self._waiting
+        if exchange is None or self.blocked or self._lost or self._closing_since is not None:
+            return False
+        self._waiting = None
+        task = self.core.start(exchange)
+        if task is not None and not exchange.done:
+            exchange.task = task
+        return True
 
-    def _flush_if_large(self) -> None:
-        if len(self.out) > 256:
-            scheduled = self.scheduled
-            self.flush()
-            self.scheduled = self.scheduled or scheduled
-
-    def _answer_fault(self) -> None:
-        fault, self._fault = self._fault, None
-        if fault is None or self._lost or self._closing_since is not None:
-            return
-        status, text = fault.status, fault.text.encode()
-        self.out += (
-            STATUS_LINES[status],
-            b"Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n",
-            text,
+    def _answer_fault(self, fault: Fault) -> None:
+        self._deaf = True
+        self.out.append(
+            f"HTTP/1.1 {fault.status}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+            f"{fault.text}".encode()
         )
         self._close_soon()
 
@@ -321,15 +340,8 @@ class Http1Connection(Receiver):
         if not exchange.keep_alive:
             self._close_soon()
             return
-        if self._held is not None and not self._queue:
-            held, self._held = self._held, None
-            self._parser = httptools.HttpRequestParser(self)
-            self._head_bytes = 0
-            if held:
-                self._feed(held)
-        self._throttle()
-        if not self._advancing:
-            self._advance()
+        if self._at < len(self._input):
+            self._resume()
         if self.core.draining:
             self.shut_down()
 
@@ -351,7 +363,9 @@ class Http1Connection(Receiver):
 
     def hand_over(self) -> UpgradedConnection:
         """Gives the connection to what takes it over, with what the client has sent already."""
-        held, self._held = self._held or b"", None
+        held = bytes(self._input[self._at :])
+        self._forget_input()
+        self._reading = self._body = None
         if self._paused:
             self._paused = False
             self._transport.resume_reading()
@@ -365,15 +379,20 @@ class Http1Connection(Receiver):
     # The end
 
     def _drop(self, reason: str) -> None:
-        exchanges = [*self._queue]
-        self._queue.clear()
-        if self._current is not None:
-            exchanges.insert(0, self._current)
-            self._current = None
-        for exchange in exchanges:
-            exchange.close(reason)
+        current, self._current, self._waiting = self._current, None, None
+        if current is not None:
+            current.close(reason)
         if self._reading is not None:
             self._reading.close(reason)
+            self._reading = self._body = None
+
+    def _forget_input(self) -> None:
+        self._input, self._at = b"", 0
+
+    @property
+    def _in_head(self) -> bool:
+        """Whether a part of a head has come."""
+        return self._current is None and self._reading is None and self._at < len(self._input)
 
     def cut_off(self) -> None:
         """Ends the connection where it is; what has been written still leaves."""
@@ -387,7 +406,7 @@ class Http1Connection(Receiver):
         """Closes once the request in flight is answered; with none, at once."""
         if self._upgraded is not None:
             return
-        if self._current is None and not self._queue and self._reading is None and not self._in_head:
+        if self._current is None and self._reading is None and not self._in_head:
             self._close_soon()
 
     def _close_soon(self) -> None:
@@ -398,6 +417,9 @@ class Http1Connection(Receiver):
         self._closing_since = self.core.loop.time()
         sending = self._deaf or self._reading is not None or self._in_head
         self._deaf = True
+        if self._paused:  # what is on its way is read: closing on unread input would lose the last answer
+            self._paused = False
+            self._transport.resume_reading()
         self._drop("the connection is closing")
         if sending:
             self.core.loop.call_later(self.core.limits.linger, self._close)
@@ -419,29 +441,7 @@ class Http1Connection(Receiver):
         if self._closing_since is not None:
             if now - self._closing_since > limits.linger + limits.tls_shutdown_timeout:
                 self.abort()
-        elif self._upgraded is None and self._current is None and not self._queue:
+        elif self._upgraded is None and self._current is None:
             in_head = self._in_head or not self._served
             if now - self._waiting_since > (limits.header_timeout if in_head else limits.idle_timeout):
                 self._close_soon()
-
-
-def _split_target(target: str, method: str, host: str) -> tuple[str, str, str]:
-    """Path, query and host of a request target (RFC 9112 section 3.2). Raises _Fault."""
-    if target.startswith("/"):
-        path, _, query = target.partition("?")
-        return path, query, host
-    if method == "CONNECT":
-        return "", "", target
-    if target == "*" and method == "OPTIONS":
-        return target, "", host
-    scheme, separator, rest = target.partition("://")
-    if not separator or scheme.lower() not in ("http", "https"):
-        raise _Fault(400, "400 Bad Request")
-    authority, slash, rest = rest.partition("/")
-    authority, mark, bare_query = authority.partition("?")
-    if not authority:
-        raise _Fault(400, "400 Bad Request")
-    if mark:
-        return "/", bare_query + slash + rest, authority
-    path, _, query = f"/{rest}".partition("?")
-    return path, query, authority

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
@@ -19,14 +18,28 @@ _LITTLE: Final = 64 << 10
 _MANY_PIECES: Final = 2048
 
 
-def _phrase(code: int) -> str:
-    try:
-        return HTTPStatus(code).phrase
-    except ValueError:
-        return f"status code {code}"
-
-
-STATUS_LINES: Final = {code: f"HTTP/1.1 {code} {_phrase(code)}\r\n".encode() for code in range(100, 600)}
+_PHRASES: Final = {
+    100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints", 200: "OK", 201: "Created",
+    202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content", 205: "Reset Content",
+    206: "Partial Content", 207: "Multi-Status", 208: "Already Reported", 226: "IM Used", 300: "Multiple Choices",
+    301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 305: "Use Proxy",
+    307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized",
+    402: "Payment Required", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable",
+    407: "Proxy Authentication Required", 408: "Request Timeout", 409: "Conflict", 410: "Gone",
+    411: "Length Required", 412: "Precondition Failed", 413: "Request Entity Too Large", 414: "Request URI Too Long",
+    415: "Unsupported Media Type", 416: "Requested Range Not Satisfiable", 417: "Expectation Failed",
+    418: "I'm a teapot", 421: "Misdirected Request", 422: "Unprocessable Entity", 423: "Locked",
+    424: "Failed Dependency", 425: "Too Early", 426: "Upgrade Required", 428: "Precondition Required",
+    429: "Too Many Requests", 431: "Request Header Fields Too Large", 451: "Unavailable For Legal Reasons",
+    500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+    504: "Gateway Timeout", 505: "HTTP Version Not Supported", 506: "Variant Also Negotiates",
+    507: "Insufficient Storage", 508: "Loop Detected", 510: "Not Extended", 511: "Network Authentication Required",
+}  # fmt: skip
+"""As Go's http.StatusText has them."""
+STATUS_LINES: Final = {
+    code: f"HTTP/1.1 {code} {_PHRASES.get(code, f'status code {code}')}\r\n".encode() for code in range(100, 1000)
+}
+_OLD: Final = slice(len(b"HTTP/1.1"), None)
 
 
 def field(name: str, value: str) -> bytes:
@@ -83,7 +96,7 @@ class Http1Exchange:
         if status == 101:
             self._switch_protocols(response)
             return
-        if status < 200 or status > 599 or response.upgrade is not None:
+        if status < 200 or status > 999 or response.upgrade is not None:
             raise ValueError(f"a response of status {status} cannot be sent like this")
         bodiless = status in (204, 304)
         pieces: Sequence[bytes] | None = None
@@ -95,7 +108,8 @@ class Http1Exchange:
             pieces = body
             size = sum(map(len, body))
         fields = connection.core.h1_fields
-        parts = [STATUS_LINES[status], *fields.encode(response.headers), fields.date()]
+        line = STATUS_LINES[status] if not self.old else b"HTTP/1.0" + STATUS_LINES[status][_OLD]
+        parts = [line, *fields.encode(response.headers), fields.date()]
         self._no_body = self._no_body or bodiless
         if pieces is not None:
             if not bodiless:
@@ -109,10 +123,11 @@ class Http1Exchange:
             parts.append(b"Transfer-Encoding: chunked\r\n")
         if response.close or connection.core.draining or self._too_much_unread():
             self.keep_alive = False
-        if not self.keep_alive:
+        if self.keep_alive:
+            if self.old:
+                parts.append(b"Connection: keep-alive\r\n")
+        elif not self.old:
             parts.append(b"Connection: close\r\n")
-        elif self.old:
-            parts.append(b"Connection: keep-alive\r\n")
         parts.append(b"\r\n")
         self.responded = True
         connection.out.extend(parts)

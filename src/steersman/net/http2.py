@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
-
-from jh2._hazmat import Decoder, HPACKError, OversizedHeaderListError
 
 from steersman.net import hpack
 from steersman.net import http2_frames as frames
 from steersman.net.body import EMPTY_BODY, IncomingBody
 from steersman.net.connection import BATCH, Core, peer_of
 from steersman.net.flood import TokenBucket
+from steersman.net.http2_blocks import BlockReader, TooLarge
 from steersman.net.http2_frames import ConnectionFault, ErrorCode, Setting, StreamFault
 from steersman.net.http2_output import Http2Output
-from steersman.net.http2_request import Head, HeadParser
+from steersman.net.http2_request import Head
 from steersman.net.http2_stream import Http2Stream
-from steersman.net.message import Headers, Peer, Request
+from steersman.net.message import Headers, Peer, Request, Response
 
 log = logging.getLogger("steersman.net")
 
@@ -26,9 +26,9 @@ _RESET_BURST: Final = 2000
 _RESET_RATE: Final = 200
 _CONTROL_BURST: Final = 2000
 _CONTROL_RATE: Final = 200
-_MAX_BLOCKS: Final = 256
 _MAX_REMEMBERED_RESETS: Final = 1000
 _DEFAULT_TABLE: Final = 4096
+_TOO_LARGE: Final = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
 class Http2Connection(Http2Output):
@@ -48,11 +48,12 @@ class Http2Connection(Http2Output):
         self._recv_window = limits.connection_window
         self._unacknowledged = 0
         self._last_id = 0
-        self._new: list[Http2Stream] = []
+        self._new: deque[Http2Stream] = deque()
+        """Streams whose handlers are to be started."""
+        self._later = False
+        """Goes on with what has come in a later turn; until then no more is read."""
         self._reset_by_us: dict[int, None] = {}
-        self._decoder = Decoder(limits.max_header_bytes)
-        self._heads = HeadParser()
-        self._blocks: dict[bytes, Head] = {}
+        self._blocks = BlockReader(limits)
         self._block: bytearray | None = None
         self._block_id = 0
         self._block_flags = 0
@@ -85,7 +86,7 @@ class Http2Connection(Http2Output):
                 {
                     Setting.MAX_CONCURRENT_STREAMS: self._limits.max_streams,
                     Setting.INITIAL_WINDOW_SIZE: self._limits.stream_window,
-                    Setting.MAX_HEADER_LIST_SIZE: self._limits.max_header_bytes,
+                    Setting.MAX_HEADER_LIST_SIZE: self._limits.max_header_list_bytes,
                 }
             )
         )
@@ -113,21 +114,56 @@ class Http2Connection(Http2Output):
         """Takes frames, starts the handlers of complete heads, and writes what came of it."""
         if self._deaf:
             return
+        if self._later:
+            self._partial += data
+            return
+        self.core.turns.begin()
+        self._run(self._partial + data if self._partial else data)
+
+    def go_on(self) -> None:
+        """Works on what was left over."""
+        self._later = False
+        if not self._lost and not self._deaf:
+            self._start_new()
+            self._run(self._partial)
+        if not self._later and not self._lost and not self._transport.is_closing():
+            self._transport.resume_reading()  # at the end too: closing on unread input would lose the last answer
+
+    def _run(self, data: bytes) -> None:
+        """Works on frames as long as this connection may in this turn of the loop."""
         self.scheduled = True  # what is written in here leaves with the flush below
         try:
-            self._parse(self._partial + data if self._partial else data)
+            self._parse(data)
         except ConnectionFault as fault:
             self._fail(fault.code, fault.reason)
         if self._new:
-            new, self._new = self._new, []
-            for stream in new:
-                if not stream.closed:
-                    self._start(stream)
+            self._start_new()
         self.flush()
+
+    def _start_new(self) -> None:
+        """Starts handlers as long as this connection may in this turn of the loop."""
+        new, turns = self._new, self.core.turns
+        while new:
+            stream = new.popleft()
+            if not stream.closed:
+                self._start(stream)
+                if new and turns.over():
+                    self._go_on_later()
+                    return
+
+    def _go_on_later(self) -> None:
+        if not self._later:
+            self._later = True
+            self.core.turns.later(self)
+            if not self._lost and not self._transport.is_closing():
+                self._transport.pause_reading()
 
     # Streams
 
     def _start(self, stream: Http2Stream) -> None:
+        if stream.request.path == "*" and stream.request.method == "OPTIONS":
+            stream.respond(Response(200))  # of the server as a whole, as Go answers it
+            return
         self._handlers += 1
         task = self.core.start(stream)
         if task is None:
@@ -227,6 +263,7 @@ class Http2Connection(Http2Output):
             at = len(frames.PREFACE)
         end = len(data)
         handlers = self._on_frame
+        turns = self.core.turns
         while end - at >= frames.HEADER_LENGTH:
             head, flags, stream_id = frames.unpack_head(data, at)
             length = head >> 8
@@ -249,6 +286,9 @@ class Http2Connection(Http2Output):
                     self._fail_stream(fault)
             else:
                 self._spend_control()
+            if at < end and turns.over():
+                self._go_on_later()
+                break
         self._partial = data[at:] if at < end else b""
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -314,7 +354,7 @@ class Http2Connection(Http2Output):
         if block is None or stream_id != self._block_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "unexpected CONTINUATION")
         block += payload
-        if len(block) > self._limits.max_header_bytes:
+        if len(block) > self._limits.max_header_list_bytes:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "header block too large")
         if len(payload) < 256:
             self._spend_control()
@@ -324,38 +364,30 @@ class Http2Connection(Http2Output):
 
     def _on_block(self, flags: int, stream_id: int, block: bytes) -> None:
         """A complete header block: it must be decoded whatever becomes of it, for the sake of the table."""
-        head = self._blocks.get(block)
-        if head is not None and stream_id > self._last_id:
-            self._open(stream_id, head, bool(flags & frames.END_STREAM))
-            return
-        if not hpack.is_complete(block):
-            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block is cut off")
-        try:
-            fields = self._decoder.decode(block, True)
-        except OversizedHeaderListError:
-            self._too_large(stream_id)
-            return
-        except HPACKError:
-            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block cannot be decoded") from None
-        # Only a block of nothing but references to one-byte indexes (RFC 7541 section 6.1) leaves the table as it is,
-        # and means the same as long as no other block has changed the table.
-        repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
-        if not repeatable and self._blocks:
-            self._blocks.clear()
-        if stream_id <= self._last_id:
-            self._on_trailers(flags, stream_id, len(fields))
-            return
-        if self._draining:
-            return
-        self._last_id = stream_id
-        if len(fields) > self._limits.max_header_count:
-            raise StreamFault(stream_id, ErrorCode.ENHANCE_YOUR_CALM, "too many header fields")
-        head = self._heads.parse(stream_id, fields)
-        if repeatable and len(self._blocks) < _MAX_BLOCKS:
-            self._blocks[block] = head
-        self._open(stream_id, head, bool(flags & frames.END_STREAM))
+        blocks = self._blocks
+        ends = bool(flags & frames.END_STREAM)
+        head = blocks.known(block)
+        if head is None or stream_id <= self._last_id:
+            try:
+                fields = blocks.decode(block)
+            except TooLarge:
+                if stream_id > self._last_id:
+                    self._refuse_head(stream_id, ends=ends)
+                raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "header list too large") from None
+            if stream_id <= self._last_id:
+                self._on_trailers(flags, stream_id)
+                return
+            if self._draining:
+                return
+            self._last_id = stream_id
+            self._check_room(stream_id)
+            if blocks.is_over(fields):
+                self._refuse_head(stream_id, ends=ends)
+                return
+            head = blocks.head(stream_id, block, fields)
+        self._open(stream_id, head, ends)
 
-    def _on_trailers(self, flags: int, stream_id: int, _count: int) -> None:
+    def _on_trailers(self, flags: int, stream_id: int) -> None:
         stream = self.streams.get(stream_id)
         if stream is None:
             if stream_id in self._reset_by_us:
@@ -377,8 +409,7 @@ class Http2Connection(Http2Output):
             return
         self._last_id = stream_id
         limits = self._limits
-        if len(self.streams) >= limits.max_streams or self._handlers >= 2 * limits.max_streams:
-            raise StreamFault(stream_id, ErrorCode.REFUSED_STREAM, "too many streams")
+        self._check_room(stream_id)
         if ends:
             if head.content_length:
                 raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "body and content-length differ")
@@ -400,12 +431,24 @@ class Http2Connection(Http2Output):
         self.core.counters.streams += 1
         self._new.append(stream)
 
-    def _too_large(self, stream_id: int) -> None:
-        """A head over the limit was not decoded to its end, so the table is lost: 431, then the connection ends."""
-        block = self.prefix(hpack.STATUSES[431] + hpack.content_length(0))
-        self._last_id = max(self._last_id, stream_id)
-        self.out.append(frames.headers(stream_id, block, frames.END_STREAM, self.max_frame))
-        raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "header list too large")
+    def _check_room(self, stream_id: int) -> None:
+        """Whether one more request may be open: before its head is read, but after the table has its fields.
+
+        Raises StreamFault.
+        """
+        most = self._limits.max_streams
+        if len(self.streams) >= most or self._handlers >= 2 * most:
+            raise StreamFault(stream_id, ErrorCode.REFUSED_STREAM, "too many streams")
+
+    def _refuse_head(self, stream_id: int, *, ends: bool) -> None:
+        """431 for a head over the limit, as Go answers it."""
+        self._last_id = stream_id
+        stream = Http2Stream(self, stream_id, self._peer_window, EMPTY_BODY)
+        stream.remote_closed = ends
+        stream.request = Request("GET", "", "", Headers.of(()), EMPTY_BODY, self._peer, "2")
+        self.streams[stream_id] = stream
+        self.core.counters.streams += 1
+        stream.respond(Response(431, [("content-type", "text/html; charset=utf-8")], _TOO_LARGE))
 
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         self._spend_control()

@@ -81,7 +81,7 @@ class Http2Stream:
                 notify_closed(cast(Stream, response.body))
             return
         status, body = response.status, response.body
-        if status < 200 or status > 599 or response.upgrade is not None:
+        if status < 200 or status > 999 or response.upgrade is not None:
             raise ValueError(f"status {status} cannot be sent over HTTP/2")
         connection = self.connection
         fields = connection.fields

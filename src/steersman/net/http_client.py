@@ -1,4 +1,4 @@
-"""One HTTP/1.1 request (RFC 9112) to another server, its answer read as it comes; parsing is httptools'.
+"""One HTTP/1.1 request (RFC 9112) to another server, its answer read as it comes, as Go's transport reads it.
 
 A connection carries one request. The head of an answer is bounded, its body is never held: who reads it sets the pace.
 """
@@ -6,17 +6,19 @@ A connection carries one request. The head of an answer is bounded, its body is 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-import httptools
-
-from steersman.net.http2_request import text_of
+from steersman.net.http1_body import ChunkReader, KnownLength, MalformedChunks
+from steersman.net.http1_head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
 from steersman.net.message import BodyAborted, Upgraded
 
 MAX_HEAD_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 1000
+_STEPS_A_TURN: Final = 8
+_BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
+_VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
 
 
@@ -35,60 +37,144 @@ class Answer:
         self.headers: list[tuple[str, str]] = []
         self.leftover = b""
         """What came after a 101: the first bytes of the other protocol."""
+        self.length: int | None = None
+        """What the answer says of its body's length."""
         self._connection = connection
         self._sending = sending
         self._head_only = head_only
-        self._parser = httptools.HttpResponseParser(self)
-        self._pieces: deque[bytes] = deque()
-        self._head_bytes = 0
+        self._input: bytes | bytearray = b""
+        self._at = 0
+        self._body: KnownLength | ChunkReader | None = None
+        """None for a body that ends with the connection."""
         self._complete = False
-        self._head_done = False
-        self._interim = False
-        self._ends_with_connection = False
+        self._cut = False
 
     def header(self, name: str) -> str:
         """The first value of a field, or ""."""
         return next((value for key, value in self.headers if key == name), "")
 
-    @property
-    def length(self) -> int | None:
-        """What the answer says of its body's length."""
-        text = self.header("content-length")
-        return int(text) if text.isdecimal() and not self.header("transfer-encoding") else None
-
     async def read_head(self) -> None:
         """Reads until the head is complete; interim answers (1xx) are passed over. Raises BadAnswer."""
-        while not self._head_done:
-            data = await self._connection.read()
-            if not data:
-                raise BadAnswer("EOF" if not self._head_bytes else "unexpected EOF")
-            self._head_bytes += len(data)
+        left = MAX_HEAD_BYTES
+        searched, judged = 0, False
+        while True:
+            found = END_OF_HEAD.search(self._input, max(searched, self._at))
+            if found is None:
+                size = len(self._input) - self._at
+                if size > left:
+                    raise BadAnswer(f"server response headers exceeded {MAX_HEAD_BYTES} bytes; aborted")
+                judged = judged or self._judge_begin(searched)
+                await self._more()  # takes off what is used
+                searched = max(0, size - 2)
+                continue
+            searched, judged = 0, False
+            raw = bytes(self._input[self._at : found.end()])
+            self._at = found.end()
+            left -= len(raw)
+            del found
             try:
-                self._parser.feed_data(data)
-            except httptools.HttpParserUpgrade as upgrade:
-                self.leftover = data[upgrade.args[0] :]
-            except httptools.HttpParserError as error:
-                raise BadAnswer(f"malformed HTTP response: {error}") from None
-            if (not self._head_done and self._head_bytes > MAX_HEAD_BYTES) or len(self.headers) > MAX_FIELDS:
-                raise BadAnswer(f"server response headers exceeded {MAX_HEAD_BYTES} bytes; aborted")
+                version = self._read_status_line(raw)
+                if 100 <= self.status < 200 and self.status != 101 and left > 0:
+                    continue
+                if left < 0:
+                    raise BadAnswer(f"server response headers exceeded {MAX_HEAD_BYTES} bytes; aborted")
+                self._frame_body(version)
+            except MalformedFields as error:
+                raise BadAnswer(f"{_BROKEN}{error}") from None
+            return
+
+    def _judge_begin(self, searched: int) -> bool:
+        """Refuses what does not begin as an answer before its head is complete; whether it could. Raises BadAnswer."""
+        end = self._input.find(b"\n", max(searched, self._at))
+        if end < 0:
+            return False
+        try:
+            _status_of(bytes(self._input[self._at : end]).removesuffix(b"\r"))
+        except MalformedFields as error:
+            raise BadAnswer(f"{_BROKEN}{error}") from None
+        return True
+
+    async def _more(self) -> None:
+        """Reads on. Raises BadAnswer at the end of the connection."""
+        data = await self._connection.read()
+        if not data:
+            raise BadAnswer("EOF" if not self._input else "unexpected EOF")
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
+        if self._at >= len(self._input):
+            self._input = data
+        else:
+            if type(self._input) is not bytearray:
+                self._input = bytearray(self._input)
+            del self._input[: self._at]
+            self._input += data
+        self._at = 0
+
+    def _read_status_line(self, raw: bytes) -> str:
+        """Takes status and fields; tells the version. Raises MalformedFields, BadAnswer."""
+        end = raw.index(b"\n")
+        code, protocol = _status_of(raw[:end].removesuffix(b"\r"))
+        try:
+            self.headers = read_fields(raw[end + 1 :], MAX_FIELDS)
+        except Fault:
+            raise BadAnswer(f"server response headers exceeded {MAX_FIELDS} fields; aborted") from None
+        self.status = code
+        return protocol
+
+    def _frame_body(self, version: str) -> None:
+        """Finds out where the body ends. Raises MalformedFields."""
+        codings = [value for name, value in self.headers if name == "transfer-encoding"]
+        chunked = bool(codings) and version >= "HTTP/1.1"
+        if chunked and (len(codings) > 1 or codings[0].lower() != "chunked"):
+            raise MalformedFields(f"unsupported transfer encoding: {quoted(codings[0].encode())}")
+        lengths = [value for name, value in self.headers if name == "content-length"]
+        try:
+            length = content_length(lengths) if lengths else None
+        except Fault:
+            raise MalformedFields(f"bad Content-Length {quoted(lengths[0].encode())}") from None
+        self.length = None if chunked else length
+        if self._head_only or self.status in _BODILESS or self.status == 101:
+            self._complete = True
+            if self.status == 101:
+                self.leftover = bytes(self._input[self._at :])
+        elif chunked:
+            self._body = ChunkReader()
+        elif length is not None:
+            self._body = KnownLength(length)
+            self._complete = not length
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in pieces, as they come. Raises BodyAborted."""
-        while True:
-            while self._pieces:
-                yield self._pieces.popleft()
-            if self._complete:
-                return
+        steps = 0
+        complete = self._complete
+        while not complete:
+            piece, complete = self._take()
+            if piece:
+                yield piece
+                steps += 1
+                if not steps % _STEPS_A_TURN:
+                    await asyncio.sleep(0)  # pieces that are there already would be taken without a wait
+            if piece or complete:
+                continue
             data = await self._connection.read()
             if not data:
-                if self._ends_with_connection:
+                if self._body is None and not self._cut:
                     return
-                raise BodyAborted("the body ended too early")
-            try:
-                self._parser.feed_data(data)
-            except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-                if not self._complete:
-                    raise BodyAborted("the body is malformed") from None
+                raise BodyAborted("unexpected EOF")
+            self._append(data)
+
+    def _take(self) -> tuple[bytes, bool]:
+        """A piece of the body out of what has come, and whether it is the last. Raises BodyAborted."""
+        reader, data, at = self._body, self._input, self._at
+        if reader is None:
+            self._input, self._at = b"", 0
+            return bytes(data[at:]), False
+        try:
+            piece, self._at = reader.read(data, at)
+        except MalformedChunks as error:
+            raise BodyAborted(str(error)) from None
+        return piece, reader.complete
 
     async def read(self, limit: int) -> bytes:
         """The first `limit` bytes of the body. Raises BodyAborted."""
@@ -101,7 +187,7 @@ class Answer:
 
     def cut_off(self) -> None:
         """Closes the connection: who reads the body is told that it ended too early."""
-        self._complete = self._ends_with_connection = False
+        self._cut = True
         self._connection.close()
 
     async def close(self) -> None:
@@ -111,33 +197,18 @@ class Answer:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
 
-    # What the parser calls
 
-    def on_message_begin(self) -> None:
-        if not self._head_done:
-            self.headers = []
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._head_done and len(self.headers) <= MAX_FIELDS:
-            self.headers.append((text_of(name).lower(), text_of(value)))
-
-    def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
-        self._interim = 100 <= status < 200 and status != 101
-        if self._interim:
-            return
-        self.status = status
-        self._head_done = True
-        self._complete = self._head_only or status == 101 or status in _BODILESS
-        self._ends_with_connection = not (self.header("content-length") or self.header("transfer-encoding"))
-
-    def on_body(self, data: bytes) -> None:
-        if not self._complete:
-            self._pieces.append(data)
-
-    def on_message_complete(self) -> None:
-        if not self._interim:
-            self._complete = True
+def _status_of(line: bytes) -> tuple[int, str]:
+    """Code and version of a status line. Raises MalformedFields."""
+    protocol, space, rest = line.partition(b" ")
+    if not space:
+        raise MalformedFields(f"malformed HTTP response {quoted(line)}")
+    code = rest.lstrip(b" ").partition(b" ")[0]
+    if len(code) != 3 or not code.isdigit():
+        raise MalformedFields(f"malformed HTTP status code {quoted(code)}")
+    if not _VERSION.fullmatch(protocol):
+        raise MalformedFields(f"malformed HTTP version {quoted(protocol)}")
+    return int(code), protocol.decode("ascii")
 
 
 def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:

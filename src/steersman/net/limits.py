@@ -11,8 +11,10 @@ class Limits:
 
     max_connections: int = 0
     """Open connections; 0 is no bound. One too many is closed at once."""
-    max_header_bytes: int = 1 << 20
-    """The head of one request, uncompressed."""
+    max_header_bytes: int = (1 << 20) + 4096
+    """The head of one HTTP/1.1 request: Go's DefaultMaxHeaderBytes and the buffer it reads with."""
+    max_header_list_bytes: int = (1 << 20) + 320
+    """The decoded fields of one HTTP/2 request, 32 more for each: SETTINGS_MAX_HEADER_LIST_SIZE, as Go sets it."""
     max_header_count: int = 1000
     """Header fields of one request."""
     header_timeout: float = 32.0

@@ -16,7 +16,7 @@ class BodyAborted(Exception):
 
 
 class Headers(dict[str, str]):
-    """Request headers by lower-case name; a repeated one is joined with ", "."""
+    """Request headers by lower-case name; a repeated one is joined with ", ", cookies with "; "."""
 
     __slots__ = ("sent",)
 
@@ -27,9 +27,14 @@ class Headers(dict[str, str]):
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Headers:
         """Headers from name and value pairs; the names are lower case already."""
         headers = cls()
-        headers.sent = tuple(pairs)
-        for name, value in headers.sent:
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        headers.sent = sent = tuple(pairs)
+        headers.update(sent)
+        if len(headers) != len(sent):
+            values: dict[str, list[str]] = {}
+            for name, value in sent:
+                values.setdefault(name, []).append(value)
+            for name, several in values.items():
+                headers[name] = ("; " if name == "cookie" else ", ").join(several)
         return headers
 
     @property

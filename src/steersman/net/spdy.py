@@ -38,6 +38,7 @@ _MAX_DATA_FRAME: Final = 32 << 10
 _MAX_UNREAD: Final = 256 << 10
 """Bytes of one stream that wait for their reader; then the session is not read on."""
 _MAX_STREAMS: Final = 1000
+_FRAMES_A_TURN: Final = 128
 
 _WORDS: Final = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
@@ -229,8 +230,12 @@ class Session:
 
     async def run(self) -> None:
         """Reads the connection until it ends, or is closed. Raises SpdyError if the other side breaks the protocol."""
+        frames = 0
         try:
             while await self._fill(8):
+                frames += 1
+                if not frames % _FRAMES_A_TURN:
+                    await asyncio.sleep(0)  # what has come already would be taken without a wait
                 first, second = struct.unpack(">II", self._take(8))
                 flags, size = second >> 24, second & 0xFFFFFF
                 if first & 0x80000000:

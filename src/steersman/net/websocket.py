@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import logging
 import re
+import time
 from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
+from steersman.net.turns import SLICE
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
@@ -25,6 +28,8 @@ _ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2
 _TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 _MAX_INCOMING: Final = 1 << 20
 """Bytes of one message from the client; they are read and thrown away."""
+_RECEIVED_AT_ONCE: Final = 1024
+"""Bytes: less than two hundred frames."""
 _HIGH_WATER: Final = 1 << 20
 _BATCH: Final = 128 << 10
 
@@ -76,7 +81,7 @@ async def serve_stream(connection: Upgraded, stream: Stream, message: Callable[[
     Ends when the stream does (close code 1000), when the client closes, or breaks the protocol. What the client sends
     is answered where the protocol wants that, and not used.
     """
-    protocol = await asyncio.to_thread(_new_protocol)
+    protocol = await asyncio.to_thread(new_protocol, _MAX_INCOMING)
     writer = _MessageWriter(connection, protocol, message)
     reader = asyncio.create_task(writer.receive())
     try:
@@ -91,10 +96,25 @@ async def serve_stream(connection: Upgraded, stream: Stream, message: Callable[[
         await asyncio.gather(reader, return_exceptions=True)
 
 
-def _new_protocol() -> Protocol:
+_SILENT: Final = logging.Logger("steersman.net.websocket", logging.CRITICAL + 1)
+"""For the package, which logs each frame with what it carries: what is typed into a terminal, what a watch tells."""
+
+
+def new_protocol(max_size: int) -> Protocol:
+    """The server's side of an open WebSocket that takes messages of `max_size` bytes."""
     module = import_module("websockets.protocol")  # in a thread: it takes some tens of milliseconds, once
-    protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=_MAX_INCOMING)
+    protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=max_size, logger=_SILENT)
     return protocol
+
+
+async def receive_in_turns(protocol: Protocol, data: bytes) -> None:
+    """Gives the protocol what has come piece by piece: one read may have tens of thousands of frames."""
+    end = time.monotonic() + SLICE
+    for at in range(0, len(data), _RECEIVED_AT_ONCE):
+        if at and time.monotonic() >= end:
+            await asyncio.sleep(0)
+            end = time.monotonic() + SLICE
+        protocol.receive_data(data[at : at + _RECEIVED_AT_ONCE])
 
 
 class _MessageWriter:
@@ -158,7 +178,7 @@ class _MessageWriter:
     async def receive(self) -> None:
         """Takes what the client sends until it closes."""
         while data := await self._connection.read():
-            self._protocol.receive_data(data)
+            await receive_in_turns(self._protocol, data)
             self._protocol.events_received()
             self._collect()
             if self._protocol.close_expected():

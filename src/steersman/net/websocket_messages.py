@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.message import Upgraded
+from steersman.net.websocket import new_protocol, receive_in_turns
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
@@ -49,7 +49,7 @@ class MessageConnection:
             if not data:
                 self._over = True
                 return None
-            self._protocol.receive_data(data)
+            await receive_in_turns(self._protocol, data)
             for event in self._protocol.events_received():
                 opcode = getattr(event, "opcode", None)
                 if opcode in (_CONTINUATION, _TEXT, _BINARY):
@@ -90,10 +90,4 @@ class MessageConnection:
 
 async def open_messages(connection: Upgraded) -> MessageConnection:
     """The connection as messages, after the handshake (`net.websocket.handshake`)."""
-    return MessageConnection(connection, await asyncio.to_thread(_new_protocol))
-
-
-def _new_protocol() -> Protocol:
-    module = import_module("websockets.protocol")  # in a thread: it takes some tens of milliseconds, once
-    protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=MAX_MESSAGE_BYTES)
-    return protocol
+    return MessageConnection(connection, await asyncio.to_thread(new_protocol, MAX_MESSAGE_BYTES))

@@ -18,5 +18,15 @@ async def with_panic_recovery(request: Request, next_: Handler) -> Response:
         return await next_(request)
     except Exception:
         logger.exception("apiserver panic'd on %s %s", request.method, request.path)
-        headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
-        return Response(500, headers, _BODY)
+        return _answer()
+
+
+def panicked(why: str) -> Response:
+    """The same answer for what upstream panics on and this server sees coming."""
+    logger.error("apiserver panic'd: %s", why)
+    return _answer()
+
+
+def _answer() -> Response:
+    headers = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
+    return Response(500, headers, _BODY)

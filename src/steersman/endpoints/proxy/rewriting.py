@@ -61,6 +61,13 @@ _MARKUP: Final = re.compile(r"<(?:(?P<comment>!--)|(?P<other>[/!?])|(?P<name>[A-
 _ATTRIBUTE: Final = re.compile(
     r"[\s/]*(?P<key>[^\s/>=][^\s/>=]*|=[^\s/>=]*)(?:\s*=\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^\s>]+))?)?"
 )
+_MARKUP_START: Final = re.compile(r"<[/!?A-Za-z]")
+_WINDOW: Final = 32 << 10
+"""Characters that one call of the standard library looks at."""
+_LONGEST_REFERENCE: Final = 64
+"""More characters than a character reference has, but for the digits of a number."""
+_LONGEST_LINK: Final = 64 << 10
+"""Characters of a link that is rewritten; a longer one is left as it is."""
 _TAG_END: Final = re.compile(r"[\s/]*>")
 
 
@@ -103,7 +110,7 @@ class Rewriter:
 
     def _pieces(self, text: str) -> Iterator[str]:
         at = 0
-        while (found := _MARKUP.search(text, at)) is not None:
+        while (found := _next_markup(text, at)) is not None:
             yield text[at : found.start()]
             if found["name"]:
                 at, tag, name = self._start_tag(text, found)
@@ -131,21 +138,61 @@ class Rewriter:
                 return len(text), text[found.start() :], ""
             at = attribute.end()
             key = attribute["key"].lower()
-            value = html.unescape(attribute["double"] or attribute["single"] or attribute["bare"] or "")
-            attributes.append(f' {key}="{_escaped(self.url(value) if key in links else value)}"')
+            value = _unescaped(attribute["double"] or attribute["single"] or attribute["bare"] or "")
+            if key in links and len(value) <= _LONGEST_LINK:
+                value = self.url(value)
+            attributes.append(f' {key}="{_escaped(value)}"')
         closed = "/" if text[end.end() - 2] == "/" else ""
         return end.end(), f"<{name}{''.join(attributes)}{closed}>", name
+
+
+def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Places from `at` on at which to look for something of `overlap` characters at most, a part of the text at a time.
+
+    This runs in a thread: one call for all of the text would keep the loop from running as long as it takes.
+    """
+    while at < len(text):
+        yield at, min(len(text), at + _WINDOW + overlap)
+        at += _WINDOW
+
+
+def _next_markup(text: str, at: int) -> re.Match[str] | None:
+    """The next tag, comment or declaration."""
+    for start, end in _windows(text, at, 1):
+        if (place := _MARKUP_START.search(text, start, end)) is not None:
+            return _MARKUP.match(text, place.start())
+    return None
 
 
 def _end_of_raw(text: str, at: int, name: str) -> int:
     if name == "plaintext":
         return len(text)
-    end = re.compile(rf"</{name}[\s/>]", re.IGNORECASE).search(text, at)
-    return len(text) if end is None else end.start()
+    pattern = re.compile(rf"</{name}[\s/>]", re.IGNORECASE)
+    for start, end in _windows(text, at, len(name) + 3):
+        if (found := pattern.search(text, start, end)) is not None:
+            return found.start()
+    return len(text)
+
+
+def _unescaped(value: str) -> str:
+    """As html.unescape, a part at a time, cut before the beginning of a reference."""
+    if len(value) <= _WINDOW:
+        return html.unescape(value)
+    parts = []
+    at = 0
+    while at < len(value):
+        end = at + _WINDOW
+        if end < len(value) and (cut := value.rfind("&", end - _LONGEST_REFERENCE, end)) > at:
+            end = cut
+        parts.append(html.unescape(value[at:end]))
+        at = end
+    return "".join(parts)
 
 
 def _escaped(value: str) -> str:
     """As Go's html.EscapeString."""
+    if len(value) > _WINDOW:
+        return "".join(_escaped(value[at : at + _WINDOW]) for at in range(0, len(value), _WINDOW))
     return (
         value.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;")
         .replace('"', "&#34;").replace("\r", "&#13;")

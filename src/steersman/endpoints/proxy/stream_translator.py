@@ -6,9 +6,10 @@ Follows k8s.io/apiserver `util/proxy` (StreamTranslatorHandler) and client-go's 
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
 
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.request import Request
@@ -38,6 +39,7 @@ _PING_PERIOD: Final = 5.0
 _IDLE_TIMEOUT: Final = 4 * 3600.0
 _MAX_ERROR_BYTES: Final = 1 << 20
 _MAX_SIZE_BYTES: Final = 4096
+_MAX_CODE_DIGITS: Final = 20
 _WITH_STATUS: Final = frozenset({"v5.channel.k8s.io", "v4.channel.k8s.io"})
 _SUCCESS: Final = {"metadata": {}, "status": "Success"}
 
@@ -50,6 +52,56 @@ class Streams:
     stdout: bool
     stderr: bool
     tty: bool
+
+
+class _Size(msgspec.Struct):
+    """A terminal's, in the words of its JSON."""
+
+    Width: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] | None = None
+    Height: Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)] | None = None
+
+
+class _Refusal(msgspec.Struct):
+    """What a kubelet says instead of changing the protocol."""
+
+    message: Any = None
+    error: Any = None
+
+
+class _Cause(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause | None] | None = None
+
+
+class _Status(msgspec.Struct):
+    """What the error stream says at the end."""
+
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: _Details | None = None
+
+
+_SIZE: Final = msgspec.json.Decoder(_Size)
+_REFUSAL: Final = msgspec.json.Decoder(_Refusal)
+_STATUS: Final = msgspec.json.Decoder(_Status)
+T = TypeVar("T")
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T | str:
+    """What a kubelet or a client has written as JSON; why not, if it is none, too deep, or of another shape."""
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError as error:
+        return syntax_error(data) or str(error)
+    except RecursionError:
+        return MAX_DEPTH_TEXT
+    except UnicodeDecodeError:
+        return "invalid UTF-8"
 
 
 class _Failed(Exception):
@@ -222,11 +274,10 @@ async def _open(session: Session, kind: str) -> Stream:
 
 async def _pass_size(resize: Stream, data: bytes) -> bool:
     """Passes on the size of a terminal; whether more of them can be."""
-    try:
-        size = json.loads(data[:_MAX_SIZE_BYTES])
-        width, height = int(size.get("Width", 0)), int(size.get("Height", 0))
-    except (ValueError, AttributeError, TypeError):
+    size = _decoded(_SIZE, data[:_MAX_SIZE_BYTES])
+    if not isinstance(size, _Size):
         return False
+    width, height = size.Width or 0, size.Height or 0
     try:
         await resize.write(b'{"Width":%d,"Height":%d}\n' % (width, height))
     except SpdyError:
@@ -239,13 +290,10 @@ async def _refusal(answer: Answer) -> str:
         text = (await answer.read(_MAX_ERROR_BYTES)).decode(errors="replace")
     except BodyAborted:
         return "unable to read error from server response"
-    try:
-        told = json.loads(text)
-    except ValueError:
-        told = None
-    if isinstance(told, dict):
-        for key in ("message", "error"):
-            if isinstance(message := told.get(key), str) and message.strip():
+    told = _decoded(_REFUSAL, text.encode())
+    if isinstance(told, _Refusal):
+        for message in (told.message, told.error):
+            if isinstance(message, str) and message.strip():
                 return message.strip()
     return text.strip() or "empty server response"
 
@@ -255,24 +303,21 @@ def _judge(message: bytes, protocol: str) -> None:
     text = message.decode(errors="replace")
     if protocol not in _WITH_STATUS:
         raise _Failed(f"error executing remote command: {text}")
-    try:
-        status = json.loads(message)
-    except (ValueError, RecursionError):
-        why = syntax_error(message) or MAX_DEPTH_TEXT
-        raise _Failed(f"error stream protocol error: {why} in {quote(text)}") from None
-    if not isinstance(status, dict) or status.get("status") not in ("Success", "Failure"):
-        raise _Failed("error stream protocol error: unknown error")
-    if status["status"] == "Success":
+    status = _decoded(_STATUS, message)
+    if not isinstance(status, _Status):
+        raise _Failed(f"error stream protocol error: {status} in {quote(text)}")
+    if status.status == "Success":
         return
-    if status.get("reason") != "NonZeroExitCode":
-        raise _Failed(str(status.get("message", "")))
-    details = status.get("details")
-    if not isinstance(details, dict):
+    if status.status != "Failure":
+        raise _Failed("error stream protocol error: unknown error")
+    if status.reason != "NonZeroExitCode":
+        raise _Failed(status.message or "")
+    if status.details is None:
         raise _Failed("error stream protocol error: details must be set")
-    for cause in details.get("causes") or ():
-        if cause.get("reason") == "ExitCode":
-            code = str(cause.get("message", ""))
-            if not (code.isascii() and code.isdigit() and int(code) < 256):
+    for cause in status.details.causes or ():
+        if cause is not None and cause.reason == "ExitCode":
+            code = cause.message or ""
+            if not (code.isascii() and code.isdigit() and len(code) <= _MAX_CODE_DIGITS and int(code) < 256):
                 raise _Failed(f"error stream protocol error: invalid exit code value {quote(code)}")
             raise _NonZeroExit(int(code))
     raise _Failed("error stream protocol error: no ExitCode cause given")

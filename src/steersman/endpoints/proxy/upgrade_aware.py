@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from steersman.endpoints.filters.panic_recovery import panicked
 from steersman.endpoints.proxy.location import Location, escaped_path, join_path
 from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
 from steersman.endpoints.proxy.rewriting import Rewriter, rewritten_page
@@ -130,6 +131,9 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> 
     try:
         if answer.status == 101:
             raise service_unavailable("error trying to reach service: an upgrade that was not asked for")
+        if answer.status < 100:
+            await answer.close()
+            return panicked(f"invalid WriteHeader code {answer.status}")
         dropped = _HOP_BY_HOP | _OURS | _CORS | _listed(answer.header("connection"))
         if answer.status == 304:
             dropped |= {"content-type"}

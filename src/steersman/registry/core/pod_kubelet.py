@@ -8,6 +8,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from functools import cache
+from ipaddress import IPv6Address
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -250,8 +251,14 @@ def _first_port(pod: core.Pod) -> int | None:
 
 
 def is_global_unicast(address: str) -> bool:
-    """What Go calls so: private addresses too, but not loopback, link-local, multicast or broadcast ones."""
+    """What Go calls so: private addresses too, but not loopback, link-local, multicast or broadcast ones.
+
+    IPv4 in IPv6 form is judged as the IPv4 address that it leads to.
+    """
     ip = parse_ip_sloppy(address)
-    return ip is not None and not (
+    if ip is None:
+        return False
+    ip = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
+    return not (
         ip.is_unspecified or ip.is_loopback or ip.is_multicast or ip.is_link_local or str(ip) == "255.255.255.255"
     )

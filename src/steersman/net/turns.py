@@ -1,0 +1,66 @@
+"""Who may work how long in one turn of the loop, so that what one client sends does not keep the others waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+SLICE: Final = 0.002
+"""Seconds that connections with more input than that takes may work in one turn of the loop, all together."""
+_SHORT_SLICE: Final = 0.0002
+"""The same for what has just come to one connection, while others have work left over."""
+
+
+class Worker(Protocol):
+    """A connection with input left over."""
+
+    def go_on(self) -> None:
+        """Works on until `Turns.over`; if input is left then, it comes again with `Turns.later`."""
+        ...
+
+
+class Turns:
+    """Gives connections their time in turn. `clock` tells seconds."""
+
+    __slots__ = ("_end", "_loop", "_scheduled", "_waiting", "clock", "count")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
+        self._loop = loop
+        self._waiting: deque[Worker] = deque()
+        self._end = 0.0
+        self._scheduled = False
+        self.clock = clock
+        self.count = 0
+        """Turns of the loop in which what was left over was worked on."""
+
+    def begin(self) -> None:
+        """Called by a connection when it begins on what has come, and sees that there is more than one step to do."""
+        self._end = self.clock() + (_SHORT_SLICE if self._waiting else SLICE)
+
+    def over(self) -> bool:
+        """Whether the time is up; asked between two steps."""
+        return self.clock() >= self._end
+
+    def later(self, worker: Worker) -> None:
+        """Has `worker` go on in a later turn, once."""
+        self._waiting.append(worker)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self.count += 1
+        self._scheduled = False
+        waiting = self._waiting
+        end = self.clock() + SLICE
+        for _ in range(len(waiting)):
+            self._end = end
+            waiting.popleft().go_on()
+            if self.clock() >= end:
+                break
+        if waiting and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
