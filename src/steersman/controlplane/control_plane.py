@@ -422,7 +422,7 @@ def _service_account_keys(options: Options) -> ServiceAccountKeys:
 
 
 def _check_pair(given: Certificate) -> None:
-    """Raises OptionsError, with the names of the files, for a pair that cannot serve; warns of dates that have passed."""
+    """Raises OptionsError, with the files' names, unless they are a pair; warns of dates that have passed."""
     try:
         warn_of_access(Path(given.key_file))
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.cert_file, given.key_file)
