@@ -6,6 +6,8 @@ import json
 import os
 import re
 import stat
+import subprocess
+import sys
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -16,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
@@ -23,6 +27,7 @@ from steersman.authentication.service_account_keys import (
     KeyFileError,
     ServiceAccountKeys,
     default_jwks_uri,
+    is_sound,
     make_signing_key,
 )
 
@@ -141,3 +146,65 @@ def test_files_with_an_ec_parameters_block_are_read(tmp_path):
     other.write_bytes(public(RSA))
     keys = ServiceAccountKeys.load(path, [path, other])
     assert [each.algorithm for each in keys.verification_keys] == ["ES256", "RS256"]
+
+
+def test_a_key_made_here_is_known_to_be_sound_without_cryptography(tmp_path):
+    path = tmp_path / "sa.key"
+    ServiceAccountKeys.load_or_make(path)
+    code = (
+        "import sys; from steersman.authentication.service_account_keys import ServiceAccountKeys as K;"
+        f"K.load_or_make({str(path)!r}); sys.exit('cryptography' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@given(st.data())
+def test_a_key_with_any_byte_changed_or_cut_off_is_not_sound(data):
+    pem = private(RSA, PrivateFormat.TraditionalOpenSSL)
+    assert is_sound(pem)
+    der = base64.b64decode(b"".join(pem.splitlines()[1:-1]))
+    at = data.draw(st.integers(0, len(der) - 1))
+    changed = bytearray(der)
+    changed[at] ^= data.draw(st.integers(1, 255))
+    for damaged in (bytes(changed), der[:at]):
+        body = base64.encodebytes(damaged)
+        assert not is_sound(b"-----BEGIN RSA PRIVATE KEY-----\n" + body + b"-----END RSA PRIVATE KEY-----\n")
+    assert not is_sound(pem[: data.draw(st.integers(0, len(pem) - 2))])
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "public", "garbage"])
+def test_a_damaged_key_is_refused_and_left_alone(tmp_path, damage):
+    path = tmp_path / "sa.key"
+    ServiceAccountKeys.load_or_make(path)
+    pem = path.read_bytes()
+    content = {"empty": b"", "half": pem[: len(pem) // 2], "public": public(RSA), "garbage": os.urandom(2000)}[damage]
+    path.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(KeyFileError, match=rf"{path}: .*put back a copy"):
+            ServiceAccountKeys.load_or_make(path)
+    assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["sa.key"]
+
+
+@pytest.mark.parametrize("what", ["a folder", "a link to"])
+def test_a_folder_or_a_dangling_link_in_place_of_the_key_is_refused(tmp_path, what):
+    path = tmp_path / "sa.key"
+    path.mkdir() if what == "a folder" else path.symlink_to("nowhere")
+    with pytest.raises(OSError, match=rf"sa\.key is {what}"):
+        ServiceAccountKeys.load_or_make(path)
+
+
+def test_a_key_of_another_kind_put_there_is_used(tmp_path):
+    path = tmp_path / "sa.key"
+    path.write_bytes(private(P256))
+    path.chmod(0o600)
+    assert ServiceAccountKeys.load_or_make(path).signing.algorithm == "ES256"
+
+
+@pytest.mark.parametrize("load", [ServiceAccountKeys.load, ServiceAccountKeys.load_or_make])
+def test_a_signing_key_that_others_can_read_is_told(tmp_path, caplog, load):
+    path = tmp_path / "sa.key"
+    path.write_bytes(private(P256))
+    path.chmod(0o644)
+    load(path)
+    assert caplog.messages == [f"others can read {path} (mode 0644): chmod 600 {path}"]

@@ -61,3 +61,21 @@ def test_a_token_is_good_for_the_audiences_in_common():
     assert identity.audiences == ("b",)
     assert tokens.authenticate_token("t", ("c",)) is None
     assert tokens.authenticate_token("t", ()) is not None
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_bytes(b"t1,\xff\xfe,1\n")
+    path.chmod(0o600)
+    with pytest.raises(TokenFileError, match="is not text in UTF-8"):
+        StaticTokens.load(path)
+
+
+def test_a_file_without_tokens_and_one_that_others_can_read_are_told(tmp_path, caplog):
+    path = tmp_path / "tokens.csv"
+    path.write_bytes(b"")
+    path.chmod(0o604)
+    StaticTokens.load(path)
+    assert caplog.messages == [
+        f"others can read {path} (mode 0604): chmod 600 {path}", f"token file '{path}' holds no token",
+    ]  # fmt: skip

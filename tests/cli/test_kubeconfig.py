@@ -109,3 +109,34 @@ def test_without_a_server_it_says_so(tmp_path: Path):
     assert result.exit_code == 1
     assert "start the server first" in result.stderr
     assert not (tmp_path / "config").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[" * 3000, b"clusters: 7\nusers: []\ncontexts: []", b"- a"])
+@pytest.mark.parametrize("spoilt", ["admin.kubeconfig", "config"])
+def test_a_damaged_file_is_told_and_nothing_is_changed(folder: Path, tmp_path: Path, content: bytes, spoilt: str):
+    target = tmp_path / "data" / "config"
+    target.write_text(yaml.safe_dump(ADMIN))
+    (folder / spoilt).write_bytes(content)
+    if spoilt == "config" and not content:
+        pytest.skip("an empty kubeconfig is one with nothing in it")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    result = run(folder, target)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_link_stays_one(folder: Path, tmp_path: Path):
+    real, target = tmp_path / "real", tmp_path / "config"
+    real.write_text("")
+    target.symlink_to(real)
+    assert run(folder, target).exit_code == 0
+    assert target.is_symlink()
+    assert yaml.safe_load(real.read_text())["current-context"] == "steersman"
+
+
+def test_a_folder_in_its_place_is_told(folder: Path, tmp_path: Path):
+    result = run(folder, tmp_path)
+    assert result.exit_code == 1
+    assert "Is a directory" in result.stderr

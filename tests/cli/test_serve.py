@@ -214,3 +214,45 @@ def test_certificates_stay_from_start_to_start(make_server):
     server.stop()
     server.start()
     assert {path.name: path.read_bytes() for path in server.folder.glob("*.crt")} == before
+
+
+@pytest.mark.parametrize("name", ["steersman.db", "sa.key", "ca.key", "ca.crt"])
+def test_an_empty_file_is_told_and_nothing_in_the_folder_is_changed(make_server, name: str):
+    server = make_server()
+    server.start()
+    server.kill() if name == "steersman.db" else server.stop()  # killed, it leaves its log of writes beside the file
+    (server.folder / name).write_bytes(b"")
+
+    def files() -> dict[str, bytes]:
+        kept = [path for path in server.folder.iterdir() if path.suffix in (".db", ".key", ".crt", ".db-wal")]
+        return {path.name: path.read_bytes() for path in kept}
+
+    before = files()
+    assert name in refusal(server)
+    assert files() == before
+
+
+def test_a_file_in_place_of_the_folder_is_told(make_server, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    server = make_server(folder=tmp_path / "file")
+    server.errors = tmp_path / "stderr"
+    assert "file is not a folder; a folder for the server's data is expected" in refusal(server)
+
+
+def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server):
+    server = make_server()
+    server.start()
+    assert server.stop() == 0
+    crt, key = server.folder / "apiserver.crt", server.folder / "admin.key"
+    server.flags += (f"--tls-cert-file={crt}", f"--tls-private-key-file={key}")
+    assert f"the certificate {crt} and the key {key} cannot be used" in refusal(server)
+
+
+def test_keys_that_others_can_read_are_told_and_serve(make_server):
+    server = make_server()
+    server.start()
+    assert server.stop() == 0
+    (server.folder / "sa.key").chmod(0o644)
+    server.start()
+    assert server.stop() == 0
+    assert "others can read" in server.errors.read_text()

@@ -78,10 +78,20 @@ def test_huge_exponents_cost_no_time() -> None:
     assert parse("1e-2147483648").as_int() == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "milli"),
+    [("1e999", 0, 0), ("1e19", 0, 0), ("9e18", 9 * 10**18, 0), ("9" * 25, 1590897978359414783, 0), ("1500m", 2, 1500)],
+)
+def test_amounts_are_int64_as_upstream_s(text: str, value: int, milli: int) -> None:
+    assert parse(text).as_int() == value
+    if milli:
+        assert parse(text).as_milli() == milli
+
+
 @given(st.integers(-(10**18), 10**18), st.sampled_from(["n", "u", "m", "", "k", "M", "Ki", "Mi", "Gi"]))
 def test_canonical_text_stands_for_the_same_amount(number: int, suffix: str) -> None:
     quantity = parse(f"{number}{suffix}")
-    if abs(quantity.as_int()) < 2**63:
+    if abs(quantity.scaled(0)) < 2**63:
         text = str(quantity)
         assert parse(text) == quantity
         assert canonical(text) == text

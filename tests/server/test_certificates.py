@@ -1,7 +1,9 @@
 """The server's own certificates: good for TLS, kept, renewed in time, private."""
 
 import base64
+import errno
 import json
+import os
 import ssl
 import stat
 import subprocess
@@ -9,10 +11,12 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Credentials
-from steersman.server.certificates import admin_kubeconfig, ensure_certificates
+from steersman.server.certificates import CertificateError, admin_kubeconfig, ensure_certificates
 
 NOW = datetime.now(UTC)
 
@@ -123,16 +127,103 @@ def test_lost_or_damaged_files_are_made_anew(tmp_path, name, damage):
     assert files.ca.read_bytes() == ca
 
 
-@pytest.mark.parametrize("later", [timedelta(), timedelta(days=3600)], ids=["its key is lost", "it ends"])
-def test_the_authority_is_made_anew_only_if_it_must(tmp_path, later):
+def test_an_authority_that_ends_is_made_anew_and_the_old_one_kept(tmp_path, caplog):
     files = ensure_certificates(tmp_path)
-    ca = files.ca.read_bytes()
-    if not later:
-        files.ca_key.unlink()
-    ensure_certificates(tmp_path, now=NOW + later)
-    assert files.ca.read_bytes() != ca
-    if not later:
-        handshake(files, "localhost")
+    old = contents(files)
+    ensure_certificates(tmp_path, now=NOW + timedelta(days=3600))
+    new = contents(files)
+    assert new["ca.crt"] != old["ca.crt"]
+    assert (new["ca.crt.1"], new["ca.key.1"]) == (old["ca.crt"], old["ca.key"])
+    assert "ends on" in caplog.text
+    assert "ca.key.1" in caplog.text
+
+
+def test_a_key_without_its_certificate_gets_one_that_the_old_one_vouches_for(tmp_path):
+    files = ensure_certificates(tmp_path)
+    old = files.ca.read_bytes()
+    files.ca.unlink()
+    ensure_certificates(tmp_path)
+    handshake(files, "localhost")
+    files.ca.write_bytes(old)
+    handshake(files, "localhost")
+
+
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+    Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()
+)
+
+
+@pytest.mark.parametrize("renewal", [[], ["another.example.com"]], ids=["same hosts", "another host"])
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("ca.key", None, "is there without"),
+        ("ca.key", b"", "ca.key holds no key"),
+        ("ca.key", b"-----BEGIN EC PRIVATE KEY-----\nMHcC", "ca.key holds no key"),
+        ("ca.key", OTHER_KEY, "ca.key is not the key of"),
+        ("ca.crt", b"", "ca.crt holds no certificate"),
+        ("ca.crt", b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", "ca.crt holds no certificate"),
+    ],
+)
+def test_a_damaged_authority_is_refused_and_nothing_is_changed(tmp_path, name, damage, message, renewal):
+    files = ensure_certificates(tmp_path)
+    if damage is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(damage)
+    before = contents(files)
+    for _ in range(2):
+        with pytest.raises(CertificateError, match=message):
+            ensure_certificates(tmp_path, renewal)
+    assert contents(files) == before
+
+
+@pytest.mark.parametrize("name", ["ca.key", "ca.crt", "apiserver.key", "certificates.json"])
+@pytest.mark.parametrize("what", ["a folder", "a link to"])
+def test_a_folder_or_a_dangling_link_in_place_of_a_file_is_refused(tmp_path, name, what):
+    ensure_certificates(tmp_path)
+    (tmp_path / name).unlink()
+    if what == "a folder":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match=f"{name} is {what}"):
+        ensure_certificates(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b"half a certif", OTHER_KEY])
+def test_a_file_that_was_changed_is_kept_under_another_name(tmp_path, damage, caplog):
+    files = ensure_certificates(tmp_path)
+    for _ in range(2):
+        files.server_key.write_bytes(damage)
+        ensure_certificates(tmp_path)
+    assert (tmp_path / "apiserver.key.1").read_bytes() == (tmp_path / "apiserver.key.2").read_bytes() == damage
+    assert "apiserver.key was changed since it was written" in caplog.text
+    handshake(files, "localhost")
+
+
+def test_keys_that_others_can_read_are_told(tmp_path, caplog):
+    files = ensure_certificates(tmp_path)
+    files.ca_key.chmod(0o640)
+    files.admin_key.chmod(0o666)
+    ensure_certificates(tmp_path)
+    assert sorted(caplog.messages) == [
+        f"others can change {files.admin_key} (mode 0666): chmod 600 {files.admin_key}",
+        f"others can read {files.ca_key} (mode 0640): chmod 600 {files.ca_key}",
+    ]
+
+
+def test_a_full_disk_leaves_the_old_files(tmp_path, monkeypatch):
+    files = ensure_certificates(tmp_path)
+    before = contents(files)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        ensure_certificates(tmp_path, ["another.example.com"])
+    assert contents(files) == before
 
 
 def test_a_start_with_good_certificates_does_not_import_cryptography(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib.util
 import os
 import random
@@ -15,6 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from storage_model import Clock, Recorder, check_every_revision, write_at_random
@@ -45,6 +47,18 @@ def leave(path: Path, content: bytes) -> None:
 
 def contents(path: Path) -> bytes:
     return path.read_bytes()
+
+
+def exists(path: Path) -> bool:
+    return path.exists()
+
+
+def allow(path: Path, mode: int) -> None:
+    path.chmod(mode)
+
+
+def link(path: Path, target: Path) -> None:
+    path.symlink_to(target)
 
 
 def size(path: Path) -> int:
@@ -274,16 +288,90 @@ async def test_a_foreign_sqlite_file_is_refused_and_left_alone(path: Path) -> No
     assert os.listdir(path.parent) == [path.name]
 
 
-async def test_an_empty_file_and_a_half_made_one_are_made_anew(path: Path) -> None:
-    leave(path, b"")
+async def test_a_half_made_file_is_made_anew_and_the_index_of_no_log_is_removed(path: Path) -> None:
     leave(path.with_name("store.db.new"), b"half made")
-    leave(path.with_name("store.db-wal"), b"of a file since removed")
+    leave(path.with_name("store.db-wal"), b"")
+    leave(path.with_name("store.db-shm"), b"of a file since moved away")
     store = await open_quiet(path)
     assert store.revision == 1
     await store.create("/a", b"1")
     await store.close()
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert sorted(os.listdir(path.parent)) == ["store.db", "store.db.lock"]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+@pytest.mark.parametrize("file", [None, b""], ids=["missing", "empty"])
+async def test_a_log_of_writes_without_its_file_is_refused_and_left_alone(
+    path: Path, file: bytes | None, suffix: str
+) -> None:
+    log = path.with_name(path.name + suffix)
+    leave(log, b"writes that were acknowledged")
+    if file is not None:
+        leave(path, file)
+    for _ in range(2):
+        with pytest.raises(StorageFormatError, match=f"its last writes are in {log}"):
+            await open_quiet(path)
+    assert contents(log) == b"writes that were acknowledged"
+    assert sorted(os.listdir(path.parent)) == sorted([log.name] + [path.name] * (file is not None))
+
+
+async def test_an_empty_file_is_what_is_left_of_a_store_and_refused(path: Path) -> None:
+    leave(path, b"")
+    with pytest.raises(StorageFormatError, match="is empty: put back a copy"):
+        await open_quiet(path)
+    assert os.listdir(path.parent) == [path.name]
+
+
+async def test_a_link_to_a_file_that_is_not_there_is_refused(path: Path) -> None:
+    link(path, path.with_name("elsewhere.db"))
+    with pytest.raises(StorageFormatError, match=r"is a link to .*elsewhere\.db, which is not there"):
+        await open_quiet(path)
+    assert os.listdir(path.parent) == [path.name]
+
+
+async def test_a_link_to_a_store_is_followed(path: Path) -> None:
+    real = path.with_name("real.db")
+    await make(real)
+    link(path, real)
+    store = await open_quiet(path)
+    assert store.revision > 200
+    await store.close()
+
+
+async def test_a_folder_in_place_of_the_file_is_refused(path: Path) -> None:
+    os.mkdir(path)
+    with pytest.raises(StorageFormatError, match="is a folder; a file is expected"):
+        await open_quiet(path)
+
+
+async def test_a_file_that_others_can_read_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await make(path)
+    assert not caplog.messages
+    allow(path, 0o644)
+    store = await open_quiet(path)
+    await store.close()
+    assert caplog.messages == [f"others can read {path} (mode 0644): chmod 600 {path}"]
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE log", "PRAGMA journal_mode"])
+async def test_a_store_that_cannot_be_made_for_want_of_room_is_not_begun(
+    path: Path, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FullDisk(sqlite3.Connection):
+        def execute(self, sql: str, *rest: Any) -> sqlite3.Cursor:
+            if sql.startswith(statement):
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(sql, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", functools.partial(sqlite3.connect, factory=FullDisk))
+        with pytest.raises(StorageUnavailable, match="cannot be made: database or disk is full"):
+            await open_quiet(path)
+    assert not exists(path)
+    store = await open_quiet(path)
+    assert store.revision == 1
+    await store.close()
 
 
 async def test_a_directory_that_is_not_there_is_not_made(path: Path) -> None:

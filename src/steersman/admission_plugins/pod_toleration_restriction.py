@@ -12,11 +12,11 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.errors import GroupResource, not_found, plain_internal
+from steersman.machinery.go_json import unmarshal
 from steersman.machinery.go_types import GoType, struct_of
-from steersman.machinery.json_tree import JSONSyntaxError, parse_tree
 from steersman.machinery.pod_resources import compute_qos_class
 from steersman.machinery.serializer import from_plain
-from steersman.machinery.strict import DecodeError, Reader
+from steersman.machinery.strict import DecodeError
 
 _PODS: Final = GroupResource("", "pods")
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -110,6 +110,6 @@ def _parse(text: str) -> list[Toleration]:
     if not text:
         return []
     try:
-        return from_plain(list[Toleration], Reader().read(_TOLERATIONS, parse_tree(text.encode())) or [])
-    except (DecodeError, JSONSyntaxError) as error:
+        return from_plain(list[Toleration], unmarshal(_TOLERATIONS, text.encode()) or [])
+    except DecodeError as error:
         raise plain_internal(str(error)) from None

@@ -1,15 +1,14 @@
 """The keys that sign and verify service account tokens, and the public documents about them.
 
 Anyone who wants to verify a token finds the issuer's OpenID discovery document and its JSON Web Key Set (RFC 7517),
-as kube-apiserver serves them. Keys are parsed when first needed: a start with a key on disk costs a read.
+as kube-apiserver serves them. Keys are parsed when first needed: a start with a key on disk costs a read and a look at
+its numbers.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
+
+from steersman.machinery.pem import decode_block
+from steersman.machinery.private_files import read_private, write_new
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
@@ -84,7 +86,7 @@ class ServiceAccountKeys:
 
         Raises OSError, and KeyFileError for a file that holds no key.
         """
-        keys = cls(Path(signing_file).read_bytes(), [Path(each).read_bytes() for each in key_files])
+        keys = cls(read_private(signing_file), [Path(each).read_bytes() for each in key_files])
         try:
             keys.check()
         except KeyFileError as error:
@@ -94,14 +96,29 @@ class ServiceAccountKeys:
 
     @classmethod
     def load_or_make(cls, path: str | Path) -> ServiceAccountKeys:
-        """The signing key kept at `path`, made there (mode 0600) if there is none. Raises OSError."""
+        """The signing key kept at `path`, made there (mode 0600) if there is none.
+
+        A key of the kind that is made here is known to be sound by its own numbers; any other is parsed. Raises
+        OSError, and KeyFileError, with the file left as it is, if there is no key in it.
+        """
         path = Path(path)
         try:
-            return cls(path.read_bytes(), trusted=True)
+            pem = read_private(path)
         except FileNotFoundError:
-            pem = make_signing_key()
-            _write_private(path, pem)
-            return cls(path.read_bytes(), trusted=True)  # another server may have been first
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_new(path, make_signing_key())
+            pem = read_private(path)  # another server may have been first
+        if is_sound(pem):
+            return cls(pem, trusted=True)
+        keys = cls(pem)
+        try:
+            keys.check()
+        except KeyFileError as error:
+            raise KeyFileError(
+                f"service account keys in {path}: {error}: put back a copy, or move the file away to have a new key "
+                "made, which ends all tokens signed so far"
+            ) from None
+        return keys
 
     def check(self) -> None:
         """Parses everything. Raises KeyFileError."""
@@ -196,6 +213,51 @@ def make_signing_key() -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
 
 
+def is_sound(pem: bytes) -> bool:
+    """Whether this is one whole RSA private key as `make_signing_key` makes it (RFC 8017, A.1.2, in PEM).
+
+    Tells in microseconds what parsing with `cryptography` would, by the relations between the key's numbers.
+    """
+    block, rest = decode_block(pem)
+    if block is None or block.type != "RSA PRIVATE KEY" or rest.strip():
+        return False
+    numbers = _sequence_of_integers(block.content)
+    if numbers is None or len(numbers) != 9 or min(numbers[1:]) < 1:
+        return False
+    version, n, e, d, p, q, d_p, d_q, inverse = numbers
+    if version != 0 or n.bit_length() < 2048 or p * q != n or min(p, q) < 3:
+        return False
+    exponents = d_p == d % (p - 1) and d_q == d % (q - 1) and e * d_p % (p - 1) == 1 and e * d_q % (q - 1) == 1
+    return exponents and inverse * q % p == 1
+
+
+def _sequence_of_integers(der: bytes) -> list[int] | None:
+    """The members of an ASN.1 SEQUENCE of INTEGERs in DER, None if these bytes are anything else."""
+    found: list[int] = []
+    content, pos = _der_element(der, 0, 0x30)
+    if content is None or pos != len(der):
+        return None
+    pos = 0
+    while pos < len(content):
+        number, pos = _der_element(content, pos, 0x02)
+        if number is None:
+            return None
+        found.append(int.from_bytes(number, "big", signed=True))
+    return found
+
+
+def _der_element(data: bytes, pos: int, tag: int) -> tuple[bytes | None, int]:
+    """The content of the element at `pos` and where it ends; None if it is cut off or has another tag."""
+    if len(data) < pos + 2 or data[pos] != tag:
+        return None, pos
+    size, pos = data[pos + 1], pos + 2
+    if size & 0x80:
+        width = size & 0x7F
+        size, pos = int.from_bytes(data[pos : pos + width], "big"), pos + width
+    content = data[pos : pos + size]
+    return (content, pos + size) if len(content) == size else (None, pos)
+
+
 def key_id(key: Public) -> str:
     """A public key's id in tokens and key sets: a hash of it, in base64url, as kube-apiserver computes it."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -278,20 +340,3 @@ def _public_key(block: bytes, *, trusted: bool = False) -> Public | None:
             continue
         return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey) else None
     return None
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    """Puts `data` at `path` for its owner only, whole or not at all, unless something is there by then."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return
-    finally:
-        os.unlink(temporary)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from steersman.authentication.interface import TokenIdentity
 from steersman.authentication.user import UserInfo, authenticated
+from steersman.machinery.private_files import read_private
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +36,14 @@ class StaticTokens:
     @classmethod
     def load(cls, path: str | Path, audiences: tuple[str, ...] = ()) -> StaticTokens:
         """Reads a token file. Raises OSError, and TokenFileError for a line that is not as it should be."""
-        with open(path, encoding="utf-8", newline="") as lines:
-            return cls(parse_token_file(lines.read(), str(path)), audiences)
+        try:
+            text = read_private(path).decode()
+        except UnicodeDecodeError as error:
+            raise TokenFileError(f"token file '{path}' is not text in UTF-8: {error.reason} at {error.start}") from None
+        users = parse_token_file(text, str(path))
+        if not users:
+            logger.warning("token file '%s' holds no token", path)
+        return cls(users, audiences)
 
     def authenticate_token(self, token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:
         identity = self._identities.get(sha256(token.encode("utf-8", "surrogateescape")).digest())

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from steersman.cli.paths import default_data_dir
+from steersman.machinery.private_files import write_whole
 
 _LISTS = ("clusters", "users", "contexts")
 
@@ -25,14 +26,20 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     if not source.is_file():
         raise click.ClickException(f"{source} is not there: start the server first")
     target = target or _default_target()
+    admin, config = _load(source), _load(target)
+    try:
+        merged = merge(config, admin, name)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise click.ClickException(f"{source} or {target} is no kubeconfig; neither was changed") from None
     import yaml
 
-    merged = merge(_load(target), yaml.safe_load(source.read_text()), name)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = target.with_name(f".{target.name}.new")
-    temporary.touch(mode=0o600)
-    temporary.write_text(yaml.safe_dump(merged, sort_keys=False))
-    temporary.replace(target)
+    try:
+        # A link stays one: what it points at is changed.
+        place = Path(os.path.realpath(target))
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(place, yaml.safe_dump(merged, sort_keys=False).encode())
+    except OSError as error:
+        raise click.ClickException(f"{target} was not changed: {error}") from None
     click.echo(f"context {name} is in {target} and current")
 
 
@@ -48,7 +55,7 @@ def _load(path: Path) -> dict[str, Any]:
         return {}
     try:
         found = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         raise click.ClickException(f"{path} cannot be read: {' '.join(str(error).split())}") from None
     if found is not None and not isinstance(found, dict):
         raise click.ClickException(f"{path} is no kubeconfig")

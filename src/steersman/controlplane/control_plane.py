@@ -6,10 +6,13 @@ Aggregator -> KubeAPI -> APIExtensions -> not found
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -49,6 +52,7 @@ from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery import nesting
 from steersman.machinery.metrics import Registry
+from steersman.machinery.private_files import make_private_folder, warn_of_access, write_whole
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
 from steersman.net.tls import Certificate, ServerTLS
@@ -56,7 +60,7 @@ from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths, install_openid
-from steersman.server.certificates import CertificateFiles, admin_kubeconfig, ensure_certificates
+from steersman.server.certificates import CertificateError, CertificateFiles, admin_kubeconfig, ensure_certificates
 from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import install_discovery
@@ -70,6 +74,8 @@ from steersman.store.store import Store
 
 if TYPE_CHECKING:
     from steersman.server.loop_watchdog import LoopWatchdog
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +135,15 @@ class ControlPlane:
 
     async def _start(self) -> Address:
         options = self.options
-        options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(options.data_dir)
         ranges = _service_ranges(options)
         self.storage = await self._open_storage()  # first: it locks the folder
         self._making_keys = asyncio.create_task(asyncio.to_thread(_service_account_keys, options))
         host = options.advertise_address or _advertised(options.bind_address)
-        files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
+        try:
+            files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
+        except CertificateError as error:
+            raise OptionsError(str(error)) from None
         tokens = self._token_authenticator()
         services = self._services(tokens, ranges)
         runtime = RuntimeConfig(options.runtime_config)
@@ -188,7 +197,7 @@ class ControlPlane:
     def _announce(self, files: CertificateFiles, port: int) -> Address:
         url = f"https://{_reachable(self.options.bind_address)}:{port}"
         kubeconfig = self.options.data_dir / "admin.kubeconfig"
-        _write_private(kubeconfig, admin_kubeconfig(url, files))
+        write_whole(kubeconfig, admin_kubeconfig(url, files))
         return Address(url, kubeconfig, files.ca)
 
     def _watch_loop(self, registry: Registry) -> None:
@@ -340,7 +349,7 @@ class ControlPlane:
 
     def _authentication_info(self, files: CertificateFiles) -> dict[str, str]:
         client_ca = self.options.client_ca_file or str(files.ca)
-        return {"client-ca-file": Path(client_ca).read_text()}
+        return {"client-ca-file": Path(client_ca).read_text(errors="replace")}
 
     def _add_checks(self, server: Server) -> None:
         server.add_checks(HealthCheck("etcd", lambda: None if self.storage is not None else "storage is closed"))
@@ -407,9 +416,30 @@ def _service_account_keys(options: Options) -> ServiceAccountKeys:
             check_issuer(issuer)
         if options.service_account_signing_key_file:
             return ServiceAccountKeys.load(options.service_account_signing_key_file, options.service_account_key_file)
+        return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key")
     except (KeyFileError, ValueError) as error:
         raise OptionsError(str(error)) from None
-    return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key")
+
+
+def _check_pair(given: Certificate) -> None:
+    """Raises OptionsError, with the files' names, unless they are a pair; warns of dates that have passed."""
+    try:
+        warn_of_access(Path(given.key_file))
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.cert_file, given.key_file)
+    except (OSError, ssl.SSLError) as error:
+        raise OptionsError(
+            f"the certificate {given.cert_file} and the key {given.key_file} cannot be used: {error}"
+        ) from None
+    from cryptography.x509 import load_pem_x509_certificate  # takes long to import; most servers make their own
+
+    with contextlib.suppress(ValueError):
+        certificate = load_pem_x509_certificate(Path(given.cert_file).read_bytes())
+        now = datetime.now(UTC)
+        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+            logger.warning(
+                "the certificate %s is valid from %s to %s only: clients will refuse it",
+                given.cert_file, certificate.not_valid_before_utc, certificate.not_valid_after_utc,
+            )  # fmt: skip
 
 
 _TLS_VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
@@ -426,6 +456,9 @@ def _tls(options: Options, files: CertificateFiles, client_ca: list[str]) -> Ser
         if not comma:
             raise OptionsError(f"--tls-sni-cert-key: expected CERT,KEY[:NAME,...], got {text!r}")
         certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
+    for given in certificates:
+        if given is not own or options.tls_cert_file:
+            _check_pair(given)
     if options.tls_min_version not in _TLS_VERSIONS:
         raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
     try:
@@ -437,11 +470,3 @@ def _tls(options: Options, files: CertificateFiles, client_ca: list[str]) -> Ser
         )
     except ssl.SSLError as error:
         raise OptionsError(f"TLS cannot be set up with these certificates, keys or ciphers: {error}") from None
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    """Writes a file that only its owner can read."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.touch(mode=0o600)
-    temporary.write_bytes(data)
-    temporary.replace(path)

@@ -6,6 +6,7 @@ v1's own form, the behavior in the form of upstream's internal type.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -141,12 +142,18 @@ class InternalBehavior(msgspec.Struct, rename="pascal"):
     scale_down: InternalRules | None = None
 
 
+_TYPES: Final[dict[str, Any]] = {
+    METRICS: list[MetricSpec], CURRENT_METRICS: list[MetricStatus], CONDITIONS: list[Condition],
+    BEHAVIOR: InternalBehavior,
+}  # fmt: skip
 _DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
-    METRICS: msgspec.json.Decoder(list[MetricSpec], dec_hook=decode_scalar),
-    CURRENT_METRICS: msgspec.json.Decoder(list[MetricStatus], dec_hook=decode_scalar),
-    CONDITIONS: msgspec.json.Decoder(list[Condition], dec_hook=decode_scalar),
-    BEHAVIOR: msgspec.json.Decoder(InternalBehavior, dec_hook=decode_scalar),
+    annotation: msgspec.json.Decoder(type_, dec_hook=decode_scalar) for annotation, type_ in _TYPES.items()
 }
+
+
+@cache
+def _form(annotation: str) -> Any:
+    return msgspec.inspect.type_info(_TYPES[annotation])
 
 
 def to_v1(hpa: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
@@ -246,9 +253,29 @@ def _read(metadata: ObjectMeta, annotation: str) -> Any:
     if text is None:
         return None
     try:
-        return _DECODERS[annotation].decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+        plain = _by_own_names(_form(annotation), msgspec.json.decode(text))
+        return _DECODERS[annotation].decode(msgspec.json.encode(plain))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
+
+
+def _by_own_names(form: Any, plain: Any) -> Any:
+    """Plain data with the names of members as they are declared: Go does not mind their case."""
+    if isinstance(form, msgspec.inspect.UnionType):
+        form = next((each for each in form.types if not isinstance(each, msgspec.inspect.NoneType)), form)
+    if isinstance(form, msgspec.inspect.ListType) and isinstance(plain, list):
+        return [_by_own_names(form.item_type, item) for item in plain]
+    if not isinstance(form, msgspec.inspect.StructType) or not isinstance(plain, dict):
+        return plain
+    known = {each.encode_name.lower(): each for each in form.fields}
+    found: dict[str, Any] = {}
+    for name, value in plain.items():
+        member = known.get(name.lower())
+        if member is None:
+            found[name] = value
+        else:
+            found[member.encode_name] = _by_own_names(member.type, value)
+    return found
 
 
 def _same(cls: type[T], other: Any) -> T:

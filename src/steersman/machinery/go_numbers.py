@@ -20,3 +20,13 @@ def parse_int(text: str) -> int:
     if not -_INT64 <= value < _INT64:
         raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return value
+
+
+def atoi(text: str) -> int:
+    """What strconv.Atoi returns beside its error: 0 for what is no number, the nearest int64 for one out of range."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return 0
+    digits = digits.lstrip("0") or "0"
+    value = int(digits) if len(digits) <= _MAX_DIGITS else _INT64
+    return max(-value, -_INT64) if text[0] == "-" else min(value, _INT64 - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import ssl
 import tempfile
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 from steersman.machinery.configuration import media_of
 from steersman.machinery.field import quote
+from steersman.machinery.private_files import warn_of_access
 from steersman.machinery.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
 from steersman.net.verification import judge_as_go
 
@@ -96,19 +96,24 @@ class _Files:
 
     def pem(self, key: str, shown: str) -> bytes:
         """What is given under `key`, empty if nothing is. Raises KubeconfigError."""
-        if data := self.text(f"{key}-data"):
+        if text := self.text(f"{key}-data"):
             try:
-                return base64.b64decode(data, validate=True)
-            except binascii.Error as error:
+                return base64.b64decode(text, validate=True)
+            except ValueError as error:  # binascii.Error, or text that is not ASCII
                 raise KubeconfigError(f"invalid configuration: {key}-data of {self.name}: {error}") from None
         path = self.path(key)
         if path is None:
             return b""
         try:
-            return path.read_bytes()
+            data = path.read_bytes()
+            if shown == "client-key":
+                warn_of_access(path)
         except OSError as error:
             why = f"unable to read {shown} {path} for {self.name} due to open {path}: {_reason(error)}"
             raise KubeconfigError(f"invalid configuration: {why}") from None
+        if not data:  # none would mean the system's authorities, or no credentials
+            raise KubeconfigError(f"invalid configuration: {shown} {path} for {self.name} is empty")
+        return data
 
 
 def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
@@ -150,7 +155,7 @@ def _tls(authority: bytes, certificate: bytes, key: bytes, *, insecure: bool) ->
         else:
             judge_as_go(context)
         if authority:
-            context.load_verify_locations(cadata=authority.decode("ascii", "replace"))
+            context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
         if certificate:
             with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads them from files only; nobody else may
                 file.write(certificate + b"\n" + key)
@@ -165,7 +170,7 @@ def _tls(authority: bytes, certificate: bytes, key: bytes, *, insecure: bool) ->
 def _credentials(user: _Files) -> Callable[[], str]:
     path = user.path("tokenFile")
     if path is not None:
-        return lambda: f"Bearer {path.read_text().strip()}"
+        return lambda: f"Bearer {_token_in(path)}"
     header = ""
     if token := user.text("token"):
         header = f"Bearer {token}"
@@ -173,6 +178,17 @@ def _credentials(user: _Files) -> Callable[[], str]:
         pair = f"{user.text('username')}:{user.text('password')}"
         header = f"Basic {base64.b64encode(pair.encode()).decode()}"
     return lambda: header
+
+
+def _token_in(path: Path) -> str:
+    """Raises OSError if there is no token in the file."""
+    try:
+        token = path.read_bytes().decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise OSError(f'the token in the file "{path}" is not ASCII') from None
+    if not token:
+        raise OSError(f'read empty token from file "{path}"')
+    return token
 
 
 def _named(config: Any, plural: str, singular: str, name: str) -> dict[str, Any] | None:

@@ -30,6 +30,7 @@ _NUMBER = re.compile(r"([+-]?+)0*+([0-9]*+)(\.[0-9]*+)?+([eEinumkKMGTP]*+[-+]?+[
 
 _MAX_BINARY = 2**63 - 1
 _NANO = -9
+_INT64 = 2**63
 _MAX_DIGITS = 4000
 """Digits a number may have: what Python turns into an int in passing."""
 _MAX_CACHED = 64
@@ -98,12 +99,22 @@ class Quantity:
         return _rescale(self.mantissa, min(self.exponent, _MAX_EXPONENT), scale)[0]
 
     def as_int(self) -> int:
-        """The amount rounded away from zero to a whole number (upstream's Value)."""
-        return self.scaled(0)
+        """The amount rounded away from zero to a whole number, an int64 (upstream's Value)."""
+        return self._int64(0)
 
     def as_milli(self) -> int:
-        """The amount in thousandths, rounded away from zero (upstream's MilliValue)."""
-        return self.scaled(-3)
+        """The amount in thousandths, rounded away from zero, an int64 (upstream's MilliValue)."""
+        return self._int64(-3)
+
+    def _int64(self, scale: int) -> int:
+        """What upstream makes of an amount that is no int64: 0, or its last 64 bits where it keeps a big number."""
+        value = self.scaled(scale)
+        if -_INT64 <= value < _INT64:
+            return value
+        if -_INT64 <= self.mantissa < _INT64:
+            return 0
+        low = (abs(value) + _INT64) % (2 * _INT64) - _INT64
+        return low if value > 0 else (-low + _INT64) % (2 * _INT64) - _INT64
 
     def is_whole(self) -> bool:
         """Whether the amount has no fraction."""

@@ -116,7 +116,10 @@ def _without_big_integers(value: Any, to_number: Callable[[float], int | float] 
     if isinstance(value, list):
         return [_without_big_integers(item, to_number) for item in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return to_number(float(value))
+        try:
+            return to_number(float(value))
+        except OverflowError:
+            raise msgspec.DecodeError("the number is too large") from None
     return value
 
 

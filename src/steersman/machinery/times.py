@@ -87,7 +87,9 @@ def _canonical(text: str, layout: str) -> str | None:
         return None
     rest = f"{moment:%m-%dT%H:%M:%SZ}" if layout is RFC3339 else f"{moment:%m-%dT%H:%M:%S.%fZ}"
     year = moment.year - year_shift
-    return f"{'-' if year < 0 else ''}{abs(year):04d}-{rest}"
+    if not 0 <= year <= 9999:  # its zone takes it there: what is printed then nobody can read, not even this server
+        raise TimeError(f"parsing time {_quote(text)}: year outside of range [0,9999]")
+    return f"{year:04d}-{rest}"
 
 
 def _parse(text: str, layout: str) -> tuple[datetime, int]:

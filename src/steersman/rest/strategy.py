@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from steersman.api.meta.v1 import DeleteOptions
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.machinery.field import FieldError
 from steersman.rest.context import Context
 
@@ -93,6 +93,10 @@ class Strategy(Generic[T]):
     async def before_update(self, ctx: Context, new: T, old: T) -> Release | None:
         """The same for an update, before `prepare_for_update`."""
         return None
+
+    def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
+        """For kinds that tell in words of their own that what is to be deleted is not what the client means; raises
+        StatusError 409. What passes is judged as for all kinds then."""
 
     def begin_delete(self, ctx: Context, obj: T) -> bool:
         """For kinds that finalize themselves (namespaces): marks `obj` in place as going, and says that it must stay

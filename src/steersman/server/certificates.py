@@ -2,6 +2,9 @@
 
 They are made once into a folder and used again until they are about to expire or no longer name the server. Making
 them imports `cryptography`; a start that finds good ones does not, for it reads only a small note about them.
+
+Clients trust the authority, so a damaged one is refused and never replaced. What it issued can be issued again; a file
+that is not as the server left it gets another name first.
 """
 
 from __future__ import annotations
@@ -9,9 +12,8 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
-import os
+import logging
 import socket
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,9 +23,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from steersman.machinery.private_files import check_regular, read_private, set_aside, warn_of_access, write_whole
+
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import Certificate, GeneralName, KeyUsage, Name, ObjectIdentifier
+
+logger = logging.getLogger(__name__)
 
 ADMIN_USER: Final = "kubernetes-admin"
 ADMIN_GROUP: Final = "system:masters"
@@ -44,6 +50,10 @@ _NAMES: Final = (
     "127.0.0.1",
     "::1",
 )
+
+
+class CertificateError(Exception):
+    """An authority in the folder that cannot be used; its files were left as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +115,10 @@ def ensure_certificates(
     The serving certificate names the local host, `kubernetes` in its usual forms, and `hosts` (names and addresses:
     what the server is reached by, and its first service address). A serving or administrator's certificate that ends
     within 30 days, or does not name all hosts, is made anew by the same authority, so clients that trust it go on
-    working; the authority is made anew only when it ends itself, or cannot be read. Raises OSError, and
-    ValueError for a host that no certificate can name.
+    working. The authority is made anew when it ends itself; the old one is kept under another name.
+
+    Raises OSError, CertificateError for an authority that is there and cannot be used, and ValueError for a host that
+    no certificate can name.
     """
     files = CertificateFiles(Path(folder))
     now = now or datetime.now(UTC)
@@ -157,62 +169,142 @@ def _pairs(files: CertificateFiles) -> tuple[Path, ...]:
 
 def _is_current(files: CertificateFiles, hosts: Iterable[str], now: datetime) -> bool:
     """Whether the note says that the files, as they are now, will do."""
+    note = _read_note(files)
+    if note is None or now.timestamp() > note.not_after - _RENEW_BEFORE.total_seconds():
+        return False
     try:
-        note = msgspec.json.decode(files.note.read_bytes(), type=_Note)
         digests = {path.name: _digest(path) for path in _pairs(files)}
-    except (FileNotFoundError, msgspec.DecodeError):
+    except FileNotFoundError:
         return False
-    if now.timestamp() > note.not_after - _RENEW_BEFORE.total_seconds():
+    if note.digests != digests or not set(hosts) <= set(note.hosts):
         return False
-    return note.digests == digests and set(hosts) <= set(note.hosts)
+    for path in (files.ca_key, files.server_key, files.admin_key):
+        warn_of_access(path)
+    return True
+
+
+def _read_note(files: CertificateFiles) -> _Note | None:
+    """The note, None if there is none that can be read: nothing but time is lost with it."""
+    try:
+        check_regular(files.note)
+        return msgspec.json.decode(files.note.read_bytes(), type=_Note)
+    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
+        return None
 
 
 def _digest(path: Path) -> str:
+    check_regular(path)
     return sha256(path.read_bytes()).hexdigest()
 
 
 def _make(files: CertificateFiles, hosts: Sequence[str], now: datetime) -> None:
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    files.folder.mkdir(parents=True, exist_ok=True)
-    authority = _stored_authority(files, now)
-    if authority is None:
-        authority = _new_authority(now)
-        _write_identity(files.ca, files.ca_key, authority)
+    files.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    note = _read_note(files)
+    authority = _authority(files, now)
     server = _issue(
         authority, _name("kube-apiserver"), now, ExtendedKeyUsageOID.SERVER_AUTH, [_general(host) for host in hosts]
     )
     admin = _issue(authority, _name(ADMIN_USER, ADMIN_GROUP), now, ExtendedKeyUsageOID.CLIENT_AUTH, [])
+    for path in (files.server, files.server_key, files.admin, files.admin_key):
+        _keep_what_is_not_ours(path, note)
     _write_identity(files.server, files.server_key, server)
     _write_identity(files.admin, files.admin_key, admin)
     ends = min(each.certificate.not_valid_after_utc for each in (authority, server, admin))
     note = _Note(list(hosts), ends.timestamp(), {path.name: _digest(path) for path in _pairs(files)})
-    _write(files.note, msgspec.json.encode(note), 0o644)
+    write_whole(files.note, msgspec.json.encode(note), 0o644)
 
 
-def _stored_authority(files: CertificateFiles, now: datetime) -> _Identity | None:
-    """The authority in the folder, None if there is none that can issue certificates for their whole life."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+def _keep_what_is_not_ours(path: Path, note: _Note | None) -> None:
+    """Renames a file that is not as the note has it, and tells so; one without a byte needs no second name."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    if data and (note is None or note.digests.get(path.name) != sha256(data).hexdigest()):
+        logger.warning(
+            "%s was changed since it was written; it is %s now and a new one is in its place", path, set_aside(path)
+        )
+    elif not data:
+        logger.warning("%s was empty; a new one is in its place", path)
+
+
+def _authority(files: CertificateFiles, now: datetime) -> _Identity:
+    """The authority in the folder, or a new one if there is none or it ends within the life of what it would issue.
+
+    A key without its certificate (what a start that was cut off leaves) gets a new one: clients that trust the old one
+    trust what the key signs. Raises CertificateError for what is damaged, OSError.
+    """
+    certificate, key = _stored_certificate(files.ca), _stored_key(files.ca_key)
+    if key is None and certificate is not None:
+        raise CertificateError(
+            f"{files.ca} is there without {files.ca_key}: put the key back, or move the certificate away to have a new "
+            "authority made, which clients do not trust yet"
+        )
+    if key is None:
+        authority = _new_authority(now)
+        _write_identity(files.ca, files.ca_key, authority)
+        return authority
+    if certificate is None:
+        logger.warning("%s is missing; a new certificate for %s is in its place", files.ca, files.ca_key)
+        authority = _new_authority(now, key)
+        _write_certificate(files.ca, authority)
+        return authority
+    if key.public_key() != certificate.public_key():
+        raise CertificateError(f"{files.ca_key} is not the key of {files.ca}: put back the one that belongs to it")
+    if now + _LIFE <= certificate.not_valid_after_utc:
+        return _Identity(certificate, key)
+    names = ", ".join(str(set_aside(path)) for path in (files.ca, files.ca_key))
+    logger.warning(
+        "the authority in %s ends on %s; a new one is in its place, which clients do not trust yet (the old one: %s)",
+        files.ca, certificate.not_valid_after_utc.date(), names,
+    )  # fmt: skip
+    authority = _new_authority(now)
+    _write_identity(files.ca, files.ca_key, authority)
+    return authority
+
+
+_REPAIR: Final = "put back a copy, or move ca.crt and ca.key away to have a new authority made"
+
+
+def _stored_certificate(path: Path) -> Certificate | None:
+    """The certificate at `path`, None if there is no file. Raises CertificateError, OSError."""
     from cryptography.x509 import load_pem_x509_certificate
 
     try:
-        certificate = load_pem_x509_certificate(files.ca.read_bytes())
-        key = load_pem_private_key(files.ca_key.read_bytes(), password=None)
-    except (FileNotFoundError, ValueError, TypeError, UnsupportedAlgorithm):
+        check_regular(path)
+        return load_pem_x509_certificate(path.read_bytes())
+    except FileNotFoundError:
         return None
-    if not isinstance(key, EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        return None
-    return _Identity(certificate, key) if now + _LIFE <= certificate.not_valid_after_utc else None
+    except ValueError:
+        raise CertificateError(f"{path} holds no certificate that can be read: {_REPAIR}") from None
 
 
-def _new_authority(now: datetime) -> _Identity:
+def _stored_key(path: Path) -> EllipticCurvePrivateKey | None:
+    """The key at `path`, None if there is no file. Raises CertificateError, OSError."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(read_private(path), password=None)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise CertificateError(f"{path} holds no key that can be read: {_REPAIR}") from None
+    if not isinstance(key, EllipticCurvePrivateKey):
+        raise CertificateError(f"{path} holds a key of another kind than this server makes: {_REPAIR}")
+    return key
+
+
+def _new_authority(now: datetime, key: EllipticCurvePrivateKey | None = None) -> _Identity:
+    """An authority that signs its own certificate, with a new key unless one is given."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     name = _name(_CA_NAME)
     certificate = (
         x509.CertificateBuilder()
@@ -292,21 +384,14 @@ def _general(host: str) -> GeneralName:
 
 
 def _write_identity(certificate: Path, key: Path, identity: _Identity) -> None:
+    """The key first: a start that is cut off in between leaves a key that can be given a certificate again."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    pem = identity.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-    _write(key, pem, 0o600)
-    _write(certificate, identity.certificate.public_bytes(Encoding.PEM), 0o644)
+    write_whole(key, identity.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    _write_certificate(certificate, identity)
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replaces the file as a whole; a reader sees the old one or the new one."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+def _write_certificate(path: Path, identity: _Identity) -> None:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    write_whole(path, identity.certificate.public_bytes(Encoding.PEM), 0o644)

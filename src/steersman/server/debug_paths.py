@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Mapping
 from functools import partial
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response
-from steersman.machinery.errors import not_acceptable
+from steersman.machinery.errors import bad_request, not_acceptable, request_entity_too_large
 from steersman.machinery.field import quote
-from steersman.net.message import Response
+from steersman.machinery.go_numbers import atoi
+from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
 
@@ -20,7 +22,13 @@ _WARNING = (
     "for debugging purposes only.\n"
 )
 _PLAIN = ("content-type", "text/plain")
-_LONGEST = 64
+_NO_TEXT = re.compile(r"\\udc([89a-f][0-9a-f])")
+_LONGEST = 3 << 20
+"""Bytes of a body, as of those of objects."""
+_FLAGS_PAGE = (
+    b"<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n<table>\n"
+    b"<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n"
+)
 
 
 def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
@@ -28,6 +36,8 @@ def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
     server.add_path("/flagz", partial(_flagz, flags))
     server.add_path("/statusz", partial(_statusz, time.time()))
     server.add_path("/debug/flags/v", _verbosity)
+    server.add_path("/debug/flags", _flags_page)
+    server.add_prefix("/debug/flags/", _flags_page)
 
 
 def _refused(request: Request) -> Response | None:
@@ -59,12 +69,42 @@ async def _verbosity(request: Request) -> Response:
     """PUT of a number sets how much is logged, as -v does at the start."""
     if request.method != "PUT":
         return Response(406, [_PLAIN, NOSNIFF], b"unsupported http method\n")
-    text = (await request.http.body.read(_LONGEST)).decode("utf-8", "replace")
-    if not (text.isascii() and text.isdigit()):
-        message = f"strconv.ParseUint: parsing {quote(text)}: invalid syntax\n"
-        return Response(400, [_PLAIN, NOSNIFF], message.encode())
-    logging.getLogger().setLevel(log_level(int(text)))
-    return Response(200, [_PLAIN, NOSNIFF], f"successfully set klog.logging.verbosity to {text}\n".encode())
+    try:
+        data = await request.http.body.read(_LONGEST)
+    except BodyTooLarge:
+        return error_response(request, request_entity_too_large(f"Request entity too large: limit is {_LONGEST}"))
+    except BodyAborted as error:
+        return error_response(request, bad_request(f"unable to read the request body: {error}"))
+    try:
+        verbosity = _parse_verbosity(data)
+    except ValueError as error:
+        return Response(400, [_PLAIN, NOSNIFF], f"{error}\n".encode())
+    logging.getLogger().setLevel(log_level(verbosity))
+    return Response(200, [_PLAIN, NOSNIFF], b"successfully set klog.logging.verbosity to " + data + b"\n")
+
+
+def _parse_verbosity(data: bytes) -> int:
+    """The level in the body: an unsigned number to the handler, then a signed one to klog. Raises ValueError."""
+    if not data.isdigit():  # of bytes, the ASCII ones
+        raise ValueError(f"strconv.ParseUint: parsing {_quote_bytes(data)}: invalid syntax")
+    text = data.decode("ascii")
+    number = atoi(text)
+    if number >= 1 << 32:
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    if number >= 1 << 31:
+        fault = f"strconv.ParseInt: parsing {quote(text)}: value out of range"
+        raise ValueError(f"failed set klog.logging.verbosity {text}: {fault}")
+    return number
+
+
+def _quote_bytes(data: bytes) -> str:
+    """As strconv.Quote shows what need not be UTF-8."""
+    return _NO_TEXT.sub(r"\\x\1", quote(data.decode("utf-8", "surrogateescape")))
+
+
+async def _flags_page(request: Request) -> Response:
+    """What can be changed."""
+    return Response(200, [("content-type", "text/html; charset=utf-8")], _FLAGS_PAGE)
 
 
 def log_level(verbosity: int) -> int:

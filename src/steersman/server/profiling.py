@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import marshal
+import re
 import sys
 import traceback
 from collections import Counter
@@ -19,6 +20,7 @@ from steersman.net.message import Response
 from steersman.server.server import Server
 
 _LONGEST = 120
+_SECONDS = re.compile("[0-9]{1,6}")
 _TYPES_SHOWN = 50
 _PAGES = {
     "profile": "CPU profile (?seconds=N, 30 unless given), for Python's pstats",
@@ -58,7 +60,7 @@ class _Profile:
     async def answer(self, request: Request) -> Response:
         """Profiles the event loop for some seconds."""
         asked = request.query.get("seconds", "30")
-        if not asked.isdigit() or not 0 < int(asked) <= _LONGEST:
+        if not _SECONDS.fullmatch(asked) or not 0 < int(asked) <= _LONGEST:
             return text_response(400, f"seconds must be a number from 1 to {_LONGEST}\n")
         if self._running:
             return text_response(500, "Could not enable CPU profiling: cpu profiling already in use\n")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Final
 
 import msgspec
 
 from steersman.machinery.errors import StatusError, bad_request, expired
+from steersman.machinery.go_json import unmarshal
+from steersman.machinery.go_types import GoMember, GoType
+from steersman.machinery.serializer import from_plain
+from steersman.machinery.strict import DecodeError
 
 _VERSION: Final = "meta.k8s.io/v1"
 _LONGEST: Final = 8192
@@ -20,6 +25,11 @@ class _Token(msgspec.Struct):
 
 
 _DECODER: Final = msgspec.json.Decoder(_Token)
+_MEMBERS: Final = {"v": GoType("string", "string"), "rv": GoType("int64", "int64"), "start": GoType("string", "string")}
+_TOKEN: Final = GoType(
+    "struct", "storage.continueToken", members={name: GoMember(type_, ()) for name, type_ in _MEMBERS.items()}
+)
+_BASE64: Final = re.compile(r"[A-Za-z0-9_\r\n-]*")
 
 
 def encode(key: str, prefix: str, revision: int) -> str:
@@ -31,16 +41,18 @@ def encode(key: str, prefix: str, revision: int) -> str:
 
 def decode(token: str, prefix: str) -> tuple[str, int]:
     """The key to start at and the revision (-1: the newest) of a token. Raises StatusError 400."""
-    try:
-        if len(token) > _LONGEST:
-            raise ValueError("token too long")
-        data = base64.urlsafe_b64decode(token.rstrip("=") + "=" * (-len(token.rstrip("=")) % 4))
-    except ValueError as error:
-        raise _invalid(str(error)) from None
+    if len(token) > _LONGEST:
+        raise _invalid("token too long")
+    if (position := _not_base64(token)) is not None:
+        raise _invalid(f"illegal base64 data at input byte {position}")
+    data = base64.urlsafe_b64decode(token.replace("\r", "").replace("\n", "") + "==")
     try:
         parsed = _DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise _invalid(_unreadable(data)) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        parsed = _read_as_go_does(data)
+    else:
+        if parsed.v != _VERSION or not -(2**63) <= parsed.rv < 2**63:
+            parsed = _read_as_go_does(data)  # names in another case; numbers that are no int64
     if parsed.v != _VERSION:
         raise _invalid(f"server does not recognize this encoded version {parsed.v}")
     if parsed.rv == 0:
@@ -57,13 +69,22 @@ def _invalid(why: str) -> StatusError:
     return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
-def _unreadable(data: bytes) -> str:
-    """As Go says that something is no JSON: by its first character."""
-    if not data:
-        return "unexpected end of JSON input"
-    code = data[0]
-    char = f"'{chr(code)}'" if 0x20 <= code < 0x7F else f"'\\u{code:04x}'"
-    return f"invalid character {char} looking for beginning of value"
+def _not_base64(token: str) -> int | None:
+    """The byte at which Go's decoder of base64 without padding stops, None if it reads all of it."""
+    match = _BASE64.match(token)
+    end = match.end() if match else 0
+    if end < len(token):
+        return len(token[:end].encode())
+    letters = len(token.replace("\r", "").replace("\n", ""))
+    return len(token) - 1 if letters % 4 == 1 else None
+
+
+def _read_as_go_does(data: bytes) -> _Token:
+    """What is not read at once. Raises StatusError 400 with Go's words."""
+    try:
+        return from_plain(_Token, unmarshal(_TOKEN, data) or {})
+    except DecodeError as error:
+        raise _invalid(str(error)) from None
 
 
 def expired_page(token: str) -> StatusError:

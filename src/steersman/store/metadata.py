@@ -85,6 +85,7 @@ def before_delete(
     metadata: ObjectMeta = obj.metadata
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
+    strategy.check_preconditions(ctx, options, metadata)
     check_preconditions(options, metadata, kind)
     if options.grace_period_seconds is not None and options.grace_period_seconds < 0:
         options.grace_period_seconds = 1

@@ -34,11 +34,11 @@ def _decode(data: bytes) -> tuple[FieldSet, bool]:
     try:
         value = _DECODER.decode(data)
         fields = EMPTY if value is None else _children(value)
+        return fields, _ENCODER.encode(fields) == data
     except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
         raise FieldsError(syntax_error(data) or MAX_DEPTH_TEXT) from None
     except ValueError as error:
         raise FieldsError(str(error)) from error
-    return fields, _ENCODER.encode(fields) == data
 
 
 def _children(value: Any) -> dict[str, Any]:

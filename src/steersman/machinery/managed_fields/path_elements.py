@@ -6,6 +6,7 @@ name, JSON without white space, written as Go writes it. Follows sigs.k8s.io/str
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from json import encoder
@@ -88,8 +89,18 @@ def _canonical(text: str) -> str | None:
         case "v":
             return "v:" + json_text(decode_plain(text[2:].encode()))
         case "i":
-            return f"i:{int(text[2:])}"
+            return f"i:{_index(text[2:])}"
     return None
+
+
+_ATOI: Final = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+def _index(text: str) -> int:
+    """Raises ValueError for what Go's Atoi does not take."""
+    if not _ATOI.fullmatch(text) or not -(2**63) <= (index := int(text)) < 2**63:
+        raise ValueError(f"not an index: {text[:40]}")
+    return index
 
 
 def _rank(value: Any) -> Order:
@@ -119,7 +130,7 @@ def _order(text: str) -> Order:
             return (_KEY, tuple((name, _rank(fields[name])) for name in sorted(fields)))
         case "v":
             return (_VALUE, _rank(decode_plain(text[2:].encode())))
-    return (_INDEX, int(text[2:]))
+    return (_INDEX, _index(text[2:]))
 
 
 def _shown(value: Any) -> str:

@@ -145,7 +145,7 @@ def validate_object_meta_update(new: ObjectMeta, old: ObjectMeta, path: Path) ->
 def validate_immutable(new: Any, old: Any, path: Path) -> Iterator[FieldError]:
     """A field that an update may not change; an empty list or map is the same as none."""
     if new != old and not (_is_empty(new) and _is_empty(old)):
-        yield field.invalid(path, new, FIELD_IMMUTABLE)
+        yield field.invalid(path, None if _is_empty(new) else new, FIELD_IMMUTABLE)
 
 
 def _is_empty(value: Any) -> bool:

@@ -9,6 +9,7 @@ from steersman.api.apps.v1 import RollingUpdateStatefulSetStrategy
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
+from steersman.machinery.go_numbers import atoi
 from steersman.machinery.labels import Selector, SelectorError, from_label_selector
 from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import is_valid_percent
@@ -91,7 +92,7 @@ def validate_int_or_percent(value: int | str | None, path: Path) -> Iterator[Fie
 def _percent(value: int | str | None) -> int | None:
     if not isinstance(value, str) or is_valid_percent(value):
         return None
-    return int(value[:-1])
+    return atoi(value[:-1])
 
 
 def int_or_percent_value(value: int | str | None) -> int:
@@ -100,7 +101,7 @@ def int_or_percent_value(value: int | str | None) -> int:
     if percent is not None:
         return percent
     if isinstance(value, str):
-        return int(value) if value.lstrip("+-").isdecimal() and value.isascii() else 0
+        return atoi(value)
     return value or 0
 
 

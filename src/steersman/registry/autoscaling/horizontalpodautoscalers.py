@@ -93,6 +93,10 @@ class HorizontalPodAutoscalerStrategy(Strategy[HorizontalPodAutoscaler]):
     ) -> Iterator[FieldError]:
         return validate_autoscaler(new, old)
 
+    def canonicalize(self, obj: HorizontalPodAutoscaler) -> None:
+        """What came as v1 is validated as it is, and gets the defaults of v2 when it is stored."""
+        set_defaults(obj)
+
 
 class HorizontalPodAutoscalerStatusStrategy(StatusStrategy[HorizontalPodAutoscaler]):
     def validate_update(
@@ -130,7 +134,6 @@ HORIZONTAL_POD_AUTOSCALERS = Resource(
             from_v1,
             to_v1,
             default=set_v1_defaults,
-            hub_default=set_defaults,
         ),
     ),
 )

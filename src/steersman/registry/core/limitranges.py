@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -120,16 +119,23 @@ def _above(left: str | None, right: str | None) -> bool:
     return left is not None and right is not None and parse(left) > parse(right)
 
 
+_MAX_MILLI: Final = (2**63 - 1) // 1000
+"""Amounts below this are compared in thousandths (upstream's MaxMilliValue)."""
+
+
 def _validate_ratio(ratio: str, low: str | None, high: str | None, path: Path) -> Iterator[FieldError]:
     if parse(ratio) < ONE:
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
     if low is None or high is None:
         return
-    least = parse(low).as_milli()
-    most = parse(high).as_milli() / least if least else math.inf
-    if parse(ratio).as_float() > most:
-        text = "+Inf" if most == math.inf else f"{most:f}"
-        yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {text}")
+    asked, least, most = (parse(each) for each in (ratio, low, high))
+    wanted, bottom, top = asked.as_int() * 1000, least.as_int(), most.as_int()
+    if all(each.as_int() < _MAX_MILLI for each in (asked, least, most)):
+        wanted, bottom, top = asked.as_milli(), least.as_milli(), most.as_milli()
+    if not bottom:  # in Go's floats infinity, or no number
+        return
+    if wanted / 1000 > top / bottom:
+        yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {top / bottom:f}")
 
 
 def default_limit_range(limit_range: LimitRange) -> None:

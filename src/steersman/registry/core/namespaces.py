@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.core.v1 import Namespace, NamespaceStatus
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
+from steersman.machinery.errors import GroupResource, conflict
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.times import now
 from steersman.machinery.validation.formats import is_qualified_name
@@ -51,6 +53,19 @@ class NamespaceStrategy(Strategy[Namespace]):
 
     def validate_update(self, ctx: Context, new: Namespace, old: Namespace) -> Iterator[FieldError]:
         return self.validate(ctx, new)
+
+    def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
+        """In the words of the namespaces' own storage (pkg/registry/core/namespace/storage)."""
+        wanted = options.preconditions
+        if wanted is None:
+            return
+        for name, asked, found in (
+            ("UID", wanted.uid, metadata.uid),
+            ("ResourceVersion", wanted.resource_version, metadata.resource_version),
+        ):
+            if asked is not None and asked != found:
+                why = f"Precondition failed: {name} in precondition: {asked}, {name} in object meta: {found}"
+                raise conflict(GroupResource("", "namespaces"), metadata.name, why)
 
     def begin_delete(self, ctx: Context, obj: Namespace) -> bool:
         """The first DELETE never removes a namespace: it becomes Terminating. Later ones do once no finalizer of the

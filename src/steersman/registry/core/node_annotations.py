@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final
 
-import msgspec
-
 from steersman.api.core.v1 import Taint
+from steersman.api.meta.v1 import OwnerReference
 from steersman.machinery.field import FieldError, Path, invalid, required
-from steersman.machinery.json_tree import JSONSyntaxError, parse_tree
+from steersman.machinery.go_json import internal, unmarshal, with_wire_names
+from steersman.machinery.go_types import GoMember, GoType, struct_of
 from steersman.machinery.serializer import from_plain
+from steersman.machinery.strict import DecodeError
 
 TAINTS: Final = "scheduler.alpha.kubernetes.io/taints"
 PREFER_AVOID_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+
+
+@cache
+def _taints() -> GoType:
+    return internal(GoType("list", "[]v1.Taint", element=struct_of(Taint)), "core")
+
+
+def _struct(name: str, **members: GoType) -> GoType:
+    of_name = {member: GoMember(type_, ()) for member, type_ in members.items()}
+    return GoType("struct", f"v1.{name}", pointer=True, members=of_name)
+
+
+_TEXT: Final = GoType("string", "string")
+_OWNER: Final = GoType("struct", "v1.OwnerReference", name=struct_of(OwnerReference).name, pointer=True)
+_ENTRY: Final = _struct(
+    "PreferAvoidPodsEntry",
+    podSignature=_struct("PodSignature", podController=_OWNER),
+    evictionTime=GoType("own", "v1.Time", name="meta.v1.Time"),
+    reason=_TEXT,
+    message=_TEXT,
+)
+_AVOID_PODS: Final = _struct(
+    "AvoidPods", preferAvoidPods=GoType("list", "[]v1.PreferAvoidPodsEntry", element=_ENTRY, pointer=True)
+)
+"""Of which no resource is made, so there is no generated class."""
 
 
 def validate_node_annotations(
@@ -21,13 +48,13 @@ def validate_node_annotations(
 ) -> Iterator[FieldError]:
     """That what is there can be read, and holds what it must."""
     if text := annotations.get(TAINTS):
-        taints, fault = _read(text, list[Taint])
+        taints, fault = _read(text, _taints())
         if fault:
             yield invalid(path, TAINTS, fault)
         else:
-            yield from validate_taints(taints or (), path / TAINTS)
+            yield from validate_taints(from_plain(list[Taint], with_wire_names(taints or [])), path / TAINTS)
     if text := annotations.get(PREFER_AVOID_PODS):
-        avoid, fault = _read(text, dict[str, Any])
+        avoid, fault = _read(text, _AVOID_PODS)
         if fault:
             yield invalid(path / "AvoidPods", PREFER_AVOID_PODS, fault)
         elif avoid:
@@ -36,7 +63,7 @@ def validate_node_annotations(
 
 def _validate_avoided(avoid: dict[str, Any], path: Path) -> Iterator[FieldError]:
     for index, entry in enumerate(avoid.get("preferAvoidPods") or ()):
-        controller = (entry.get("podSignature") or {}).get("podController")
+        controller = ((entry or {}).get("podSignature") or {}).get("podController")
         if controller is None:
             yield required(path[index] / "PodSignature")
         elif not controller.get("controller"):
@@ -44,12 +71,9 @@ def _validate_avoided(avoid: dict[str, Any], path: Path) -> Iterator[FieldError]
             yield invalid(place, False, "must point to a controller")
 
 
-def _read(text: str, kind: Any) -> tuple[Any, str]:
+def _read(text: str, type_: GoType) -> tuple[Any, str]:
     """The value in an annotation, or why it cannot be read."""
     try:
-        parse_tree(text.encode())
-        return from_plain(kind, msgspec.json.decode(text)), ""
-    except JSONSyntaxError as error:
+        return unmarshal(type_, text.encode()), ""
+    except DecodeError as error:
         return None, str(error)
-    except (msgspec.MsgspecError, ValueError) as error:
-        return None, f"json: {error}"

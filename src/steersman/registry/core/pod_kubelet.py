@@ -24,8 +24,10 @@ from steersman.endpoints.request import Request
 from steersman.machinery.errors import (
     GroupKind,
     GroupResource,
+    StatusError,
     bad_request,
     internal,
+    not_found,
 )
 from steersman.machinery.errors import forbidden as forbidden_request
 from steersman.machinery.errors import invalid as invalid_object
@@ -209,7 +211,13 @@ async def _with_node(
 
 
 async def _node_of(services: Services, ctx: Context, pod: core.Pod) -> core.Node:
-    node: core.Node = await services.objects("", "nodes").get(ctx, pod.spec.node_name)
+    """The node of a pod. Raises StatusError, which names a pod where upstream's does (pkg/registry/core/pod)."""
+    try:
+        node: core.Node = await services.objects("", "nodes").get(ctx, pod.spec.node_name)
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        raise not_found(_PODS, pod.spec.node_name) from None
     return node
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
-
-import msgspec
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
-from steersman.machinery.json_tree import parse_tree
+from steersman.machinery.go_json import internal, unmarshal, with_wire_names
+from steersman.machinery.go_types import GoType, struct_of
+from steersman.machinery.serializer import from_plain
+from steersman.machinery.strict import DecodeError
 from steersman.machinery.validation.formats import (
     inclusive_range_error,
     is_dns1123_subdomain,
@@ -128,6 +129,11 @@ def _validate_no_tokens(volumes: list[core.Volume]) -> Iterator[FieldError]:
                 yield forbidden(sources[number] / "serviceAccountToken", text)
 
 
+@cache
+def _tolerations() -> GoType:
+    return internal(GoType("list", "[]v1.Toleration", element=struct_of(core.Toleration)), "core")
+
+
 def validate_pod_annotations(
     annotations: Mapping[str, str], spec: core.PodSpec, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
@@ -146,11 +152,11 @@ def validate_pod_annotations(
 
 def _validate_annotated_tolerations(text: str, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     try:
-        parse_tree(text.encode())
-        tolerations = msgspec.convert(json.loads(text), list[core.Toleration], strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
+        plain = with_wire_names(unmarshal(_tolerations(), text.encode()) or [])
+    except DecodeError as error:
         yield invalid(path, TOLERATIONS, str(error))
         return
+    tolerations = from_plain(list[core.Toleration], plain)
     yield from validate_tolerations(tolerations, path / TOLERATIONS, options)
 
 

@@ -115,6 +115,8 @@ async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjec
     group, _, version = ref.api_version.rpartition("/")
     name, kind = ref.name, ref.kind
     bound: _Bound
+    if not name and kind in ("Pod", "Node", "Secret") and not group:
+        raise bad_request("Name parameter required.")
     if group == "" and kind == "Pod":
         pod: Pod = await services.objects("", "pods").get(replace(ctx, name=name), name)
         if (pod.spec.service_account_name or "") != account:

@@ -19,7 +19,7 @@ from steersman.api.resource.v1 import (
     OpaqueDeviceConfiguration,
 )
 from steersman.machinery.field import FieldError, Path, forbidden, internal, invalid, not_supported, required, too_long
-from steersman.machinery.serializer import decode_plain
+from steersman.machinery.strict import DecodeError, decode_untyped
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.resource.limits import (
@@ -210,7 +210,11 @@ def validate_json_object(raw: Raw | None, path: Path, maximum: int) -> Iterator[
     elif len(content) > maximum:
         yield too_long(path, maximum)
     else:
-        value: Any = decode_plain(content)
+        try:
+            value: Any = decode_untyped(content)
+        except DecodeError as error:
+            yield invalid(path, "<value omitted>", f"error parsing data as JSON: {error}")
+            return
         if value is None:
             yield required(path)
         elif not isinstance(value, dict):

@@ -1,6 +1,7 @@
 """The file: who may open it, what must be in it, how it comes to be.
 
-A file that is not ours, is damaged, or is of a newer schema is never written to.
+A file that is not ours, is damaged, or is of a newer schema is never written to. Nothing is made anew where there are
+signs of a store before: an empty file, a log of writes without its file, a link to nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from steersman.storage.interface import StorageFormatError, StorageLocked
+from steersman.machinery.private_files import sync_folder, warn_of_access
+from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
 
 APPLICATION_ID: Final = 0x53544D4E
 """`STMN`, at byte 68 of the file's header."""
@@ -86,31 +88,58 @@ def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
 
 
 def prepare(path: Path) -> None:
-    """Makes the file if there is none (or an empty one), or else checks that it is sound and ours.
+    """Makes the file if there is none, or else checks that it is sound and ours.
 
-    To be called with the lock held. Raises StorageFormatError.
+    To be called with the lock held. Raises StorageFormatError, OSError, and StorageUnavailable if the disk is full.
     """
     if is_new(path):
-        _create(path)
-    else:
-        _check(path)
+        try:
+            _create(path)
+        except sqlite3.Error as error:
+            raise StorageUnavailable(f"{path} cannot be made: {error}") from error
+        return
+    _check(path)
+    warn_of_access(path)
+    os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))  # SQLite would open what it may not write to read only
 
 
 def is_new(path: Path) -> bool:
-    """Whether there is nothing in the file yet. Raises StorageFormatError if its header is not ours."""
+    """Whether there is no file yet.
+
+    Raises StorageFormatError if its header is not ours, if it is empty, or if its log of writes is there without it.
+    """
+    logs = [path.with_name(path.name + suffix) for suffix in ("-wal", "-journal")]
+    kept = "".join(f"; its last writes are in {log}, which was left as it is" for log in logs if _size(log))
     try:
+        if path.exists() and not path.is_file():
+            raise StorageFormatError(f"{path} is {'a folder' if path.is_dir() else 'not a file'}; a file is expected")
         with path.open("rb") as file:
             header = file.read(_HEADER_SIZE)
     except FileNotFoundError:
+        if kept:
+            raise StorageFormatError(
+                f"{path} is missing{kept}: put the file back, or move the log away to begin with an empty store"
+            ) from None
         return True
     if not header:
-        return True
+        # This server moves a complete file into place, so an empty one is what is left of it.
+        raise StorageFormatError(
+            f"{path} is empty{kept}: put back a copy, or move away what is there to begin with an empty store"
+        )
     if len(header) < _HEADER_SIZE or not header.startswith(_MAGIC):
         raise StorageFormatError(f"{path} is not a SQLite file")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise StorageFormatError(f"{path} is a SQLite file of another application")
     _check_version(path, int.from_bytes(header[60:64], "big"))
     return False
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file, 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _check_version(path: Path, version: int) -> None:
@@ -125,9 +154,9 @@ def _check_version(path: Path, version: int) -> None:
 def _create(path: Path) -> None:
     """Builds the file under another name and moves it into place, so that a half-made one is never seen."""
     draft = path.with_name(path.name + ".new")
-    for suffix in ("", "-journal", "-wal", "-shm"):
+    for suffix in ("", "-journal", "-wal", "-shm"):  # of the path only those without a byte or a write: see is_new
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)
-        # What belonged to a file that has since been removed must not be played into the new one.
+        # An index of a log, or a log without a write, says nothing without the file, and must not be taken for its own.
         if suffix:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -142,11 +171,7 @@ def _create(path: Path) -> None:
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     draft.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_folder(path.parent)
 
 
 def _check(path: Path) -> None:

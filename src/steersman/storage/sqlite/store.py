@@ -19,6 +19,7 @@ from steersman.storage.interface import (
     FutureRevision,
     KeyValue,
     Range,
+    StorageFormatError,
     StorageUnavailable,
     Subscription,
 )
@@ -91,7 +92,7 @@ class SQLiteStorage:
 
         Intervals are in seconds, 0 leaves the background task out. `quota_bytes` bounds the file (0: not); a write
         that needs more raises StorageUnavailable. `clock` gives the Unix time that leases are measured by.
-        Raises StorageLocked, StorageFormatError, OSError.
+        Raises StorageLocked, StorageFormatError, StorageUnavailable for what SQLite cannot open, OSError.
         """
         opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes))
         try:
@@ -347,6 +348,8 @@ def _abandon(opening: asyncio.Task[tuple[FileLock, Log, Path]]) -> None:
 
 def _open_file(path: Path, quota_bytes: int) -> tuple[FileLock, Log, Path]:
     """Locks, checks or makes the file, and opens the connection that writes. Blocks."""
+    if path.is_symlink() and not path.exists():
+        raise StorageFormatError(f"{path} is a link to {os.readlink(path)}, which is not there")
     path = path.resolve()
     is_new(path)
     lock = FileLock(path)
@@ -363,6 +366,9 @@ def _open_file(path: Path, quota_bytes: int) -> tuple[FileLock, Log, Path]:
         except BaseException:
             connection.close()
             raise
+    except sqlite3.Error as error:
+        lock.release()
+        raise StorageUnavailable(f"{path} cannot be opened: {error}") from error
     except BaseException:
         lock.release()
         raise

@@ -45,7 +45,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def _is_integer(value: QuantityValue) -> bool:
-    return value.amount.is_whole() and MIN_INT <= value.amount.as_int() <= MAX_INT
+    return value.amount.is_whole() and MIN_INT <= value.amount.scaled(0) <= MAX_INT
 
 
 def _as_integer(value: QuantityValue) -> int:

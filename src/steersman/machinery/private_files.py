@@ -1,0 +1,140 @@
+"""Files with keys, tokens and kubeconfigs: read with a look at who else can, written whole and for their owner only.
+
+A damaged or replaced file is never written over: `set_aside` gives it another name first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+_OTHERS_READ: Final = stat.S_IRGRP | stat.S_IROTH
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_MOST: Final = 64 << 20
+"""No file read here is larger: what is (a device, another file by mistake) is refused before memory is taken."""
+
+
+def read_private(path: str | Path) -> bytes:
+    """The contents of a file that nobody else should read; `warn_of_access` tells if somebody can.
+
+    Raises FileNotFoundError if nothing has the name, and OSError, with a message that names the path, for a link to
+    nothing, a folder, or anything else that is not a file.
+    """
+    path = Path(path)
+    check_regular(path)
+    data = path.read_bytes()
+    warn_of_access(path)
+    return data
+
+
+def check_regular(path: Path) -> None:
+    """Raises FileNotFoundError if nothing has the name, and OSError unless a readable file is meant by it."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise OSError(f"{path} is a link to {os.readlink(path)}, which is not there") from None
+        raise
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"{path} is {'a folder' if stat.S_ISDIR(status.st_mode) else 'not a file'}; a file is expected")
+    if status.st_size > _MOST:
+        raise OSError(f"{path} has {status.st_size} bytes, too many for a key, a certificate or a list of tokens")
+
+
+def warn_of_access(path: Path) -> None:
+    """Logs a warning if others than this user (and root) can read or change what is at `path`, a file or a folder.
+
+    Of a folder only changes count: what must not be read in it has a mode of its own.
+    """
+    status = path.stat()
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid not in (os.geteuid(), 0):
+        logger.warning("%s belongs to another user (uid %d), who can read and change it", path, status.st_uid)
+    if stat.S_ISDIR(status.st_mode):
+        if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+            logger.warning("others can replace the files in %s (mode %04o): chmod go-w %s", path, mode, path)
+    elif mode & _OTHERS_WRITE:
+        logger.warning("others can change %s (mode %04o): chmod 600 %s", path, mode, path)
+    elif mode & _OTHERS_READ:
+        logger.warning("others can read %s (mode %04o): chmod 600 %s", path, mode, path)
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Replaces the file: a reader sees the old one or the new one, and so does who comes after a power cut.
+
+    The old one stays if the disk is full. Raises OSError.
+    """
+    temporary = _written_beside(path, data, mode)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        _unlink(temporary)
+        raise
+    sync_folder(path.parent)
+
+
+def write_new(path: Path, data: bytes, mode: int = 0o600) -> bool:
+    """Puts a new file there, whole or not at all; False if something has the name by then. Raises OSError."""
+    temporary = _written_beside(path, data, mode)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        _unlink(temporary)
+    sync_folder(path.parent)
+    return True
+
+
+def set_aside(path: Path) -> Path:
+    """Renames what is at `path` to the first free `NAME.1`, `NAME.2`, ... and returns the new name. Raises OSError."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}.{number}")):
+        number += 1
+    path.rename(aside)
+    return aside
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names given in a folder last through a power cut. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private_folder(path: Path) -> None:
+    """The folder, made (mode 0700) if there is none; warns if others can change it. Raises OSError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except FileExistsError:
+        what = "a link to what is not there" if path.is_symlink() and not path.exists() else "not a folder"
+        raise NotADirectoryError(f"{path} is {what}; a folder for the server's data is expected") from None
+    warn_of_access(path)
+
+
+def _written_beside(path: Path, data: bytes, mode: int) -> str:
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        _unlink(temporary)
+        raise
+    return temporary
+
+
+def _unlink(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
