@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from steersman.machinery.go_types import GoMember, GoType, members_of
-from steersman.machinery.json_tree import END_TEXT, MAX_DEPTH_TEXT, JSONSyntaxError, Members, Tree, parse_tree
+from steersman.machinery.json_syntax import END_TEXT, MAX_DEPTH_TEXT
+from steersman.machinery.json_tree import JSONSyntaxError, Members, Tree, parse_tree
 from steersman.machinery.strict import DecodeError, Reader
 
 _MAX_DEPTH: Final = 10_000
