@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from steersman.machinery.go_types import GoMember, GoType, members_of
-from steersman.machinery.json_tree import END_TEXT, MAX_DEPTH_TEXT, JSONSyntaxError, Members, Tree, parse_tree
+from steersman.machinery.json_syntax import END_TEXT, MAX_DEPTH_TEXT
+from steersman.machinery.json_tree import JSONSyntaxError, Members, Tree, parse_tree
 from steersman.machinery.strict import DecodeError, Reader
 
 _MAX_DEPTH: Final = 10_000
@@ -22,8 +23,6 @@ def unmarshal(type_: GoType, data: bytes) -> Any:
         return Reader().read(type_, _by_own_names(type_, parse_tree(data)))
     except JSONSyntaxError as error:
         raise DecodeError(_too_deep(data) if str(error) == MAX_DEPTH_TEXT else str(error)) from None
-    except RecursionError:
-        raise DecodeError(_too_deep(data)) from None
 
 
 def internal(type_: GoType, package: str) -> GoType:
