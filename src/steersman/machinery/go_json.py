@@ -23,8 +23,6 @@ def unmarshal(type_: GoType, data: bytes) -> Any:
         return Reader().read(type_, _by_own_names(type_, parse_tree(data)))
     except JSONSyntaxError as error:
         raise DecodeError(_too_deep(data) if str(error) == MAX_DEPTH_TEXT else str(error)) from None
-    except RecursionError:
-        raise DecodeError(_too_deep(data)) from None
 
 
 def internal(type_: GoType, package: str) -> GoType:

@@ -254,7 +254,7 @@ async def test_a_pod_without_a_node_has_no_logs_and_no_streams(services: Service
 async def test_a_bound_pod_needs_its_node(services: Services) -> None:
     await create(services, nodeName="n")
     error = await refusal(pod_logs(services, CTX, "a", Request()))
-    assert (error.code, error.message) == (404, 'nodes "n" not found')
+    assert (error.code, error.message) == (404, 'pods "n" not found')
 
 
 async def test_streams_over_get_need_the_right_to_create(services: Services) -> None:
