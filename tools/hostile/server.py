@@ -115,7 +115,7 @@ class AttackedServer:
         if found is None:
             self._json("POST", collection, body)
             code, made = self._json("GET", path)
-            found = self._known[path] = made if code == 200 else body
+            found = self._known[path] = made if code == 200 and isinstance(made, dict) else body
         return found
 
     def _json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
