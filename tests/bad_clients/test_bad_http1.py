@@ -27,7 +27,6 @@ MALFORMED = {
     "a negative length": POST + b"Content-Length: -2\r\n\r\n{}",
     "a length that is no number": POST + b"Content-Length: two\r\n\r\n{}",
     "an enormous length": POST + b"Content-Length: 99999999999999999999999\r\n\r\n{}",
-    "length and chunks": POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "an unknown transfer coding": POST + b"Transfer-Encoding: gzip\r\n\r\n{}",
     "a chunk size that is no number": POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
     "an enormous chunk": POST + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}",

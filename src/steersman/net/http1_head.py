@@ -7,7 +7,7 @@ refused with the same status line and text.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
@@ -29,6 +29,7 @@ _PORT: Final = re.compile(r"(:[0-9]*)?")
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9.:\-\[\]]*")
 _AUTHORITY_HOST: Final = re.compile(r"(?:[!\"$&'()*+,\-.0-9:;<=>A-Z\[\]_a-z~]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
 _USERINFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
+_LENGTH_LINE: Final = re.compile(rb"\nContent-Length: ([0-9]{1,18})\r\n(?![ \t])", re.IGNORECASE)
 _LONGEST_KEPT: Final = 4096
 """Bytes of the fields that a connection remembers from one request to the next."""
 _LONGEST_LIST: Final = 8192
@@ -104,12 +105,7 @@ class HeadReader:
         first = raw[:end].removesuffix(b"\r")
         method, target, major, version = request_line(first)
         host, path, query = split_target(target, method)
-        block = raw[end + 1 :]
-        fields = self._fields
-        if fields is None or block != self._block or version != self._version:
-            fields = request_fields(block, version, self._max_count)
-            if len(block) <= _LONGEST_KEPT:
-                self._block, self._version, self._fields = block, version, fields
+        fields = self._fields_of(raw[end + 1 :], version)
         if major != 1 and not (method == "PRI" and target == "*" and first.endswith(b"HTTP/2.0")):
             raise _with_words("505 HTTP Version Not Supported", "unsupported protocol version")
         if fields.host is None and version == "1.1" and method not in ("CONNECT", "PRI"):
@@ -117,6 +113,29 @@ class HeadReader:
         if fields.fault is not None:
             raise fields.fault
         return RequestHead(method, target, path, query, host or fields.host or "", version, fields)
+
+    def _fields_of(self, block: bytes, version: str) -> RequestFields:
+        """What the fields say; the length of the body, which differs most, is taken off before they are looked up."""
+        found = _LENGTH_LINE.search(block)
+        if found is None or len(block) > _LONGEST_KEPT:
+            return self._known_fields(block, version)
+        fields = self._known_fields(block[: found.start() + 1] + block[found.end() :], version)
+        headers = fields.headers
+        if fields.length != 0 or "content-length" in headers:
+            return request_fields(block, version, self._max_count)
+        length = found[1].decode("ascii")
+        headers = Headers(headers)
+        headers["content-length"] = length
+        headers.sent = (*fields.headers.sent, ("content-length", length))
+        return replace(fields, headers=headers, length=int(length))
+
+    def _known_fields(self, block: bytes, version: str) -> RequestFields:
+        fields = self._fields
+        if fields is None or block != self._block or version != self._version:
+            fields = request_fields(block, version, self._max_count)
+            if len(block) <= _LONGEST_KEPT:
+                self._block, self._version, self._fields = block, version, fields
+        return fields
 
 
 def _with_words(status: str, words: str) -> Fault:
@@ -277,11 +296,10 @@ def request_fields(block: bytes, version: str, max_count: int) -> RequestFields:
         pairs = read_fields(block, max_count)
     except MalformedFields:
         raise bad_request() from None
-    hosts = [value for name, value in pairs if name == "host"]
-    if len(hosts) > 1:
-        raise bad_request()
     headers = Headers.of(pairs)
-    headers.pop("host", None)
+    host = headers.pop("host", None)
+    if host is not None and len(headers) + 1 != len(pairs) and sum(name == "host" for name, _ in pairs) > 1:
+        raise bad_request()
     length = _body_length(headers, version)
     listed = tokens(headers.get_all("connection")) if "connection" in headers else set()
     close = "close" in listed
@@ -295,15 +313,15 @@ def request_fields(block: bytes, version: str, max_count: int) -> RequestFields:
         upgradable=version == "1.1" and "upgrade" in listed and "upgrade" in headers,
         expects_continue=expects_continue and version == "1.1",
         expects_other=bool(expect and expect[0]) and not expects_continue,
-        host=hosts[0] if hosts else None,
-        fault=_late_fault(pairs, hosts),
+        host=host,
+        fault=_late_fault(headers, host),
     )
 
 
-def _late_fault(pairs: list[tuple[str, str]], hosts: list[str]) -> Fault | None:
-    if hosts and not _HOST.fullmatch(hosts[0]):
+def _late_fault(headers: Headers, host: str | None) -> Fault | None:
+    if host and not _HOST.fullmatch(host):
         return _with_words("400 Bad Request", "malformed Host header")
-    if any(" " in name for name, _ in pairs):
+    if " " in "".join(headers):
         return _with_words("400 Bad Request", "invalid header name")
     return None
 
