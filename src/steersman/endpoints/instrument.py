@@ -22,6 +22,7 @@ from steersman.storage.interface import StorageUnavailable
 logger = logging.getLogger(__name__)
 
 _MANY_CAUSES: Final = 1_000
+_LONG_MESSAGE: Final = 64 << 10
 
 
 class Instruments(Protocol):
@@ -43,8 +44,8 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
             request.warnings.append(route.warning)
         response = await handle(request)
     except StatusError as error:
-        lane = config.slow_lane if len(error.causes) > _MANY_CAUSES else None
-        response = await done(lane, error_response, request, error)
+        is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
+        response = await done(config.slow_lane if is_large else None, error_response, request, error)
     except StorageUnavailable as error:
         logger.warning("%s %s: %s", request.method, request.path, error)
         response = error_response(request, too_many_requests("storage is (re)initializing", retry_after=1))

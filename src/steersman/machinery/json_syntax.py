@@ -16,7 +16,8 @@ MAX_DEPTH_TEXT: Final = "exceeded max depth"
 END_TEXT: Final = "unexpected end of JSON input"
 
 _space = re.compile(r"[ \t\r\n]*").match
-_string_part = re.compile(r'"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*').match
+_string_part = re.compile(r'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){0,10000}').match
+"""Of a string, what comes before a character that ends it or is wrong; so much at a time, as nothing else runs then."""
 _number_part = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:(\.)[0-9]+)?(?:([eE])[+-]?[0-9]+)?)?").match
 _hex_part = re.compile("[0-9a-fA-F]{0,4}").match
 _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
@@ -122,9 +123,9 @@ def _number_end(text: str, at: int) -> int:
 
 
 def _string_end(text: str, at: int) -> int:
-    match = _string_part(text, at)
-    assert match is not None
-    end = match.end()
+    end = at + 1
+    while (after := _end(_string_part(text, end))) != end:
+        end = after
     if end == len(text):
         raise _Wrong(END_TEXT)
     char = text[end]

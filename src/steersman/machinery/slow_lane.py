@@ -10,16 +10,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from array import array
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import accumulate
 from threading import Lock
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
 
 from steersman.machinery.errors import StatusError, request_entity_too_large
+from steersman.machinery.nesting import MAX_DEPTH, measured
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,9 +27,6 @@ MAX_OBJECTS: Final = 1 << 15
 """Objects and lists in one body. The largest definitions of custom resources have some 10,000."""
 MAX_VALUES: Final = 1 << 16
 """Values in one body: members of objects and items of lists."""
-
-MAX_DEPTH: Final = 10_000
-"""Levels of JSON (encoding/json)."""
 
 _SURELY_SMALL: Final = 3_000
 _LARGE: Final = 64 << 10
@@ -70,12 +66,12 @@ def check_count(data: bytes) -> None:
     What is nested more deeply than anything may be is left to the decoder, which refuses it in upstream's words.
     """
     if data.count(b"{") + data.count(b"[") > MAX_OBJECTS or data.count(b",") > MAX_VALUES:
-        objects, values, depth = _measured(data)
-        if depth > MAX_DEPTH:
+        found = measured(data)
+        if found.depth > MAX_DEPTH:
             return
-        if objects > MAX_OBJECTS:
+        if found.objects > MAX_OBJECTS:
             raise too_many_objects()
-        if values > MAX_VALUES:
+        if found.commas > MAX_VALUES:
             raise too_many_values()
 
 
@@ -87,25 +83,6 @@ def too_many_objects() -> StatusError:
 def too_many_values() -> StatusError:
     """413 for a body that has more than MAX_VALUES."""
     return request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
-
-
-_OTHERS: Final = bytes(set(range(256)) - set(b"{}[]"))
-_STEPS: Final = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
-
-
-def _measured(data: bytes) -> tuple[int, int, int]:
-    """How many objects and lists, and how many commas, JSON has, and its depth; what is in strings does not count."""
-    data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    objects = values = outside = level = depth = 0
-    for at in range(0, len(data), _LARGE):
-        pieces = data[at : at + _LARGE].split(b'"')
-        text = b"".join(pieces[outside::2])
-        objects += text.count(b"{") + text.count(b"[")
-        values += text.count(b",")
-        outside = (outside + len(pieces) - 1) % 2
-        levels = list(accumulate(array("b", text.translate(_STEPS, _OTHERS)), initial=level))
-        level, depth = levels[-1], max(depth, max(levels))
-    return objects, values, depth
 
 
 class SlowLane:
