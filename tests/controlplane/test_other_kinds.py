@@ -70,6 +70,12 @@ async def test_the_version_is_json_for_all_who_take_that_too(api: Any, accept: s
     assert status == 406 or answer.json()["major"] == "1"
 
 
+async def test_the_version_is_indented_for_everybody_and_ends_with_its_brace(api: Any) -> None:
+    text = (await api.get("/version?pretty=0")).body
+    assert text.startswith(b'{\n  "major": "1",\n  "minor": "36",')
+    assert text.endswith(b'"\n}')
+
+
 PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
 
 

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from steersman.endpoints.negotiation import JSON, Representation, accepts, negotiate, route_not_acceptable
+from steersman.endpoints.negotiation import JSON, accepts, negotiate, route_not_acceptable
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
     JSON_TYPE,
     error_response,
     method_not_allowed,
     plain_response,
-    pretty_wanted,
 )
+from steersman.machinery.serializer import encode_in_order, pretty
 from steersman.net.message import Response
 from steersman.server.health import HealthChecks
 from steersman.server.profiling import install_profiling
@@ -45,7 +45,8 @@ async def _version(request: Request) -> Response:
         return error_response(request, method_not_allowed())
     if not accepts(request.headers.get("accept", ""), JSON):
         return error_response(request, route_not_acceptable((JSON,)))
-    return plain_response(version_info(), Representation(JSON, pretty_wanted(request)))
+    # as responsewriters.WriteRawJSON writes it: always indented, with no line break at the end
+    return Response(200, [JSON_TYPE], pretty(encode_in_order(version_info())))
 
 
 async def _health(checks: HealthChecks, request: Request) -> Response:
