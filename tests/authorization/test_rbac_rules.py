@@ -10,13 +10,13 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.rbac_rules import (
     FULL_AUTHORITY,
-    CompiledRule,
     compact,
     compact_text,
     covers,
     escalation,
     uncovered,
 )
+from steersman.authorization.rule_index import RuleIndex
 
 
 def some(*values):
@@ -50,14 +50,14 @@ PATHS = [(verb, path) for verb in ("get", "post", "put") for path in ("/a", "/a/
 
 def allowed(rules):
     """Every request of a small world that the rules allow."""
-    compiled = [CompiledRule(rule) for rule in rules]
-    resources = {
-        request
-        for request in REQUESTS
-        for rule in compiled
-        if rule.matches_resource(*request[:4]) and (rule.names is None or request[4] in rule.names)
-    }
-    return resources | {path for path in PATHS for rule in compiled if rule.matches_path(*path)}
+    index = RuleIndex(rules)
+    resources = set()
+    for request in REQUESTS:
+        verb, group, resource, subresource, name = request
+        text, pattern = (f"{resource}/{subresource}", f"*/{subresource}") if subresource else (resource, "")
+        if any(names is None or name in names for names in index.on_resource(verb, group, text, pattern)):
+            resources.add(request)
+    return resources | {path for path in PATHS if list(index.on_url(*path))}
 
 
 @settings(max_examples=200, deadline=None)
