@@ -150,7 +150,10 @@ MANY_RULES = {
     "urls": lambda n: PolicyRule(verbs=["get"], non_resource_urls=[f"/a{n}"]),
     "patterns": lambda n: PolicyRule(verbs=["get"], non_resource_urls=[f"/a{n:06}/*"]),
     "of 81 combinations": lambda n: PolicyRule(
-        verbs=["get", "list", f"v{n}"], api_groups=["", "a", "b"], resources=["x", "y", "z"], resource_names=["m", "n", "o"]
+        verbs=["get", "list", f"v{n}"],
+        api_groups=["", "a", "b"],
+        resources=["x", "y", "z"],
+        resource_names=["m", "n", "o"],
     ),
 }
 

@@ -24,6 +24,7 @@ from steersman.registry.core.pod_warnings import warnings_for_pod
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 
+
 class Sizes:
     """Counts of each stage that an object goes through, at each of SIZES."""
 
