@@ -186,6 +186,7 @@ class _BoundedMatcher(difflib.SequenceMatcher[str]):
 
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, before, after)
+        self.before, self.after = before, after
         places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # documented, but not in the stubs
         self._pairs = list(accumulate((1 + len(places.get(line, ())) for line in before), initial=0))
         self._left = _MAX_COMPARED
@@ -204,10 +205,10 @@ def _unified_diff(matcher: _BoundedMatcher) -> Iterator[str]:
         yield f"@@ -{_range(old_start, old_end)} +{_range(new_start, new_end)} @@\n"
         for tag, first, last, new_first, new_last in group:
             if tag == "equal":
-                yield from (f" {line}" for line in matcher.a[first:last])
+                yield from (f" {line}" for line in matcher.before[first:last])
                 continue
-            yield from (f"-{line}" for line in matcher.a[first:last])
-            yield from (f"+{line}" for line in matcher.b[new_first:new_last])
+            yield from (f"-{line}" for line in matcher.before[first:last])
+            yield from (f"+{line}" for line in matcher.after[new_first:new_last])
 
 
 def _range(start: int, end: int) -> str:
