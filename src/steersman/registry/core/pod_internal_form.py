@@ -187,7 +187,7 @@ class _BoundedMatcher(difflib.SequenceMatcher[str]):
     def __init__(self, before: list[str], after: list[str]) -> None:
         super().__init__(None, before, after)
         self.before, self.after = before, after
-        places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # documented, but not in the stubs
+        places: dict[str, list[int]] = vars(self)["b2j"]  # which the stubs leave out
         self._pairs = list(accumulate((1 + len(places.get(line, ())) for line in before), initial=0))
         self._left = _MAX_COMPARED
 
