@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from counted_work import grows_too_fast, with_texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.admission_plugins.tolerations import all_included, includes, merge_tolerations
+from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import Toleration
 
 EVERYTHING = Toleration(operator="Exists")
@@ -14,11 +15,47 @@ SECONDS = st.one_of(st.none(), st.integers(0, 3))
 TOLERATIONS = st.builds(
     Toleration,
     key=st.sampled_from(["", "a", "b"]),
-    operator=st.sampled_from(["Exists", "Equal"]),
+    operator=st.sampled_from(["Exists", "Equal", "", "Lt"]),
     value=st.sampled_from(["", "x"]),
     effect=st.sampled_from(["", "NoSchedule", "NoExecute"]),
     toleration_seconds=SECONDS,
 )
+
+
+def includes(wide: Toleration, narrow: Toleration) -> bool:
+    """Whether whatever `narrow` tolerates is tolerated by `wide`, as one pair is judged upstream."""
+    if wide == narrow:
+        return True
+    if narrow.key != wide.key and (wide.key or wide.operator != "Exists"):
+        return False
+    if wide.effect and narrow.effect != wide.effect:
+        return False
+    if wide.effect == "NoExecute" and wide.toleration_seconds is not None:
+        seconds = narrow.toleration_seconds
+        if seconds is None or seconds > wide.toleration_seconds:
+            return False
+    if wide.operator == "Exists":
+        return True
+    return wide.operator in ("", "Equal") and narrow.operator == "Equal" and narrow.value == wide.value
+
+
+@given(st.lists(TOLERATIONS, max_size=6), st.lists(TOLERATIONS, max_size=6))
+def test_sets_are_compared_as_all_of_their_pairs(first, second):
+    assert all_included(first, second) == all(any(includes(wide, each) for wide in second) for each in first)
+    every, merged = [*first, *second], []
+    for index, each in enumerate(every):
+        exceeded = any(other != each and includes(other, each) for other in every[index + 1 :])
+        if not exceeded and not any(includes(other, each) for other in merged):
+            merged.append(each)
+    assert merge_tolerations(first, second) == merged
+
+
+def test_not_every_pair_is_looked_at():
+    def merging(count):
+        several = [with_texts(Toleration(key=f"k{n}", operator="Equal", value="x")) for n in range(count)]
+        return lambda: (merge_tolerations(several, several), all_included(several, several))
+
+    assert not grows_too_fast(merging)
 
 
 @pytest.mark.parametrize(
@@ -33,17 +70,17 @@ TOLERATIONS = st.builds(
     ],
 )
 def test_what_includes_what(wide, narrow, included):
-    assert includes(wide, narrow) is included
+    assert all_included([narrow], [wide]) is included
 
 
 def test_a_shorter_time_is_included_in_a_longer_one():
     def seconds(number: int | None) -> Toleration:
         return Toleration(key="a", operator="Exists", effect="NoExecute", toleration_seconds=number)
 
-    assert includes(seconds(10), seconds(5))
-    assert not includes(seconds(5), seconds(10))
-    assert includes(seconds(None), seconds(5))
-    assert not includes(seconds(5), seconds(None))
+    assert all_included([seconds(5)], [seconds(10)])
+    assert not all_included([seconds(10)], [seconds(5)])
+    assert all_included([seconds(5)], [seconds(None)])
+    assert not all_included([seconds(None)], [seconds(5)])
 
 
 @given(st.lists(TOLERATIONS, max_size=4), st.lists(TOLERATIONS, max_size=4))

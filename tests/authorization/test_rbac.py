@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from counted_work import calls, with_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -263,6 +264,27 @@ def test_what_clients_ask_does_not_fill_the_memory(cluster):
     assert len(authorizer._judgements) <= 32_768
     assert not any(len(part) > 512 for key in authorizer._judgements for part in key)
     assert everything_allowed(authorizer, ALICE, "n").allowed
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda n: PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=[f"a{n}"]),
+        lambda n: PolicyRule(verbs=[f"v{n}"], api_groups=[""], resources=["pods"]),
+        lambda n: PolicyRule(verbs=["get"], api_groups=[f"g{n}"], resources=["*"], resource_names=["a"]),
+        lambda n: PolicyRule(verbs=["get"], api_groups=[""], resources=[f"r{n}"]),
+        lambda n: PolicyRule(verbs=["get"], non_resource_urls=[f"/a{n:06}"]),
+        lambda n: PolicyRule(verbs=["get"], non_resource_urls=[f"/a{n:06}*"]),
+    ],
+    ids=["names", "verbs", "groups", "resources", "urls", "patterns"],
+)
+def test_a_role_of_many_rules_is_not_gone_through_for_each_request(cluster, rule):
+    cluster.role("r", [with_texts(rule(n)) for n in range(3000)])
+    cluster.bind("b", "r", Subject(kind="User", name="alice"))
+    counts = [
+        calls(lambda number=number: everything_allowed(cluster.authorizer, ALICE, f"n{number}")) for number in range(20)
+    ]
+    assert max(counts[8:]) < 300  # the first find out how the rules differ
 
 
 def test_rules_are_listed_with_what_could_not_be_found(cluster):

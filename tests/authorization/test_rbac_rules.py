@@ -2,6 +2,8 @@
 
 from itertools import product
 
+import pytest
+from counted_work import grows_too_fast, with_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,13 +12,13 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.rbac_rules import (
     FULL_AUTHORITY,
-    CompiledRule,
     compact,
     compact_text,
     covers,
     escalation,
     uncovered,
 )
+from steersman.authorization.rule_index import RuleIndex
 
 
 def some(*values):
@@ -50,14 +52,14 @@ PATHS = [(verb, path) for verb in ("get", "post", "put") for path in ("/a", "/a/
 
 def allowed(rules):
     """Every request of a small world that the rules allow."""
-    compiled = [CompiledRule(rule) for rule in rules]
-    resources = {
-        request
-        for request in REQUESTS
-        for rule in compiled
-        if rule.matches_resource(*request[:4]) and (rule.names is None or request[4] in rule.names)
-    }
-    return resources | {path for path in PATHS for rule in compiled if rule.matches_path(*path)}
+    index = RuleIndex(rules)
+    resources = set()
+    for request in REQUESTS:
+        verb, group, resource, subresource, name = request
+        text, pattern = (f"{resource}/{subresource}", f"*/{subresource}") if subresource else (resource, "")
+        if any(names is None or name in names for names in index.on_resource(verb, group, text, pattern)):
+            resources.add(request)
+    return resources | {path for path in PATHS if list(index.on_url(*path))}
 
 
 @settings(max_examples=200, deadline=None)
@@ -138,6 +140,39 @@ def test_after_many_missing_combinations_no_more_are_looked_for():
     many = [str(number) for number in range(150)]
     wanted = [PolicyRule(verbs=many, api_groups=many, resources=["r"]), *HELD]
     assert len(uncovered([], wanted)) == 10_000 + 1
+
+
+MANY_RULES = {
+    "names": lambda n: PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=[f"a{n}"]),
+    "verbs": lambda n: PolicyRule(verbs=[f"v{n}"], api_groups=[""], resources=["pods"]),
+    "groups": lambda n: PolicyRule(verbs=["get"], api_groups=[f"g{n}"], resources=["*"]),
+    "resources": lambda n: PolicyRule(verbs=["*"], api_groups=["*"], resources=[f"r{n}"]),
+    "urls": lambda n: PolicyRule(verbs=["get"], non_resource_urls=[f"/a{n}"]),
+    "patterns": lambda n: PolicyRule(verbs=["get"], non_resource_urls=[f"/a{n:06}/*"]),
+    "of 81 combinations": lambda n: PolicyRule(
+        verbs=["get", "list", f"v{n}"],
+        api_groups=["", "a", "b"],
+        resources=["x", "y", "z"],
+        resource_names=["m", "n", "o"],
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", MANY_RULES.values(), ids=MANY_RULES)
+def test_not_every_rule_is_compared_with_every_other(rule):
+    def comparing(owned, wanted):
+        owner, servant = ([with_texts(rule(n)) for n in each] for each in (owned, wanted))
+        return lambda: uncovered(owner, servant)
+
+    sizes = 100, 200, 400
+    assert not grows_too_fast(lambda count: comparing(range(count), reversed(range(count))), sizes)
+    assert not grows_too_fast(lambda count: comparing(range(count), range(count, 2 * count)), sizes)
+
+
+def test_rules_of_many_combinations_are_covered_however_many_there_are():
+    many = [str(number) for number in range(20)]
+    rules = [PolicyRule(verbs=many, api_groups=many, resources=[*many, f"r{n}"]) for n in range(100)]
+    assert covers(rules, rules)
 
 
 def test_what_is_held_may_be_granted():

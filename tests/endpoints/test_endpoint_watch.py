@@ -13,6 +13,7 @@ from steersman.endpoints.handlers import watch as watch_module
 from steersman.net.in_process import ClientResponse
 from steersman.net.message import BodyAborted
 from steersman.storage.interface import StorageUnavailable
+from steersman.store import listing
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -206,6 +207,30 @@ async def test_a_watcher_that_never_reads_its_first_objects_is_given_up(small: S
     assert not small.server.watches
     with pytest.raises(BodyAborted):
         await watch.response.read()
+
+
+async def test_a_watch_whose_first_objects_are_looked_for_keeps_so_much_of_what_happens(
+    small: SmallServer, monkeypatch
+) -> None:
+    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 200_000)
+    begun, found = asyncio.Event(), asyncio.Event()
+    accepted = listing.accepted
+
+    async def slowly(entries: Any, accept: Any) -> Any:
+        begun.set()
+        await found.wait()
+        return await accepted(entries, accept)
+
+    monkeypatch.setattr(listing, "accepted", slowly)
+    await small.note("a", text="x" * 40_000)
+    waiting = asyncio.ensure_future(watching(small, "&labelSelector=!b"))
+    await begun.wait()
+    for number in range(20):
+        await patch(small, "a", more=str(number))
+    found.set()
+    watch = await waiting
+    assert await watch.over()
+    assert small.stores["configmaps"].cacher.watchers == 0
 
 
 async def test_a_watcher_that_stops_reading_is_given_up_and_others_go_on(small: SmallServer, monkeypatch) -> None:

@@ -127,29 +127,3 @@ def _scalar(type_: Any, number: int, name: str) -> Any:
             return f"10.{number >> 8 & 255}.{number & 255}.0/24"
         return _WORDS.get(name, f"a{number}")
     return {"a": number}
-
-
-class Text(str):
-    """A text whose comparisons are calls, which a profiler sees, also those that a search through a list makes."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return str.__eq__(self, other)
-
-    def __hash__(self) -> int:
-        return str.__hash__(self)
-
-
-def with_texts(value: Any) -> Any:
-    """`value`, which is changed, with a Text for every text in it. Structs stay what they are."""
-    if type(value) is str:
-        return Text(value)
-    if isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            setattr(value, name, with_texts(getattr(value, name)))
-    elif isinstance(value, list):
-        value[:] = [with_texts(item) for item in value]
-    elif isinstance(value, dict):
-        return {with_texts(key): with_texts(item) for key, item in value.items()}
-    return value

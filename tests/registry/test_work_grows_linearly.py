@@ -6,12 +6,12 @@ Work is counted in calls, those that compare texts among them, so nothing depend
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from full_objects import Place, full_object, places, with_texts
+from counted_work import SIZES, calls, is_too_steep, with_texts
+from full_objects import Place, full_object, places
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
@@ -23,34 +23,6 @@ from steersman.registry.core.pod_path_warnings import overlapping_path_warnings
 from steersman.registry.core.pod_warnings import warnings_for_pod
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
-
-SIZES = (16, 32, 64)
-TOO_STEEP = 3.0
-"""How many times more the second doubling may add than the first: 2 is linear, 4 is quadratic."""
-NOTHING_MUCH = 400
-"""Calls that the second doubling may add whatever the first did."""
-
-
-def calls(work: Callable[[], object]) -> int:
-    """How many calls `work` makes, of Python's functions and of C's."""
-    count = 0
-
-    def see(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        if event in ("call", "c_call"):
-            count += 1
-
-    sys.setprofile(see)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
-def is_too_steep(counts: list[int]) -> bool:
-    few, more, many = counts
-    return many - more > NOTHING_MUCH and many - more > TOO_STEEP * (more - few)
 
 
 class Sizes:

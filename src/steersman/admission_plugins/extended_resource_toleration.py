@@ -30,20 +30,19 @@ class ExtendedResourceToleration(Plugin):
             for name in container.resources.requests
             if is_extended_resource(name)
         }
-        for name in sorted(requested):
-            _tolerate(spec, Toleration(key=name, operator="Exists", effect="NoSchedule"))
+        if requested:
+            _tolerate(spec, requested)
 
 
-def _tolerate(spec: PodSpec, wanted: Toleration) -> None:
-    """Puts the toleration in the place of those that differ from it only in how long they hold, or at the end."""
-    same = [
-        each.key == wanted.key
-        and each.effect == wanted.effect
-        and each.operator == wanted.operator
-        and each.value == wanted.value
-        for each in spec.tolerations
-    ]
-    if any(same):
-        spec.tolerations = [wanted if is_same else each for is_same, each in zip(same, spec.tolerations, strict=True)]
-    else:
-        spec.tolerations = [*spec.tolerations, wanted]
+def _tolerate(spec: PodSpec, names: set[str]) -> None:
+    """Puts tolerations in the place of those that differ from them only in how long they hold, or at the end."""
+    wanted = {name: Toleration(key=name, operator="Exists", effect="NoSchedule") for name in sorted(names)}
+    tolerations = []
+    replaced = set()
+    for each in spec.tolerations:
+        if each.key in wanted and (each.operator, each.effect, each.value) == ("Exists", "NoSchedule", ""):
+            replaced.add(each.key)
+            tolerations.append(wanted[each.key])
+        else:
+            tolerations.append(each)
+    spec.tolerations = [*tolerations, *(each for name, each in wanted.items() if name not in replaced)]

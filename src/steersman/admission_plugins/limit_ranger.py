@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
@@ -10,7 +11,7 @@ from steersman.api.core.v1 import Container, LimitRange, LimitRangeItem, Persist
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.quantity import Quantity, parse
-from steersman.machinery.slow_lane import done
+from steersman.machinery.slow_lane import MAX_VALUES, done, too_many_values
 from steersman.rest.objects import ByNamespace, Objects
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
@@ -19,6 +20,9 @@ ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _MAX_MILLI: Final = (2**63 - 1) // 1000
 """Above this, whole units are compared (resource.MaxMilliValue)."""
 _NONE: Final = Quantity(0)
+
+_MAX_FOUND: Final = 10_000
+"""Faults that are told."""
 
 _Find = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
 
@@ -55,8 +59,8 @@ class LimitRanger(Plugin):
 
 
 def _found(find: _Find, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
-    """What is wrong, each once."""
-    return list(dict.fromkeys(find(obj, limits)))
+    """What is wrong, each once; of more than anybody reads only the first."""
+    return list(dict.fromkeys(islice(find(obj, limits), _MAX_FOUND)))
 
 
 def _limits(limit_ranges: Iterable[LimitRange]) -> list[list[LimitRangeItem]]:
@@ -80,7 +84,10 @@ def _looks_at(attributes: Attributes) -> bool:
 
 
 def _fill_defaults(pod: Pod, limits: list[LimitRangeItem]) -> None:
-    """What one LimitRange adds, with an annotation that says so; that of the last one stays."""
+    """What one LimitRange adds, with an annotation that says so; that of the last one stays.
+
+    Raises StatusError 413 for more than any object may have.
+    """
     requests: dict[str, str] = {}
     bounds: dict[str, str] = {}
     for item in limits:
@@ -88,9 +95,13 @@ def _fill_defaults(pod: Pod, limits: list[LimitRangeItem]) -> None:
             requests.update(item.default_request)
             bounds.update(item.default)
     told: list[str] = []
+    amounts = 0
     for what, containers in (("container", pod.spec.containers or ()), ("init container", pod.spec.init_containers)):
         for container in containers:
             told += _fill_container(container, what, requests, bounds)
+            amounts += len(container.resources.requests) + len(container.resources.limits)
+            if amounts > MAX_VALUES:  # many defaults for many containers
+                raise too_many_values()
     if told:
         pod.metadata.annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(told)}"
 

@@ -214,10 +214,11 @@ def _accounts(quotas: Iterable[Quota]) -> tuple[Account, ...]:
 
 
 def _selectors(quota: Quota) -> tuple[ScopedResourceSelectorRequirement, ...]:
-    """The scopes of a quota, in the newer of the two forms."""
+    """The scopes of a quota, in the newer of the two forms, each once: an object is held against every one."""
     plain = (ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes)
     selector = quota.spec.scope_selector
-    return (*plain, *(selector.match_expressions if selector is not None else ()))
+    every = (*plain, *(selector.match_expressions if selector is not None else ()))
+    return tuple({(each.scope_name, each.operator, *each.values): each for each in every}.values())
 
 
 async def charge(

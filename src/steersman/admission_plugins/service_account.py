@@ -181,8 +181,9 @@ def _forbidden_secrets(spec: core.PodSpec, account: Account, secrets: frozenset[
             yield _foreign(f'volume with secret.secretName="{volume.secret.secret_name}"', account)
     yield from _foreign_secrets("init container", spec.init_containers, account)
     yield from _foreign_secrets("container", spec.containers or (), account)
+    pull_secrets = frozenset(account.pull_secrets)
     for index, reference in enumerate(spec.image_pull_secrets):
-        if reference.name not in account.pull_secrets:
+        if reference.name not in pull_secrets:
             yield _foreign(f'imagePullSecrets[{index}].name="{reference.name}"', account, "imagePullSecret")
 
 

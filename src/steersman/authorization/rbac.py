@@ -24,7 +24,7 @@ from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo, service_account_username
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, ResolvedRules, Verdict
-from steersman.authorization.rbac_rules import CompiledRule
+from steersman.authorization.rule_index import Names, RuleIndex
 from steersman.machinery.field import quote
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -53,10 +53,10 @@ class RoleNotFound(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """A role's rules, and the same compiled."""
+    """A role's rules, and the same to be found."""
 
     rules: tuple[PolicyRule, ...]
-    compiled: tuple[CompiledRule, ...]
+    index: RuleIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class RbacAuthorizer:
         if rules is None:
             self._roles.pop((namespace, name), None)
         else:
-            self._roles[namespace, name] = _Rules(tuple(rules), tuple(map(CompiledRule, rules)))
+            self._roles[namespace, name] = _Rules(tuple(rules), RuleIndex(rules))
         self._forget()
 
     def _set_binding(self, namespace: str, name: str, binding: _Binding | None) -> None:
@@ -212,9 +212,9 @@ class RbacAuthorizer:
         grants = self._all_grants(attributes.user, attributes.namespace)
         allowances: list[tuple[frozenset[str] | None, Verdict]] = []
         for grant in grants:
-            for rule in _matching(grant.rules, attributes):
-                allowances.append((rule.names if attributes.resource_request else None, grant.allowed))
-                if allowances[-1][0] is None:  # nothing after it can be needed
+            for names in _allowed_names(grant.rules, attributes):
+                allowances.append((names, grant.allowed))
+                if names is None:  # nothing after it can be needed
                     return _Judgement(tuple(allowances), _NO_OPINION)
         error = aggregate(grant.error for grant in grants if grant.error)
         refusal = Verdict(Decision.NO_OPINION, f"RBAC: {error}") if error else _NO_OPINION
@@ -274,13 +274,13 @@ class RbacAuthorizer:
         return rules
 
 
-def _matching(rules: _Rules | None, attributes: Attributes) -> Iterator[CompiledRule]:
+def _allowed_names(rules: _Rules | None, attributes: Attributes) -> Sequence[Names]:
+    """The objects for which a role allows such requests, in few sets; None alone for all."""
     if rules is None:
-        return
+        return ()
     a = attributes
-    for rule in rules.compiled:
-        if a.resource_request:
-            if rule.matches_resource(a.verb, a.api_group, a.resource, a.subresource):
-                yield rule
-        elif rule.matches_path(a.verb, a.path):
-            yield rule
+    if not a.resource_request:
+        return (None,) if any(True for _ in rules.index.on_url(a.verb, a.path)) else ()
+    if a.subresource:
+        return rules.index.on_resource(a.verb, a.api_group, f"{a.resource}/{a.subresource}", f"*/{a.subresource}")
+    return rules.index.on_resource(a.verb, a.api_group, a.resource)

@@ -8,15 +8,22 @@ its verbs with its non-resource URLs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Final
 
 from steersman.api.rbac.v1 import PolicyRule
 from steersman.authentication.user import UserInfo
+from steersman.authorization.rule_index import IndexedRule, RuleIndex
 from steersman.machinery.field import quote
 
 _MAX_COMBINATIONS: Final = 500_000
 """Combinations of one comparison that are looked at; a rule of more must be covered by one rule as a whole."""
+
+_FEW_COMBINATIONS: Final = 64
+"""Combinations of a rule that are looked at whatever the others have, since it needs about ten values to say them."""
+
+_MAX_COMPARED: Final = 5_000_000
+"""Values that are compared to find rules that cover others as a whole."""
 
 _MAX_MISSING: Final = 10_000
 """Missing combinations after which no more are looked for; what they are wanted for is refused anyway."""
@@ -28,64 +35,26 @@ FULL_AUTHORITY: Final = (
 """What a user must hold to write an aggregation rule, since that can gather anything."""
 
 
-class CompiledRule:
-    """A policy rule prepared for matching; None stands for anything."""
-
-    __slots__ = ("_any_url", "_groups", "_prefixes", "_resources", "_subresources", "_urls", "_verbs", "names")
-
-    names: frozenset[str] | None
-    """The object names it is limited to."""
-
-    def __init__(self, rule: PolicyRule) -> None:
-        self._verbs = _alternatives(rule.verbs or ())
-        self._groups = _alternatives(rule.api_groups)
-        self._resources = _alternatives(rule.resources)
-        self._subresources = frozenset(each[2:] for each in rule.resources if each.startswith("*/") and len(each) > 2)
-        self.names = frozenset(rule.resource_names) or None
-        self._urls = frozenset(rule.non_resource_urls)
-        self._prefixes = tuple(each.rstrip("*") for each in rule.non_resource_urls if each.endswith("*"))
-
-    def matches_resource(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether it is about such requests; its `names` are to be looked at besides."""
-        if self._verbs is not None and verb not in self._verbs:
-            return False
-        if self._groups is not None and group not in self._groups:
-            return False
-        if self._resources is None:
-            return True
-        if not subresource:
-            return resource in self._resources
-        return f"{resource}/{subresource}" in self._resources or subresource in self._subresources
-
-    def matches_path(self, verb: str, path: str) -> bool:
-        """Whether it is about requests for a path that is no resource's."""
-        if self._verbs is not None and verb not in self._verbs:
-            return False
-        return path in self._urls or (bool(self._prefixes) and path.startswith(self._prefixes))
-
-
-def _alternatives(values: Iterable[str]) -> frozenset[str] | None:
-    found = frozenset(values)
-    return None if "*" in found else found
-
-
 def uncovered(owner: Iterable[PolicyRule], servant: Iterable[PolicyRule]) -> list[PolicyRule]:
     """What `servant` allows and `owner` does not: rules of one combination each, nothing if all is covered.
 
     Rules with more combinations than may be looked at, or after many were found missing, are returned whole unless
     one owner rule covers them whole.
     """
-    holdings = _Holdings(owner)
+    holdings = RuleIndex(owner)
+    whole = _WholeCover(holdings.rules)
     left = _MAX_COMBINATIONS
     missing: list[PolicyRule] = []
     for rule in servant:
-        if holdings.covers_whole(rule):
-            continue
-        left -= _combinations(rule)
-        if left < 0 or len(missing) >= _MAX_MISSING:
+        combinations = _combinations(rule)
+        if combinations > _FEW_COMBINATIONS:
+            if whole.covers(rule):
+                continue
+            left -= combinations
+        if (left < 0 and combinations > _FEW_COMBINATIONS) or len(missing) >= _MAX_MISSING:
             missing.append(rule)
         else:
-            missing.extend(islice(holdings.lacking(rule), _MAX_MISSING))
+            missing.extend(islice(_lacking(holdings, rule), _MAX_MISSING))
     return missing
 
 
@@ -99,90 +68,60 @@ def _combinations(rule: PolicyRule) -> int:
     return len(rule.verbs or ()) * (resources + len(rule.non_resource_urls))
 
 
-class _Holdings:
-    """What someone holds, by resource, so that a combination is compared with few rules only."""
-
-    def __init__(self, rules: Iterable[PolicyRule]) -> None:
-        self._by_resource: dict[str, list[_Holding]] = {}
-        self._by_url: list[tuple[_Holding, Sequence[str]]] = []
-        for rule in rules:
-            holding = _Holding(rule)
-            for resource in dict.fromkeys(rule.resources):
-                self._by_resource.setdefault(resource, []).append(holding)
-            if rule.non_resource_urls and holding.names is None:
-                self._by_url.append((holding, rule.non_resource_urls))
-
-    def lacking(self, rule: PolicyRule) -> Iterator[PolicyRule]:
-        """The combinations of `rule` that no single rule held covers, each as a rule of its own."""
-        verbs, names = rule.verbs or (), rule.resource_names
-        for group, resource in product(rule.api_groups, rule.resources):
-            holders = [each for each in self._about(resource) if each.has_group(group)]
-            if any(each.verbs is None and each.names is None for each in holders):
-                continue
-            for verb in verbs:
-                able = [each for each in holders if each.has_verb(verb)]
-                if any(each.names is None for each in able):
-                    continue
-                if not names:
-                    yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource])
-                for name in names:
-                    if not any(each.has_name(name) for each in able):
-                        yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource], resource_names=[name])
-        for url, verb in product(rule.non_resource_urls, verbs):
-            if not self._covers_url(url, verb):
-                yield PolicyRule(verbs=[verb], non_resource_urls=[url])
-
-    def _about(self, resource: str) -> Iterator[_Holding]:
-        """The rules whose resources hold `resource`, by name or by pattern."""
-        yield from self._by_resource.get("*", ())
-        if resource != "*":
-            yield from self._by_resource.get(resource, ())
+def _lacking(holdings: RuleIndex, rule: PolicyRule) -> Iterator[PolicyRule]:
+    """The combinations of `rule` that no single rule held covers, each as a rule of its own."""
+    verbs, names = rule.verbs or (), rule.resource_names
+    for group, resource, verb in product(rule.api_groups, rule.resources, verbs):
         _, slash, subresource = resource.partition("/")
-        if slash:
-            yield from self._by_resource.get(f"*/{subresource}", ())
+        held = holdings.on_resource(verb, group, resource, f"*/{subresource}" if slash else "")
+        if None in held:
+            continue
+        if not names:
+            yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource])
+        for name in names:
+            if not any(name in each for each in held if each is not None):
+                yield PolicyRule(verbs=[verb], api_groups=[group], resources=[resource], resource_names=[name])
+    for url, verb in product(rule.non_resource_urls, verbs):
+        if None not in holdings.on_url(verb, url):
+            yield PolicyRule(verbs=[verb], non_resource_urls=[url])
 
-    def _covers_url(self, url: str, verb: str) -> bool:
-        return any(
-            holding.has_verb(verb) and any(_url_covers(each, url) for each in urls) for holding, urls in self._by_url
-        )
 
-    def covers_whole(self, rule: PolicyRule) -> bool:
-        """Whether a single rule covers all combinations of `rule` on resources, which spares looking at each."""
+class _WholeCover:
+    """Finds rules that cover all combinations of another, which spares looking at each."""
+
+    def __init__(self, rules: Sequence[IndexedRule]) -> None:
+        self._rules = rules
+        self._by_value: list[dict[str | None, list[IndexedRule]]] | None = None
+        """The rules by each of their verbs, of their groups, of their object names, and of their resources."""
+        self._left = _MAX_COMPARED
+
+    def covers(self, rule: PolicyRule) -> bool:
+        """Whether a single rule does; only those are looked at that have the rarest of the values wanted."""
         if rule.non_resource_urls or not rule.resources:
             return False
-        verbs, groups, names = rule.verbs or (), rule.api_groups, rule.resource_names or (None,)
-        wanted = set(rule.resources)
-        return any(
-            holding.resources >= wanted or "*" in holding.resources
-            for key in ("*", rule.resources[0])
-            for holding in self._by_resource.get(key, ())
-            if all(map(holding.has_verb, verbs))
-            and all(map(holding.has_group, groups))
-            and all(map(holding.has_name, names))
-        )
+        wanted = [set(rule.verbs or ()), set(rule.api_groups), set(rule.resource_names), set(rule.resources)]
+        values = [(place, value) for place, several in enumerate(wanted) for value in several or (None,)]
+        place, value = min(values, key=lambda each: sum(map(len, self._having(*each))))
+        for holding in chain.from_iterable(self._having(place, value)):
+            self._left -= len(values)
+            if self._left < 0:
+                return False
+            held = (*holding.sets, holding.resources)
+            if all(has is None or (needs and needs <= has) for has, needs in zip(held, wanted, strict=True)):
+                return True
+        return False
 
-
-class _Holding:
-    __slots__ = ("groups", "names", "resources", "verbs")
-
-    def __init__(self, rule: PolicyRule) -> None:
-        self.verbs = _alternatives(rule.verbs or ())
-        self.groups = _alternatives(rule.api_groups)
-        self.resources = frozenset(rule.resources)
-        self.names = frozenset(rule.resource_names) or None
-
-    def has_verb(self, verb: str) -> bool:
-        return self.verbs is None or verb in self.verbs
-
-    def has_group(self, group: str) -> bool:
-        return self.groups is None or group in self.groups
-
-    def has_name(self, name: str | None) -> bool:
-        return self.names is None or (name is not None and name in self.names)
-
-
-def _url_covers(owner: str, url: str) -> bool:
-    return owner == url or (owner.endswith("*") and url.startswith(owner.rstrip("*")))
+    def _having(self, place: int, value: str | None) -> tuple[Sequence[IndexedRule], ...]:
+        """The rules that have a value: those that have all, and those that have it."""
+        if self._by_value is None:
+            self._by_value = [{}, {}, {}, {}]
+            for rule in self._rules:
+                for index, values in zip(self._by_value, (*rule.sets, rule.resources), strict=True):
+                    for each in (None,) if values is None else values:
+                        index.setdefault(each, []).append(rule)
+        index = self._by_value[place]
+        every = index.get(None, ())
+        return (every,) if value is None else (every, index.get(value, ()))
 
 
 def escalation(

@@ -32,6 +32,7 @@ from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPr
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError
+from steersman.machinery.validation.ip import unmapped
 from steersman.rest.context import Context, loopback
 from steersman.server.server import Server
 
@@ -167,7 +168,7 @@ class Bootstrap:
         services = self._objects("", "services")
         if not await _ensure(services, Service(metadata=metadata, spec=spec)):
             await services.update(loopback("default", "kubernetes"), "kubernetes", self._with_port(port))
-        if not ip_address(self.address).is_loopback:  # endpoints may not hold one
+        if not unmapped(ip_address(self.address)).is_loopback:  # endpoints may not hold one
             await self._endpoints()
             await self._endpoint_slice()
 

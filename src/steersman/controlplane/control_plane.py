@@ -55,6 +55,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder, warn_of_access, write_whole
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.validation.ip import unmapped
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
@@ -393,8 +394,10 @@ def _ports(text: str) -> tuple[int, int]:
 
 def _advertised(bind_address: str) -> str:
     """The address that others reach this host by."""
-    if bind_address and not (ip_address(bind_address).is_unspecified or ip_address(bind_address).is_loopback):
-        return bind_address
+    if bind_address:
+        address = unmapped(ip_address(bind_address))
+        if not (address.is_unspecified or address.is_loopback):
+            return bind_address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.machinery.printable import is_printable
+
 REQUIRED: Final = "FieldValueRequired"
 INVALID: Final = "FieldValueInvalid"
 NOT_SUPPORTED: Final = "FieldValueNotSupported"
@@ -185,7 +187,7 @@ def format_float(value: float) -> str:
 
 def quote(text: str) -> str:
     """`text` in double quotes with Go's escapes (strconv.Quote)."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
+    if is_printable(text) and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_quoted(c) for c in text) + '"'
 
@@ -199,7 +201,7 @@ _ESCAPES: Final = {
 def _quoted(char: str) -> str:
     if (escape := _ESCAPES.get(char)) is not None:
         return escape
-    if char.isprintable():
+    if is_printable(char):
         return char
     code = ord(char)
     if code < 0x80:

@@ -109,6 +109,8 @@ class WatchStream:
         self._start: WatchStart | None = None
         self._waiting: list[WatchEvent] | None = []
         self._waiting_size = 0
+        self._fell_behind = False
+        """Whether too much happened before the answer was open."""
         self._refused: StatusError | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._filler: asyncio.Task[None] | None = None
@@ -135,7 +137,7 @@ class WatchStream:
         if self._refused is not None:
             self._end_with(self._refused)
             return
-        if self._seconds < 0 or self._scope.shared.stopping():
+        if self._seconds < 0 or self._fell_behind or self._scope.shared.stopping():
             # The server may have begun its end, and told all watches, after this one was accepted.
             writer.end()
             return
@@ -293,13 +295,19 @@ class WatchStream:
         return data
 
     def _wait(self, event: WatchEvent) -> None:
-        """Keeps an event until the first objects are out; what would be too much ends the watch."""
+        """Keeps an event until the first objects are out; what would be too much ends the watch.
+
+        That may be before the answer is open, while it is still looked for the first objects.
+        """
         assert self._waiting is not None
         self._waiting.append(event)
         self._waiting_size += _EVENT_SIZE + len(event.entry.body)
-        if self._waiting_size > _BUFFER_LIMIT and self._writer is not None:
+        if self._waiting_size > _BUFFER_LIMIT:
             self._waiting = None
-            self._writer.abort()
+            if self._writer is None:
+                self._fell_behind = True
+            else:
+                self._writer.abort()
 
     async def drain(self) -> None:
         """Waits while the client is behind, so that a long replay is not too much for it."""

@@ -25,7 +25,7 @@ from steersman.machinery.cel.ast import (
 )
 from steersman.machinery.cel.environment import Environment
 from steersman.machinery.cel.nesting import allows_nesting
-from steersman.machinery.cel.regular import PatternError, compile_pattern
+from steersman.machinery.cel.regular import PatternError, check_pattern
 from steersman.machinery.cel.runtime_cost import CallCosts, call_cost
 from steersman.machinery.cel.sizes import LIST_COST, MAP_COST
 from steersman.machinery.cel.types import Kind
@@ -586,7 +586,7 @@ def _attempt(step: Step, frame: Frame) -> Any:
 def _check_pattern(step: Step) -> None:
     if isinstance(step, _Constant) and isinstance(step.value, str):
         try:
-            compile_pattern(step.value)
+            check_pattern(step.value)
         except PatternError as error:
             raise ProgramError(str(error)) from None
 

@@ -32,11 +32,8 @@ class PatternError(ValueError):
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
     """A compiled expression. Raises PatternError."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MAX_MEMORY
     try:
-        return re2.compile(pattern, options)
+        return re2.compile(pattern, _options())
     except re2.error as error:
         text = error.args[0]
         detail = text.decode() if isinstance(text, bytes) else str(text)
@@ -44,6 +41,24 @@ def compile_pattern(pattern: str) -> Any:
         reason = _GO_REASONS.get(reason, reason)
         shown = f"{reason}: `{what}`" if colon else reason
         raise PatternError(f"error parsing regexp: {shown}") from None
+
+
+def check_pattern(pattern: str) -> None:
+    """Raises PatternError for what is no regular expression.
+
+    It is only read: what it would be compiled to may take 30 ms, and more memory than there is for one.
+    """
+    try:
+        re2.Set.SearchSet(_options()).Add(pattern)
+    except re2.error:
+        compile_pattern(pattern)
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    return options
 
 
 def matches(text: Any, pattern: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from steersman.machinery.cel import arithmetic
 from steersman.machinery.cel.ast import Call, CreateList, CreateMap, Expr, Literal, children
 from steersman.machinery.cel.environment import Validator
-from steersman.machinery.cel.regular import PatternError, compile_pattern
+from steersman.machinery.cel.regular import PatternError, check_pattern
 from steersman.machinery.cel.types import Kind, Type, format_type
 from steersman.machinery.cel.values import EvaluationError
 
@@ -36,7 +36,7 @@ def _literal_validator(function: str, check: Callable[[Any], Any]) -> Validator:
 
 def _check_pattern(value: Any) -> None:
     if isinstance(value, str):
-        compile_pattern(value)
+        check_pattern(value)
 
 
 validate_durations = _literal_validator("duration", arithmetic.convert_duration)

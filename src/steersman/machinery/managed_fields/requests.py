@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.machinery.printable import is_printable
 
 MAX_MANAGER: Final = 128
 """Bytes of a manager's name."""
@@ -31,7 +32,7 @@ def _from_user_agent(user_agent: str) -> str:
     out = ""
     size = 0
     for character in user_agent.partition("/")[0]:
-        if not character.isprintable():
+        if not is_printable(character):
             continue
         size += len(character.encode("utf-8", "replace"))
         if size > MAX_MANAGER:

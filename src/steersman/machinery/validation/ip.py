@@ -54,8 +54,13 @@ def _is_mapped(address: Address | None) -> bool:
 
 def ip_text(address: Address) -> str:
     """An address in canonical form; IPv4 in IPv6 form as plain IPv4."""
+    return str(unmapped(address))
+
+
+def unmapped(address: Address) -> Address:
+    """IPv4 in IPv6 form as plain IPv4, which is how Go judges it; Python's versions differ in that."""
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)
+    return mapped or address
 
 
 def _ip_errors(value: str, path: Path, *, strict: bool) -> list[FieldError]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.machinery import field
 from steersman.machinery.field import FieldError, Path
+from steersman.machinery.printable import is_printable
 from steersman.machinery.validation.formats import byte_length
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ def validate_field_manager(manager: str, path: Path) -> Iterator[FieldError]:
     """The name of a field manager: at most 128 bytes, all of it printable."""
     if byte_length(manager) > FIELD_MANAGER_MAX_LENGTH:
         yield field.too_long(path, FIELD_MANAGER_MAX_LENGTH)
-    if manager.isprintable():
+    if is_printable(manager):
         return
     position = 0
     for char in manager:
-        if not char.isprintable():
+        if not is_printable(char):
             yield field.invalid(path, manager, f"invalid character U+{ord(char):04X} (at position {position})")
         position += byte_length(char)

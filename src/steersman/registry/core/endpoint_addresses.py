@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.formats import is_dns1123_label, is_qualified_name
-from steersman.machinery.validation.ip import Address, parse_ip_sloppy
+from steersman.machinery.validation.ip import Address, parse_ip_sloppy, unmapped
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 """As messages list them."""
@@ -19,7 +19,7 @@ def validate_endpoint_ip(text: str, path: Path) -> Iterator[FieldError]:
     if address is None:
         yield invalid(path, text, "must be a valid IP address")
         return
-    plain = _unmapped(address)
+    plain = unmapped(address)
     if plain.is_unspecified:
         yield invalid(path, text, f"may not be unspecified ({text})")
     if plain.is_loopback:
@@ -28,12 +28,6 @@ def validate_endpoint_ip(text: str, path: Path) -> Iterator[FieldError]:
         yield invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if _is_link_local_multicast(plain):
         yield invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-
-
-def _unmapped(address: Address) -> Address:
-    """IPv4 in IPv6 form is judged as IPv4."""
-    mapped = address.ipv4_mapped if address.version == 6 else None
-    return mapped or address
 
 
 def _is_link_local_multicast(address: Address) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from functools import cache
-from ipaddress import IPv6Address
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -35,7 +34,7 @@ from steersman.machinery.field import FORBIDDEN, FieldError, Path, forbidden, in
 from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.times import TimeError, canonical_time
-from steersman.machinery.validation.ip import parse_ip_sloppy
+from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
 from steersman.net.message import Response
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.kubelet import unverified_tls
@@ -266,7 +265,7 @@ def is_global_unicast(address: str) -> bool:
     ip = parse_ip_sloppy(address)
     if ip is None:
         return False
-    ip = (ip.ipv4_mapped if isinstance(ip, IPv6Address) else None) or ip
+    ip = unmapped(ip)
     return not (
         ip.is_unspecified or ip.is_loopback or ip.is_multicast or ip.is_link_local or str(ip) == "255.255.255.255"
     )

@@ -1,0 +1,170 @@
+"""Policy rules by what they are about, so that a question is not put to every rule of a role.
+
+A role may have some 16,000 rules, and whoever may write one in a namespace chooses them. Rules are found by resource or
+URL at once. Those on one resource are looked through as long as that is less work than telling them apart by verb and
+group would be, and told apart after that; so neither a role of many rules nor a rule of many verbs and groups takes
+more work than its size and the questions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from steersman.api.rbac.v1 import PolicyRule
+
+_FEW: Final = 12
+"""Rules, and sets of names, that are looked through however often."""
+
+_NAMES: Final = 2
+"""The place of the object names in the sets of a rule."""
+
+Names = frozenset[str] | None
+"""The object names that a right is limited to; None for all."""
+
+
+class IndexedRule:
+    """A policy rule as sets; None stands for anything."""
+
+    __slots__ = ("_rule", "_sets")
+
+    def __init__(self, rule: PolicyRule) -> None:
+        self._rule = rule
+        self._sets: tuple[Names, Names, Names] | None = None
+
+    @property
+    def sets(self) -> tuple[Names, Names, Names]:
+        """Its verbs, its groups, and its object names, which are made at the first look."""
+        sets = self._sets
+        if sets is None:
+            rule = self._rule
+            names = frozenset(rule.resource_names) or None
+            sets = self._sets = _alternatives(rule.verbs or ()), _alternatives(rule.api_groups), names
+        return sets
+
+    @property
+    def resources(self) -> Names:
+        """Its resources."""
+        return _alternatives(self._rule.resources)
+
+
+def _alternatives(values: Iterable[str]) -> frozenset[str] | None:
+    found = frozenset(values)
+    return None if "*" in found else found
+
+
+class RuleIndex:
+    """Rules by the resources and URLs that they name."""
+
+    def __init__(self, rules: Iterable[PolicyRule]) -> None:
+        self._by_resource: dict[str, _Rules] = {}
+        self._by_url: dict[str, _Rules] = {}
+        self._by_prefix: dict[str, _Rules] = {}
+        self.rules: list[IndexedRule] = []
+        for rule in rules:
+            indexed = IndexedRule(rule)
+            self.rules.append(indexed)
+            for resource in rule.resources:
+                _put(self._by_resource, resource, indexed)
+            for url in rule.non_resource_urls:
+                if url.endswith("*"):
+                    _put(self._by_prefix, url.rstrip("*"), indexed)
+                else:
+                    _put(self._by_url, url, indexed)
+        self._prefix_lengths = sorted({len(prefix) for prefix in self._by_prefix})
+
+    def on_resource(self, verb: str, group: str, resource: str, pattern: str = "") -> Sequence[Names]:
+        """The object names that rules about such requests are limited to, in few sets; None alone for all.
+
+        `resource` is as in a rule, with its subresource if there is one; `pattern` is "*/" and the subresource then.
+        """
+        found: list[Names] = []
+        for key in dict.fromkeys(("*", resource, pattern)) if pattern else dict.fromkeys(("*", resource)):
+            found += self._found(self._by_resource, key, (verb, group))
+        if None in found:
+            return (None,)
+        return found if len(found) <= _FEW else (_union(found),)
+
+    def on_url(self, verb: str, url: str) -> Iterator[Names]:
+        """The object names in each rule about requests for a URL; they limit nothing there."""
+        yield from self._found(self._by_url, url, (verb,))
+        for length in self._prefix_lengths:
+            if length > len(url):
+                break
+            yield from self._found(self._by_prefix, url[:length], (verb,))
+
+    @staticmethod
+    def _found(index: dict[str, _Rules], key: str, wanted: tuple[str, ...]) -> Iterator[Names]:
+        rules = index.get(key)
+        if rules is None:
+            return
+        if isinstance(rules, list):
+            rules = index[key] = _Node(rules, 0)
+        yield from rules.names(wanted)
+
+
+class _Node:
+    """Rules that are alike up to a level: on one resource or URL, then of one verb, then of one group."""
+
+    __slots__ = ("_below", "_effort", "_level", "_looked_at", "_rules")
+
+    def __init__(self, rules: list[IndexedRule], level: int) -> None:
+        self._rules = rules
+        self._level = level
+        self._looked_at = 0
+        """Rules, those that were looked at twice counted twice."""
+        self._effort = sum(len(rule.sets[level] or "*") for rule in rules) if len(rules) > _FEW else 0
+        """Steps it takes to tell the rules apart."""
+        self._below: dict[str | None, _Node] | list[Names] | None = None
+
+    def names(self, wanted: tuple[str, ...]) -> Iterator[Names]:
+        """The object names of the rules for a verb, or for a verb and a group."""
+        if self._below is None:
+            self._looked_at += len(self._rules)
+            if len(self._rules) <= _FEW or self._looked_at <= self._effort:
+                return self._among_all(wanted)
+            self._below = self._told_apart(wanted)
+        below = self._below
+        if isinstance(below, list):
+            return iter(below)
+        value = wanted[self._level]
+        return chain.from_iterable(node.names(wanted) for key in (None, value) if (node := below.get(key)) is not None)
+
+    def _among_all(self, wanted: tuple[str, ...]) -> Iterator[Names]:
+        levels = range(self._level, len(wanted))
+        for rule in self._rules:
+            sets = rule.sets
+            if all((values := sets[level]) is None or wanted[level] in values for level in levels):
+                yield sets[_NAMES]
+
+    def _told_apart(self, wanted: tuple[str, ...]) -> dict[str | None, _Node] | list[Names]:
+        level = self._level
+        if level == _NAMES:
+            return [_union(rule.sets[_NAMES] for rule in self._rules)]
+        below: dict[str | None, list[IndexedRule]] = {}
+        for rule in self._rules:
+            values = rule.sets[level]
+            for value in (None,) if values is None else values:
+                below.setdefault(value, []).append(rule)
+        following = level + 1 if level + 1 < len(wanted) else _NAMES
+        return {value: _Node(rules, following) for value, rules in below.items()}
+
+
+_Rules = _Node | list[IndexedRule]
+
+
+def _put(index: dict[str, _Rules], key: str, rule: IndexedRule) -> None:
+    rules = index.setdefault(key, [])
+    assert isinstance(rules, list)
+    rules.append(rule)
+
+
+def _union(several: Iterable[Names]) -> Names:
+    """All names together; None if one is None."""
+    found: set[str] = set()
+    for names in several:
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
