@@ -247,3 +247,26 @@ async def test_the_first_objects_of_a_watch_are_encoded_beside_the_loop_where_th
     assert [rows(event) for event in events] == [[["a", 1]], [["b", 1]]]
     assert [event["object"]["columnDefinitions"] is None for event in events] == [False, True]
     assert (seen.beside, "cell" in seen.here) == ({"cell"}, False)
+
+
+async def test_no_bookmark_overtakes_events_that_are_still_encoded(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "_BOOKMARK_EVERY", 0.001)
+    go_on = threading.Event()
+    encode = watch_module.TableWatchStream._encode
+
+    def late(stream: Any, kind: str, item: Any) -> bytes:
+        go_on.wait(10)
+        return encode(stream, kind, item)
+
+    monkeypatch.setattr(watch_module.TableWatchStream, "_encode", late)
+    response = await noting.open("GET", f"{NOTES}?watch=1&allowWatchBookmarks=true&resourceVersion=1", accept=TABLE)
+    watch = Watch(response)
+    await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
+    await asyncio.sleep(0.05)  # time for many bookmarks
+    go_on.set()
+    first = await asyncio.wait_for(watch.next(), 10)
+    assert (first["type"], rows(first)) == ("ADDED", [["large", 1]])
+    assert (await asyncio.wait_for(watch.next(), 10))["type"] == "BOOKMARK"

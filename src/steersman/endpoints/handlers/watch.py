@@ -365,8 +365,8 @@ class WatchStream:
 
     def _bookmark(self) -> None:
         """Tells how far the watch is, if it is further than where it began."""
-        if self._writer is None or self._start is None:
-            return
+        if self._writer is None or self._start is None or self._waiting is not None:
+            return  # what waits to be encoded comes first
         revision = self._start.current_revision()
         if revision is not None and revision > self._start.revision:
             self._send_bookmark(revision, {})
