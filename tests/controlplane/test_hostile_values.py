@@ -116,11 +116,11 @@ async def test_nothing_in_a_body_makes_the_server_fail(
 
 
 @pytest.mark.slow
-async def test_nothing_at_all_in_a_body_makes_the_server_fail(
+async def test_nothing_in_a_body_makes_the_server_fail_more_thoroughly(
     api_with_everything: Any, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with no_traceback(caplog):
-        assert await spoil_bodies(api_with_everything, namespace, stride=1) > 200_000
+        assert await spoil_bodies(api_with_everything, namespace, stride=12) > 8_000
 
 
 POD: dict[str, Any] = {"spec": {"containers": [{"name": "c", "image": "i"}]}}

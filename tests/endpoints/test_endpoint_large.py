@@ -270,3 +270,15 @@ async def test_no_bookmark_overtakes_events_that_are_still_encoded(
     first = await asyncio.wait_for(watch.next(), 10)
     assert (first["type"], rows(first)) == ("ADDED", [["large", 1]])
     assert (await asyncio.wait_for(watch.next(), 10))["type"] == "BOOKMARK"
+
+
+async def test_owners_of_fields_do_not_count_when_an_object_is_patched(noting: SmallServer) -> None:
+    many = {"metadata": {"name": "a"}, "data": {str(number): "" for number in range(33_000)}}
+    assert (await noting.ask("POST", NOTES, as_json(many))).status == 201
+    for media in ("application/merge-patch+json", "application/strategic-merge-patch+json"):
+        answer = await patched(noting, media, {"metadata": {"annotations": {"by": media}}})
+        assert answer.status == 200, answer.text[:200]
+    answer = await patched(
+        noting, "application/json-patch+json", [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
+    )
+    assert answer.status == 200, answer.text[:200]

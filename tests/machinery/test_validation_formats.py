@@ -234,3 +234,10 @@ HERE = Path("p")
 )
 def test_domains_are_judged(check, value, errors):
     assert list(map(str, check(value, HERE))) == errors
+
+
+@given(st.text("ab-._A", max_size=40))
+def test_long_names_are_judged_as_short_ones(text):
+    for judge in (formats.is_dns1123_subdomain, formats.is_dns1123_subdomain_with_underscore):
+        long = f"{text}{'.a' * 3000}"
+        assert (len(judge(long)) == 1) == (judge(f"{text}.a") == [])

@@ -53,6 +53,7 @@ class Side:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._local = threading.local()
+        self._opened: list[Client] = []
         self.state: State = {}
         self._revision = ""
 
@@ -61,8 +62,14 @@ class Side:
         """This thread's connection."""
         if not hasattr(self._local, "client"):
             self._local.client = self._client.another()
+            self._opened.append(self._local.client)
         found: Client = self._local.client
         return found
+
+    def close(self) -> None:
+        """Closes the connections of all threads, which have ended."""
+        for each in self._opened:
+            each.close()
 
     def catalogue(self) -> list[Served]:
         """Every resource of every version that discovery tells of."""
@@ -144,6 +151,8 @@ class PathComparer:
     def close(self) -> None:
         self._pair.shutdown()
         self._many.shutdown()
+        for side in self.sides:
+            side.close()
 
     def _both(self, do: Callable[[Side], Any]) -> tuple[Any, Any]:
         one, other = self._pair.map(do, self.sides)

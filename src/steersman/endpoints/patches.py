@@ -23,7 +23,7 @@ from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.serializer import encode_in_order, to_plain
-from steersman.machinery.slow_lane import check_count
+from steersman.machinery.slow_lane import check_count, is_large
 from steersman.machinery.strict import (
     Decoded,
     DecodeError,
@@ -113,7 +113,7 @@ def _merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk:
 def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind, objections: list[str]) -> Any:
     """What a patch made of a document, as an object. Raises StatusError 422."""
     data = encode_in_order(patched)
-    check_count(data)
+    _check_count(patched, data)
     if is_too_deep(data):
         raise bad_request(_TOO_DEEP)
     try:
@@ -124,6 +124,15 @@ def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind,
         raise _undecodable(data.decode(), str(error)) from None
     patch.judge(data.decode, objections + decoded.warnings)
     return _forgetful(decoded.obj, patched)
+
+
+def _check_count(patched: Any, data: bytes) -> None:
+    """Raises StatusError 413 if there is too much in an object, whose field managers do not count: they are ours."""
+    metadata = patched.get("metadata") if isinstance(patched, dict) else None
+    if isinstance(metadata, dict) and "managedFields" in metadata and is_large(data):
+        others = {name: value for name, value in metadata.items() if name != "managedFields"}
+        data = encode_in_order({**patched, "metadata": others})
+    check_count(data)
 
 
 def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVersionKind) -> Decoded[Any]:

@@ -17,6 +17,7 @@ from steersman.rest.strategy import Strategy
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
+from steersman.store.encoding import labels_of
 from steersman.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
@@ -159,11 +160,11 @@ async def delete_collection(
 async def _delete_listed(
     store: Store[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
 ) -> None:
-    meta = store.decode(item).metadata
-    own = Context(**{name: getattr(ctx, name) for name in Context.__dataclass_fields__})
-    own.name = meta.name
+    _, name, _ = labels_of(item.body)
+    own = Context(**{each: getattr(ctx, each) for each in Context.__dataclass_fields__})
+    own.name = name
     try:
-        await _delete_named(store, own, meta.name, msgspec.structs.replace(options), check)
+        await _delete_named(store, own, name, msgspec.structs.replace(options), check)
     except StatusError as error:
         if error.code != 404:
             raise

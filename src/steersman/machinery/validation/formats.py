@@ -71,7 +71,7 @@ def byte_length(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
-Match = Callable[[str], "re.Match[str] | None"]
+Match = Callable[[str], object]
 
 
 def _whole(pattern: str) -> Match:
@@ -79,9 +79,22 @@ def _whole(pattern: str) -> Match:
     return re.compile(pattern, re.ASCII).fullmatch
 
 
+_LONG: Final = 4096
+
+
+def _dotted(label: str) -> Match:
+    """Whether a text is labels with dots between; of a long one they are matched one by one, so that others get on."""
+    short, part = _whole(rf"{label}(\.{label})*"), _whole(label)
+
+    def matches(text: str) -> object:
+        return short(text) if len(text) <= _LONG else all(part(each) for each in text.split("."))
+
+    return matches
+
+
 _is_label: Final = _whole(_LABEL)
-_is_subdomain: Final = _whole(_SUBDOMAIN)
-_is_subdomain_underscore: Final = _whole(_SUBDOMAIN_UNDERSCORE)
+_is_subdomain: Final = _dotted(_LABEL)
+_is_subdomain_underscore: Final = _dotted(_LABEL_UNDERSCORE)
 _is_wildcard_subdomain: Final = _whole(_WILDCARD_SUBDOMAIN)
 _is_1035_label: Final = _whole(_DNS1035_LABEL)
 _is_name_part: Final = _whole(_QUALIFIED_NAME)
