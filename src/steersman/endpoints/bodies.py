@@ -53,15 +53,14 @@ def request_media(request: Request) -> str:
 
 
 async def decode_body(
-    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
+    scope: Scope, request: Request, data: bytes, media: str, lane: SlowLane | None, validation: str, kind: type[Any],
     *, also: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip
     """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
 
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
-    body of too many values.
+    body of too many values. `lane` is what `lane_for` says of the body.
     """
-    lane = lane_for(scope, data, media)
     return await done(lane, _decode, scope, request, data, media, validation, kind, also)
 
 

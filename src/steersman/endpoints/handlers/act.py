@@ -27,8 +27,9 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     options = write_options(request, CreateOptions)
     assert subresource.kind is not None
     assert subresource.create is not None
+    lane = lane_for(scope, data, media)
     body = await decode_body(
-        scope, request, data, media, options.field_validation, subresource.kind, also=subresource.also_accepts
+        scope, request, data, media, lane, options.field_validation, subresource.kind, also=subresource.also_accepts
     )
     namespace = body.metadata.namespace
     if namespace and scope.resource.namespaced and namespace != request.target.namespace:
@@ -36,7 +37,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     if subresource.default is not None:
         subresource.default(body)
     body.metadata.managed_fields = own_action(request, subresource.kind, body, options.field_manager)
-    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, data, media))
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     chain = scope.shared.admission
     if chain.handles(CREATE):
         record = attributes(scope, request, ctx, CREATE, obj=body, options=options)

@@ -29,8 +29,9 @@ async def create(scope: Scope, request: Request) -> Response:
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
-    obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
-    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, data, media))
+    lane = lane_for(scope, data, media)
+    obj = await decode_body(scope, request, data, media, lane, options.field_validation, scope.kind)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     hub = await done(ctx.lane, _new_hub, scope, request, obj, options.field_manager)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)

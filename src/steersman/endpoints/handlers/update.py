@@ -27,8 +27,9 @@ async def update(scope: Scope, request: Request) -> Response:
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
-    obj = await decode_body(scope, request, data, media, options.field_validation, scope.kind)
-    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, data, media))
+    lane = lane_for(scope, data, media)
+    obj = await decode_body(scope, request, data, media, lane, options.field_validation, scope.kind)
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     await done(ctx.lane, _prepare, scope, request, obj)
     chain = scope.shared.admission
 

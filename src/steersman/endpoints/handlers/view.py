@@ -43,7 +43,8 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
     assert subresource.kind is not None
-    view = await decode_body(scope, request, data, media, options.field_validation, subresource.kind)
+    lane = lane_for(scope, data, media)
+    view = await decode_body(scope, request, data, media, lane, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
 
     async def replaced(_old: Any) -> Any:
