@@ -139,18 +139,20 @@ async def test_no_bookmark_runs_ahead_of_what_a_watch_is_still_to_be_told(small:
     assert versions[:40] == list(range(3, 43))
 
 
-@pytest.mark.parametrize("something_happens", [True, False])
-async def test_a_bookmark_comes_before_the_end_if_anything_happened(
-    small: SmallServer, monkeypatch, something_happens: bool
+@pytest.mark.parametrize("happens", ["nothing", "to another resource", "to this resource"])
+async def test_a_bookmark_comes_before_the_end_if_anything_happened_to_the_resource(
+    small: SmallServer, monkeypatch, happens: str
 ) -> None:
     monkeypatch.setattr(watch_module, "_BOOKMARK_BEFORE_END", 2.99)
     await small.note("a")
     watch = await watching(small, "&timeoutSeconds=3&resourceVersion=2&allowWatchBookmarks=true&labelSelector=none")
-    if something_happens:
+    if happens == "to another resource":
+        await small.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "x"}, "value": 1})
+    elif happens == "to this resource":
         await small.note("b")
     await asyncio.sleep(0.05)
     small.server.watches.copy().pop().finish()
-    if something_happens:
+    if happens == "to this resource":
         event = await watch.next()
         assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", "3")
     assert await watch.over()

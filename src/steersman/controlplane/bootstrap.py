@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
 
-from steersman.api.apiregistration.v1 import APIService, APIServiceCondition, APIServiceSpec, APIServiceStatus
+from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
 from steersman.api.core.v1 import (
     ConfigMap,
     EndpointAddress,
@@ -241,18 +241,7 @@ class Bootstrap:
             version_priority=each.version_priority,
         )  # fmt: skip
         metadata = ObjectMeta(name=name, labels=dict(_AUTOMANAGED))
-        if not await _ensure(objects, APIService(metadata=metadata, spec=spec)):
-            return
-        available = APIServiceCondition(
-            type="Available", status="True", last_transition_time=times.now(), reason="Local",
-            message="Local APIServices are always available",
-        )  # fmt: skip
-
-        def change(old: APIService) -> APIService:
-            old.status = APIServiceStatus(conditions=[available])
-            return old
-
-        await objects.update(loopback(name=name), name, change, subresource="status")
+        await _ensure(objects, APIService(metadata=metadata, spec=spec))
 
 
 def _api_service_name(each: GroupVersionPriority) -> str:

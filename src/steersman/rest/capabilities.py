@@ -134,6 +134,8 @@ class WatchStart:
     current_revision: Callable[[], int | None]
     """The revision up to which everything has been delivered, for bookmarks; None while older events are still being
     delivered."""
+    last_change: Callable[[], int]
+    """The revision of the last change of any object of the resource."""
 
 
 class Creater(Protocol):

@@ -230,7 +230,7 @@ class WatchStream:
         if self._bookmarks:
             loop = asyncio.get_running_loop()
             if self._seconds > _BOOKMARK_BEFORE_END:
-                self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._bookmark))
+                self._timers.append(loop.call_later(self._seconds - _BOOKMARK_BEFORE_END, self._last_bookmark))
             self._timers.append(loop.call_later(_BOOKMARK_EVERY * random.uniform(0.9, 1.1), self._regular_bookmark))
 
     # From the cache
@@ -362,6 +362,11 @@ class WatchStream:
         loop = asyncio.get_running_loop()
         self._timers = [timer for timer in self._timers if not timer.cancelled() and timer.when() > loop.time()]
         self._timers.append(loop.call_later(_BOOKMARK_EVERY, self._regular_bookmark))
+
+    def _last_bookmark(self) -> None:
+        """Tells how far the watch is before it ends, if any object of the resource has changed since it began."""
+        if self._start is not None and self._start.last_change() > self._start.revision:
+            self._bookmark()
 
     def _bookmark(self) -> None:
         """Tells how far the watch is, if it is further than where it began."""
