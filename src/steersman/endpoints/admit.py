@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Operation
+from steersman.endpoints.ownership import deduplicate_owners
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.machinery.slow_lane import done
 from steersman.rest.capabilities import CheckCreate, CheckDelete, CheckUpdate
 from steersman.rest.context import Context
 
@@ -21,6 +24,19 @@ def attributes(
         operation, request.user, scope.group_resource, scope.group_kind, scope.version, target.namespace,
         name or target.name, target.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
     )  # fmt: skip
+
+
+async def admit(
+    scope: Scope, request: Request, ctx: Context, operation: Operation, obj: Any, old: Any | None, options: Any
+) -> None:
+    """Mutating admission of an object that is to be stored, and what is done anew with what it may have changed."""
+    chain = scope.shared.admission
+    if chain.handles(operation):
+        await chain.admit(
+            attributes(scope, request, ctx, operation, obj=obj, old=old, name=obj.metadata.name, options=options)
+        )
+    if obj.metadata.owner_references:
+        await done(ctx.lane, partial(deduplicate_owners, request, obj, after_admission=True))
 
 
 def check_create(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckCreate | None:

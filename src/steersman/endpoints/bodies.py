@@ -22,7 +22,6 @@ from steersman.machinery.scheme import kind_of
 from steersman.machinery.slow_lane import (
     SlowLane,
     check_count,
-    done,
     is_large,
     is_large_protobuf,
     is_large_yaml,
@@ -52,18 +51,6 @@ def request_media(request: Request) -> str:
     return body_media(request.headers.get("content-type", ""))
 
 
-async def decode_body(
-    scope: Scope, request: Request, data: bytes, media: str, lane: SlowLane | None, validation: str, kind: type[Any],
-    *, also: tuple[str, ...] = (),
-) -> Any:  # fmt: skip
-    """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
-
-    Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
-    body of too many values. `lane` is what `lane_for` says of the body.
-    """
-    return await done(lane, _decode, scope, request, data, media, validation, kind, also)
-
-
 def lane_for(scope: Scope, data: bytes, media: str) -> SlowLane | None:
     """Where work on the object in this body is to be done: None, at once, unless it is large."""
     if media == PROTOBUF:
@@ -73,9 +60,15 @@ def lane_for(scope: Scope, data: bytes, media: str) -> SlowLane | None:
     return scope.shared.slow_lane if large else None
 
 
-def _decode(
-    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any], also: tuple[str, ...]
-) -> Any:
+def decode(
+    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
+    also: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
+    """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
+
+    Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
+    body of too many values. To be done where `lane_for` says.
+    """
     wanted = kind_of(kind)
     if media == PROTOBUF:
         return _decode_protobuf(scope, data, kind, wanted, also)

@@ -136,12 +136,12 @@ def _check_count(patched: Any, data: bytes) -> None:
 
 
 def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVersionKind) -> Decoded[Any]:
-    """The object in a document that may say that it is of another kind. Raises DecodeError."""
+    """The object in a document, not too deep, that may say that it is of another kind. Raises DecodeError."""
     if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (
         gvk.kind,
         str(gvk.group_version),
     ):
-        return decode_object(kind, data, "json", want_strict=patch.is_strict)
+        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_peeked=True)
     api_version, name = peek_type_meta(data)
     if not api_version:
         _check_internal(patch, name or gvk.kind, gvk)
@@ -153,11 +153,13 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
     if actual.kind == gvk.kind and is_retired(actual):
-        return decode_object(kind, data, "json", want_strict=patch.is_strict)
+        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_peeked=True)
     scheme = patch.scope.shared.scheme
     if not scheme.recognizes(actual):
         raise DecodeError(no_kind_registered(actual.kind, api_version))
-    decoded: Decoded[Any] = decode_object(scheme.lookup(actual), data, "json", want_strict=patch.is_strict)
+    decoded: Decoded[Any] = decode_object(
+        scheme.lookup(actual), data, "json", want_strict=patch.is_strict, is_peeked=True
+    )
     obj = _other_version(patch.scope, decoded.obj, kind)
     if obj is None:
         raise DecodeError(no_conversion(patch.scope, actual, gvk))

@@ -30,14 +30,14 @@ class Query(dict[str, str]):
         return [value for key, value in self.pairs if key == name]
 
 
-_NO_QUERY: Final = Query()
-_NO_QUERY.pairs = []
+NO_QUERY: Final = Query()
+NO_QUERY.pairs = []
 
 
 def parse_query(text: str) -> Query:
     """The parameters of a query string. As in Go, pairs that cannot be unescaped or hold a semicolon are left out."""
     if not text or text.count("&") >= _MOST_PARAMETERS:
-        return _NO_QUERY
+        return NO_QUERY
     query = Query()
     query.pairs = pairs = []
     for part in text.split("&"):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
-from steersman.endpoints.query import Query, first_parameter, parse_query
+from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query
 from steersman.endpoints.request_info import NO_TARGET, RequestInfo
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
@@ -24,8 +24,8 @@ class Request:
 
     `http` is the message itself; `info` is set by the request-info filter, `user` by the authentication filter, and
     `target` by the route, once what was authorized is what it does. `received` and `deadline` are loop times in
-    seconds; a deadline of 0 is none. `query` is read at first use, which for one that takes long is after
-    authentication: filters before that ask for `parameter`.
+    seconds; a deadline of 0 is none. A `query` that takes long to read is there once the request is authorized:
+    filters before that ask for `parameter`.
     """
 
     __slots__ = ("audit_id", "deadline", "headers", "http", "info", "method", "path", "query", "received", "target",
@@ -48,18 +48,22 @@ class Request:
         accept = http.headers.get("accept")
         if accept is not None and len(accept) > LONGEST_ACCEPT:
             http.headers["accept"] = bounded(accept)
-        if len(http.query) < _SHORT:
-            self.query = parse_query(http.query)
+        query = http.query
+        if not query:
+            self.query = NO_QUERY
+        elif len(query) < _SHORT:
+            self.query = parse_query(query)
 
-    def __getattr__(self, name: str) -> Query:
-        if name != "query":
-            raise AttributeError(name)
-        self.query = query = parse_query(self.http.query)
-        return query
+    def read_query(self) -> None:
+        """Reads the query of somebody who may send it, if it has not been read at once."""
+        if len(self.http.query) >= _SHORT:
+            self.query = parse_query(self.http.query)
 
     def parameter(self, name: str) -> str | None:
-        """The first value of one parameter of the query, without reading the others."""
+        """The first value of one parameter of the query, without reading the others of a long one."""
         text = self.http.query
+        if not text:
+            return None
         return self.query.get(name) if len(text) < _SHORT else first_parameter(text, name)
 
 

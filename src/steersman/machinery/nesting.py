@@ -22,6 +22,7 @@ Decoders written in C that count their calls too need a few hundred bytes of sta
 
 _PIECE: Final = 64 << 10
 _OTHER: Final = bytes(set(range(256)) - set(b"[]{}"))
+_NOT_OPENING: Final = bytes(set(range(256)) - set(b"[{"))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """One level more, or one less, as signed bytes."""
 
@@ -32,7 +33,7 @@ def is_too_deep(data: bytes) -> bool:
     Too short a text is not looked at: each level takes two bytes, unless the text is malformed. Of others with few
     brackets, as nearly all have, these are counted only.
     """
-    if len(data) <= 2 * MAX_DEPTH or data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+    if len(data) <= 2 * MAX_DEPTH or len(data.translate(None, _NOT_OPENING)) <= MAX_DEPTH:
         return False
     return depth_of(data) > MAX_DEPTH
 

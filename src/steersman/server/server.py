@@ -47,7 +47,8 @@ class Server:
         self.name = name
         self.config = config
         self.delegate = delegate
-        self.routes: Routes = {}
+        self.routes: Routes = delegate.routes if delegate else {}
+        """Those of the whole chain: a template is one server's."""
         self.served: list[ServedResource] = []
         self.group_versions: set[tuple[str, str]] = set()
         self._roots: set[str] = set()
@@ -84,7 +85,7 @@ class Server:
             stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
         )  # fmt: skip
         found = [each for each in served(resources) if serves(each.group, each.version, each.resource.plural)]
-        self.routes |= install(found, storages, shared)
+        self.routes.update(install(found, storages, shared))
         self.served += found
         self.group_versions |= {(each.group, each.version) for each in found}
         self._roots |= {root_of(each.group, each.version) for each in found}
@@ -138,7 +139,7 @@ class Server:
     # Requests
 
     async def handle(self, request: Request) -> Response:
-        """The director: answers what is this server's own, hands on the rest."""
+        """The director: answers what the chain has a route for and what is this server's own, hands on the rest."""
         info = request.info
         route = self.routes.get(info.template)
         if route is not None:

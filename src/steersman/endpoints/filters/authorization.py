@@ -25,6 +25,7 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
             verdict = await verdict
         if verdict.decision is Decision.ALLOW:
             metrics.authorization_attempts.inc(("allowed",))
+            request.read_query()
             return await next_(request)
         if verdict.error:
             metrics.authorization_attempts.inc(("error",))

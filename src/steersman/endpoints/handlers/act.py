@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from steersman.admission.interface import CREATE
 from steersman.api.meta.v1 import CreateOptions
 from steersman.endpoints.admit import attributes
-from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
+from steersman.endpoints.bodies import decode, lane_for, read_body, request_media
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import own_action
@@ -15,6 +17,7 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
 from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode
+from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.resource import Subresource
 
@@ -25,18 +28,9 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
-    assert subresource.kind is not None
     assert subresource.create is not None
     lane = lane_for(scope, data, media)
-    body = await decode_body(
-        scope, request, data, media, lane, options.field_validation, subresource.kind, also=subresource.also_accepts
-    )
-    namespace = body.metadata.namespace
-    if namespace and scope.resource.namespaced and namespace != request.target.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    if subresource.default is not None:
-        subresource.default(body)
-    body.metadata.managed_fields = own_action(request, subresource.kind, body, options.field_manager)
+    body = await done(lane, _body, scope, subresource, request, data, media, options)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     chain = scope.shared.admission
     if chain.handles(CREATE):
@@ -47,3 +41,19 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     gvk = kind_of(type(answer))
     answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
     return encoded_response(encode(answer), wanted, 201)
+
+
+def _body(
+    scope: Scope, subresource: Subresource, request: Request, data: bytes, media: str, options: CreateOptions
+) -> Any:
+    """The object of a body: checked against the URL, and defaulted."""
+    kind = subresource.kind
+    assert kind is not None
+    body = decode(scope, request, data, media, options.field_validation, kind, subresource.also_accepts)
+    namespace = body.metadata.namespace
+    if namespace and scope.resource.namespaced and namespace != request.target.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if subresource.default is not None:
+        subresource.default(body)
+    body.metadata.managed_fields = own_action(request, kind, body, options.field_manager)
+    return body

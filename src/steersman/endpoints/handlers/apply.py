@@ -16,13 +16,13 @@ import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE
 from steersman.api.meta.v1 import PatchOptions
-from steersman.endpoints.admit import attributes, check_update
+from steersman.endpoints.admit import admit, check_update
 from steersman.endpoints.bodies import read_body, warning_texts
 from steersman.endpoints.handlers.authorize import check_authorized_create
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import patch_options
-from steersman.endpoints.ownership import applier_of, deduplicate_owners
+from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery import times
@@ -170,7 +170,6 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     configuration = await read_configuration(scope, request)
     options = configuration.options
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=configuration.lane)
-    chain = scope.shared.admission
     subresource = request.target.subresource
     applier = applier_of(scope, subresource)
 
@@ -179,11 +178,8 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         if old is not None and scope.other is not None:
             live = await done(ctx.lane, scope.other.from_hub, old)
         new = await configuration.applied(applier, live, scope.default)
-        hub = await done(ctx.lane, _applied_hub, scope, request, configuration.described(applier), new, live, old)
-        operation = CREATE if old is None else UPDATE
-        if chain.handles(operation):
-            await chain.admit(attributes(scope, request, ctx, operation, obj=hub, old=old, options=options))
-        await done(ctx.lane, partial(deduplicate_owners, request, hub, after_admission=True))
+        hub = await done(ctx.lane, _applied_hub, scope, request, configuration, new, live, old)
+        await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
         return hub
 
     item, created = await scope.storage.update(
@@ -196,9 +192,12 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     return await item_response(scope, request, item, wanted, 201 if created else 200)
 
 
-def _applied_hub(scope: Scope, request: Request, described: str, new: Any, live: Any, old: Any | None) -> Any:
+def _applied_hub(
+    scope: Scope, request: Request, configuration: Configuration, new: Any, live: Any, old: Any | None
+) -> Any:
     """What an apply made of `live`, the object `old` in the request's version, in the stored version."""
     if why := scope.internal_error(new):
+        described = configuration.described(applier_of(scope, request.target.subresource))
         raise plain_internal(f"failed to convert to unversioned ({described}): {why}")
     if old is None and new.metadata.uid:
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from steersman.admission.interface import CREATE
 from steersman.api.meta.v1 import CreateOptions
-from steersman.endpoints.admit import attributes, check_create
-from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
+from steersman.endpoints.admit import admit, check_create
+from steersman.endpoints.bodies import decode, lane_for, read_body, request_media
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import deduplicate_owners, own_new
@@ -30,25 +29,22 @@ async def create(scope: Scope, request: Request) -> Response:
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
     lane = lane_for(scope, data, media)
-    obj = await decode_body(scope, request, data, media, lane, options.field_validation, scope.kind)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
-    hub = await done(ctx.lane, _new_hub, scope, request, obj, options.field_manager)
+    hub = await done(lane, _new_hub, scope, request, data, media, options)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
-    chain = scope.shared.admission
-    if chain.handles(CREATE):
-        await chain.admit(attributes(scope, request, ctx, CREATE, obj=hub, name=hub.metadata.name, options=options))
-        await done(ctx.lane, partial(deduplicate_owners, request, hub, after_admission=True))
+    await admit(scope, request, ctx, CREATE, hub, None, options)
     if scope.resource.creater is not None:
         return await _answer_unstored(scope, request, ctx, hub)
     item = await scope.storage.create(ctx, hub, check_create(scope, request, ctx, options))
     return await item_response(scope, request, item, wanted, 201)
 
 
-def _new_hub(scope: Scope, request: Request, obj: Any, field_manager: str) -> Any:
-    """A decoded object made the one to create, in the stored version."""
+def _new_hub(scope: Scope, request: Request, data: bytes, media: str, options: CreateOptions) -> Any:
+    """The object of a body made the one to create, in the stored version."""
+    obj = decode(scope, request, data, media, options.field_validation, scope.kind)
     prepare_new(scope, request, obj)
-    obj.metadata.managed_fields = own_new(scope, request, obj, field_manager)
+    obj.metadata.managed_fields = own_new(scope, request, obj, options.field_manager)
     deduplicate_owners(request, obj, after_admission=False)
     return scope.to_hub(obj)
 

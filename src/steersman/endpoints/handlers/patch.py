@@ -5,20 +5,19 @@ Server-side apply is beside, in `apply.py`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from steersman.admission.interface import UPDATE
-from steersman.endpoints.admit import attributes, check_update
+from steersman.endpoints.admit import admit, check_update
 from steersman.endpoints.bodies import lane_for, read_body
 from steersman.endpoints.handlers.apply import APPLY_YAML, is_apply, server_side_apply
 from steersman.endpoints.handlers.update import check_names
 from steersman.endpoints.negotiation import JSON
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import patch_options
-from steersman.endpoints.ownership import deduplicate_owners, own_changed
+from steersman.endpoints.ownership import own_changed
 from steersman.endpoints.patches import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Patch
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
@@ -35,15 +34,12 @@ async def patch(scope: Scope, request: Request) -> Response:
     body = await read_patch(scope, request)
     options = body.options
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, body.data, JSON))
-    chain = scope.shared.admission
 
     async def make(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.target.name)
         new = await done(ctx.lane, _patched, scope, request, body, old)
-        if chain.handles(UPDATE):
-            await chain.admit(attributes(scope, request, ctx, UPDATE, obj=new, old=old, options=options))
-        await done(ctx.lane, partial(deduplicate_owners, request, new, after_admission=True))
+        await admit(scope, request, ctx, UPDATE, new, old, options)
         return new
 
     item, _ = await scope.storage.update(

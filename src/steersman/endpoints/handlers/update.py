@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from steersman.admission.interface import CREATE, UPDATE
 from steersman.api.meta.v1 import UpdateOptions
-from steersman.endpoints.admit import attributes, check_update
-from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
+from steersman.endpoints.admit import admit, check_update
+from steersman.endpoints.bodies import decode, lane_for, read_body, request_media
 from steersman.endpoints.handlers.authorize import check_authorized_create
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import write_options
@@ -28,17 +27,12 @@ async def update(scope: Scope, request: Request) -> Response:
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
     lane = lane_for(scope, data, media)
-    obj = await decode_body(scope, request, data, media, lane, options.field_validation, scope.kind)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
-    await done(ctx.lane, _prepare, scope, request, obj)
-    chain = scope.shared.admission
+    obj = await done(lane, _replacement, scope, request, data, media, options.field_validation)
 
     async def make(old: Any | None) -> Any:
         new = await done(ctx.lane, _replacing, scope, request, obj, old, options.field_manager)
-        operation = CREATE if old is None else UPDATE
-        if chain.handles(operation):
-            await chain.admit(attributes(scope, request, ctx, operation, obj=new, old=old, options=options))
-        await done(ctx.lane, partial(deduplicate_owners, request, new, after_admission=True))
+        await admit(scope, request, ctx, CREATE if old is None else UPDATE, new, old, options)
         return new
 
     item, created = await scope.storage.update(
@@ -51,13 +45,15 @@ async def update(scope: Scope, request: Request) -> Response:
     return await item_response(scope, request, item, wanted, 201 if created else 200)
 
 
-def _prepare(scope: Scope, request: Request, obj: Any) -> None:
-    """Makes a decoded object one that may replace another: checked against the URL, and defaulted."""
+def _replacement(scope: Scope, request: Request, data: bytes, media: str, validation: str) -> Any:
+    """The object of a body made one that may replace another: checked against the URL, and defaulted."""
+    obj = decode(scope, request, data, media, validation, scope.kind)
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
     if scope.default is not None:
         scope.default(obj)
     deduplicate_owners(request, obj, after_admission=False)
+    return obj
 
 
 def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_manager: str) -> Any:

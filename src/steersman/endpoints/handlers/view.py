@@ -7,7 +7,7 @@ from typing import Any
 from steersman.admission.interface import UPDATE
 from steersman.api.meta.v1 import UpdateOptions
 from steersman.endpoints.admit import attributes, check_update
-from steersman.endpoints.bodies import decode_body, lane_for, read_body, request_media
+from steersman.endpoints.bodies import decode, lane_for, read_body, request_media
 from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.handlers.patch import read_patch
 from steersman.endpoints.handlers.update import check_names
@@ -44,7 +44,7 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     options = write_options(request, UpdateOptions)
     assert subresource.kind is not None
     lane = lane_for(scope, data, media)
-    view = await decode_body(scope, request, data, media, lane, options.field_validation, subresource.kind)
+    view = await done(lane, decode, scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
 
     async def replaced(_old: Any) -> Any:

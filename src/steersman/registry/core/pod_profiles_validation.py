@@ -78,14 +78,14 @@ def validate_profile_annotations(
     for key, value in annotations.items():
         if key.startswith(SECCOMP_CONTAINER):
             yield from _validate_seccomp_annotation(value, path / key)
-    containers = {container.name for container in all_containers(spec)}
-    for key, value in annotations.items():
-        if key.startswith(APP_ARMOR_CONTAINER):
-            name = key.removeprefix(APP_ARMOR_CONTAINER)
-            if name not in containers:
-                yield invalid(path[key], name, "container not found")
-            if value not in ("", RUNTIME_DEFAULT, UNCONFINED) and not value.startswith(LOCALHOST):
-                yield invalid(path[key], value, f"invalid AppArmor profile name: {quote(value)}")
+    profiles = {key: value for key, value in annotations.items() if key.startswith(APP_ARMOR_CONTAINER)}
+    containers = {container.name for container in all_containers(spec)} if profiles else set()
+    for key, value in profiles.items():
+        name = key.removeprefix(APP_ARMOR_CONTAINER)
+        if name not in containers:
+            yield invalid(path[key], name, "container not found")
+        if value not in ("", RUNTIME_DEFAULT, UNCONFINED) and not value.startswith(LOCALHOST):
+            yield invalid(path[key], value, f"invalid AppArmor profile name: {quote(value)}")
 
 
 def _validate_seccomp_annotation(profile: str, path: Path) -> Iterator[FieldError]:
