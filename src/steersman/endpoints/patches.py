@@ -141,7 +141,7 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
         gvk.kind,
         str(gvk.group_version),
     ):
-        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_peeked=True)
+        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_ours=True)
     api_version, name = peek_type_meta(data)
     if not api_version:
         _check_internal(patch, name or gvk.kind, gvk)
@@ -153,12 +153,12 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVe
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
     if actual.kind == gvk.kind and is_retired(actual):
-        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_peeked=True)
+        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_ours=True)
     scheme = patch.scope.shared.scheme
     if not scheme.recognizes(actual):
         raise DecodeError(no_kind_registered(actual.kind, api_version))
     decoded: Decoded[Any] = decode_object(
-        scheme.lookup(actual), data, "json", want_strict=patch.is_strict, is_peeked=True
+        scheme.lookup(actual), data, "json", want_strict=patch.is_strict, is_ours=True
     )
     obj = _other_version(patch.scope, decoded.obj, kind)
     if obj is None:

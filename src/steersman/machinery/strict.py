@@ -88,25 +88,27 @@ def strict_error(warnings: list[str]) -> str:
 
 
 def decode_object(
-    cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False, is_peeked: bool = False
-) -> Decoded[T]:
+    cls: type[T], data: bytes, media: Media, *, want_strict: bool, as_sent: bool = False, is_peeked: bool = False,
+    is_ours: bool = False,
+) -> Decoded[T]:  # fmt: skip
     """An object of `cls`, a generated class, or dict for an object without one. Raises DecodeError.
 
     Without `want_strict` nothing is looked for that would only be a warning. With `as_sent` the data of RawExtensions
     is kept to the byte, otherwise without white space; also where it has several lines, as events are sent in one.
-    `is_peeked` says that data are known not to be too deep: `peek_type_meta` has read them, or this server wrote them.
+    `is_peeked` says that data are known not to be too deep, as `peek_type_meta` has read them; `is_ours` that this
+    server wrote them too, so that no member is given twice.
     """
     warnings: list[str] = []
     if media == "yaml":
         data, warnings = _from_yaml(data, want_strict=want_strict)
     try:
-        if not is_peeked:
+        if not (is_peeked or is_ours):
             _check_depth(data)
         obj = _decode_at_once(cls, data, as_sent=as_sent)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
     else:
-        if media == "yaml" or encode(obj) == data or has_unique_members(data):
+        if is_ours or media == "yaml" or encode(obj) == data or has_unique_members(data):
             return Decoded(obj, warnings)
     slow = _decode_slowly(cls, data, want_strict=want_strict)
     return Decoded(slow.obj, warnings + slow.warnings)

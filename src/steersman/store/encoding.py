@@ -79,7 +79,7 @@ class Encoding(Generic[T]):
             return decode_json(self.kind, data)
         except msgspec.ValidationError:
             # written by a server that knows members which this one does not
-            obj: T = decode_object(self.kind, data, "json", want_strict=False, is_peeked=True).obj
+            obj: T = decode_object(self.kind, data, "json", want_strict=False, is_ours=True).obj
             return obj
 
 

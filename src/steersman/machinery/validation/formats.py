@@ -104,6 +104,8 @@ _is_percent: Final = _whole(_PERCENT)
 _is_http_header_name: Final = _whole(_HTTP_HEADER_NAME)
 _is_env_var_name: Final = _whole(_ENV_VAR_NAME)
 _is_config_map_key: Final = _whole(_CONFIG_MAP_KEY)
+_is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
+"""In which nothing is wrong."""
 _is_port_name_charset: Final = _whole("[-a-z0-9]+")
 _is_relaxed_env_var_name: Final = _whole("[ -<>-~]*")
 
@@ -339,6 +341,8 @@ def is_relaxed_env_var_name(value: str) -> list[str]:
 
 def is_config_map_key(value: str) -> list[str]:
     """A key in the data of a ConfigMap or Secret; it may become a file's name."""
+    if _is_usual_config_map_key(value):
+        return []
     errors = _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_config_map_key, _CONFIG_MAP_KEY_ERROR)
     return errors + _parent_directory_errors(value)
 
