@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""What changed between two versions of the server, in machine instructions for one request: a figure without noise.
+
+    python bench/instructions.py --a OLD/.venv/bin/steersman --b .venv/bin/steersman [--only pod]
+
+Each command is started under Valgrind's callgrind (`valgrind` and `callgrind_control` must be there), which counts what
+its processes execute; the same requests are sent to both over TLS and HTTP/1.1. Instructions are not time: counting
+bytes is cheap for its instructions, missing a cache is dear. So a ratio says that something changed, and about how
+much; `side_by_side.py` says what it costs. Takes some three minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import re
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from first_list import pod
+
+WARM_UP = 40
+COUNTED = 100
+PODS = "/api/v1/namespaces/default/pods"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+Operation = Callable[[], None]
+
+
+class Client:
+    """One connection to a server, as its administrator."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        tls.load_cert_chain(folder / "admin.crt", folder / "admin.key")
+        self._connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=tls, timeout=600)
+
+    def ask(self, method: str, path: str, body: Any = None, media: str = "application/json") -> Any:
+        """The object in the answer. Ends the program if it is an error."""
+        headers = {"accept": "application/json", "content-type": media}
+        data = None if body is None else json.dumps(body, separators=(",", ":"))
+        self._connection.request(method, path, data, headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status >= 300:
+            sys.exit(f"{method} {path}: {answer.status} {content.decode()}")
+        return json.loads(content)
+
+
+@contextmanager
+def counted(command: Path, folder: Path) -> Iterator[tuple[Client, Callable[[str], None]]]:
+    """A server that runs under callgrind, and what ends a count and gives it a name."""
+    python = command.with_name("python")
+    process = subprocess.Popen(
+        ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={folder}/out", python, command, "serve",
+         "--storage=memory", f"--data-dir={folder}/data", "--secure-port=0",
+         "--disable-admission-plugins=ServiceAccount"],
+        stdout=subprocess.PIPE, text=True, env={"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        ready = re.search(r"url=(\S+)", process.stdout.readline())
+        if ready is None:
+            sys.exit(f"{command} did not start")
+
+        def end_count(name: str) -> None:
+            subprocess.run(["callgrind_control", "--dump=" + name, str(process.pid)], check=True, capture_output=True)
+
+        yield Client(ready[1], folder / "data"), end_count
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def operations(client: Client) -> dict[str, Operation]:
+    """What is counted, by name."""
+    for number in range(20):
+        client.ask("POST", CONFIG_MAPS, config_map(f"listed-{number}"))
+    made_pod = client.ask("POST", PODS, pod("pod"))
+    made_map = client.ask("POST", CONFIG_MAPS, config_map("map"))
+    for each in (made_pod, made_map):
+        del each["metadata"]["resourceVersion"]
+    count = iter(range(1_000_000))
+
+    def change(made: dict[str, Any], collection: str, method: str, media: str = "application/json") -> Operation:
+        def send() -> None:
+            name, label = made["metadata"]["name"], {media.rpartition("/")[2].partition("+")[0]: str(next(count))}
+            made["metadata"]["labels"] = label
+            body = made
+            if method == "PATCH":
+                body = {"apiVersion": "v1", "kind": made["kind"], "metadata": {"name": name, "labels": label}}
+            client.ask(method, f"{collection}/{name}?fieldManager=bench", body, media)
+
+        return send
+
+    return {
+        "get pod": lambda: client.ask("GET", f"{PODS}/pod"),
+        "list 21 configmaps": lambda: client.ask("GET", f"{CONFIG_MAPS}?limit=500"),
+        "create pod": lambda: client.ask("POST", f"{PODS}?dryRun=All", pod("new")),
+        "create configmap": lambda: client.ask("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("new")),
+        "put pod": change(made_pod, PODS, "PUT"),
+        "put configmap": change(made_map, CONFIG_MAPS, "PUT"),
+        "merge pod": change(made_pod, PODS, "PATCH", MERGE),
+        "apply configmap": change(made_map, CONFIG_MAPS, "PATCH", APPLY),
+    }
+
+
+def config_map(name: str) -> dict[str, Any]:
+    """A ConfigMap of 1 KB."""
+    metadata = {"name": name, "namespace": "default"}
+    data = {f"key-{number}": "x" * 100 for number in range(9)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def count(command: Path, only: str) -> dict[str, float]:
+    """Instructions for one of each operation whose name has `only` in it."""
+    with tempfile.TemporaryDirectory(prefix="steersman-bench-") as name:
+        folder = Path(name)
+        with counted(command, folder) as (client, end_count):
+            for title, operation in operations(client).items():
+                if only not in title:
+                    continue
+                for _ in range(WARM_UP):
+                    operation()
+                end_count("what came before")
+                for _ in range(COUNTED):
+                    operation()
+                end_count(title)
+        found: dict[str, float] = {}
+        for dump in folder.glob("out.*"):
+            text = dump.read_text()
+            title = re.search(r"^desc: Trigger: dump (.+)$", text, re.M)
+            total = re.search(r"^summary: (\d+)", text, re.M)
+            if title is not None and total is not None:
+                found[title[1]] = int(total[1]) / COUNTED
+        return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--a", type=Path, required=True, metavar="COMMAND", help="the `steersman` of one version")
+    parser.add_argument("--b", type=Path, required=True, metavar="COMMAND", help="that of the other")
+    parser.add_argument("--only", default="", metavar="TEXT", help="operations whose name has this in it")
+    args = parser.parse_args()
+    a, b = count(args.a.absolute(), args.only), count(args.b.absolute(), args.only)
+    print("| operation | A, thousand instructions | B | B/A |\n|---|--:|--:|--:|")
+    for title in a:
+        if title in b and title != "what came before":
+            print(f"| {title} | {a[title] / 1000:,.0f} | {b[title] / 1000:,.0f} | {b[title] / a[title]:.3f} |")
+
+
+if __name__ == "__main__":
+    main()
