@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,7 @@ from steersman.machinery.errors import StatusError
 from steersman.machinery.slow_lane import (
     MAX_OBJECTS,
     MAX_VALUES,
+    MAX_WAITING,
     SlowLane,
     check_count,
     done,
@@ -129,3 +132,124 @@ async def test_a_lane_that_is_never_empty_lets_a_collection_through(lane: SlowLa
         over.set()
         await other
     assert collected.is_set()
+
+
+class Busy:
+    """A lane whose threads are held until `over` is set, so that what is asked of it waits."""
+
+    def __init__(self, lane: SlowLane) -> None:
+        self.lane = lane
+        self.over = threading.Event()
+        self.done: list[str] = []
+        self._begun = [threading.Event(), threading.Event()]
+        self._held = [asyncio.ensure_future(lane.run(self._hold, each)) for each in self._begun]
+
+    async def begun(self) -> Busy:
+        for each in self._begun:
+            await asyncio.to_thread(each.wait)
+        return self
+
+    def _hold(self, begun: threading.Event) -> None:
+        begun.set()
+        self.over.wait()
+
+    def ask(self, user: str, name: str) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self.lane.of(user).run(self.done.append, name))
+
+
+async def asked(*waiting: asyncio.Future[None]) -> None:
+    """Lets what was asked for get in line."""
+    await asyncio.sleep(0)
+
+
+async def test_users_take_turns_whatever_one_of_them_has_asked_for_before(lane: SlowLane, monkeypatch) -> None:
+    busy = await Busy(lane).begun()
+    waiting = [busy.ask("alice", f"a{number}") for number in range(50)]
+    await asked(*waiting)
+    waiting += [busy.ask("bob", "b0"), busy.ask("bob", "b1"), busy.ask("carol", "c0"), busy.ask("", "server")]
+    await asked(*waiting)
+    busy.over.set()
+    await asyncio.gather(*waiting)
+    # two threads may end neighbours in another order
+    assert busy.done.index("server") <= 1
+    assert max(busy.done.index("b0"), busy.done.index("c0")) <= 4
+    assert busy.done.index("b1") <= 7
+    alice = [name for name in busy.done if name[0] == "a"]
+    assert all(abs(int(name[1:]) - at) <= 1 for at, name in enumerate(alice))
+
+
+async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not(lane: SlowLane) -> None:
+    busy = await Busy(lane).begun()
+    for number in range(MAX_WAITING):
+        lane.of("alice").check_room()
+        await asked(busy.ask("alice", str(number)))
+    with pytest.raises(StatusError) as caught:
+        lane.of("alice").check_room()
+    assert (caught.value.code, caught.value.reason, caught.value.retry_after) == (429, "TooManyRequests", 1)
+    assert caught.value.message == "too many requests, please try again later"
+    lane.of("bob").check_room()
+    await asked(*(busy.ask(f"user{number}", "") for number in range(20)))
+    for number in range(20):
+        lane.of(f"user{number}").check_room()
+    # what a request needs once it has begun is done all the same
+    last = busy.ask("alice", "last")
+    busy.over.set()
+    await last
+    assert busy.done.count("last") == 1
+
+
+async def test_many_users_have_less_room_each(lane: SlowLane) -> None:
+    busy = await Busy(lane).begun()
+    waiting = [busy.ask(f"user{number}", "") for number in range(30) for _ in range(8)]
+    await asked(*waiting)
+    with pytest.raises(StatusError, match="too many requests"):
+        lane.of("user7").check_room()
+    lane.of("another").check_room()
+    busy.over.set()
+    await asyncio.gather(*waiting)
+    lane.of("user7").check_room()
+
+
+async def test_what_nobody_waits_for_any_more_is_forgotten_and_not_done(lane: SlowLane) -> None:
+    busy = await Busy(lane).begun()
+    waiting = [busy.ask("alice", str(number)) for number in range(MAX_WAITING)]
+    await asked(*waiting)
+    for each in waiting[1:]:
+        each.cancel()
+    await asyncio.gather(*waiting[1:], return_exceptions=True)
+    lane.of("alice").check_room()
+    busy.over.set()
+    await waiting[0]
+    assert await lane.run(len, busy.done) == 1
+
+
+async def test_a_closed_lane_keeps_nobody_waiting(lane: SlowLane) -> None:
+    busy = await Busy(lane).begun()
+    waiting = busy.ask("alice", "never")
+    await asked(waiting)
+    lane.of("bob").close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    busy.over.set()
+    assert not busy.done
+
+
+async def test_an_error_does_not_outlive_its_request(lane: SlowLane) -> None:
+    class Large:
+        pass
+
+    def fail() -> None:
+        large = Large()
+        alive.append(weakref.ref(large))
+        raise ValueError("no number")
+
+    alive: list[weakref.ref[Large]] = []
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            await lane.run(fail)
+        # the thread has let go of it before it takes what is next
+        await asyncio.gather(lane.run(int), lane.run(int))
+        assert alive[0]() is None
+    finally:
+        gc.enable()

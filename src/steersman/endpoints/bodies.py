@@ -51,13 +51,16 @@ def request_media(request: Request) -> str:
     return body_media(request.headers.get("content-type", ""))
 
 
-def lane_for(scope: Scope, data: bytes, media: str) -> SlowLane | None:
-    """Where work on the object in this body is to be done: None, at once, unless it is large."""
+def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLane | None:
+    """Where work on the object in this body is to be done: None, at once, unless it is large.
+
+    Raises StatusError 429 for a large one of a user of whom much waits already.
+    """
     if media == PROTOBUF:
         large = is_large_protobuf(data)
     else:
         large = is_large_yaml(data) if media == YAML else is_large(data)
-    return scope.shared.slow_lane if large else None
+    return scope.lane_to_begin(request) if large else None
 
 
 def decode(

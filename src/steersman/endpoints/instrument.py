@@ -45,7 +45,8 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
         response = await handle(request)
     except StatusError as error:
         is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
-        response = await done(config.slow_lane if is_large else None, error_response, request, error)
+        lane = config.slow_lane.of(request.user.name) if is_large else None
+        response = await done(lane, error_response, request, error)
     except StorageUnavailable as error:
         logger.warning("%s %s: %s", request.method, request.path, error)
         response = error_response(request, too_many_requests("storage is (re)initializing", retry_after=1))

@@ -55,7 +55,7 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
             f"(*{scope.go_package}.{scope.kind_name}List)"
         )
     if wanted.media == PROTOBUF:
-        response = await _protobuf_response(scope, listing, wanted)
+        response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
             and len(listing.items) <= _MANY:  # fmt: skip
         response = Response(200, [JSON_TYPE], _bodies(scope, listing))
@@ -151,7 +151,7 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
         document = _list(scope, listing, wanted)
     media, items = wanted.media, listing.items
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
-    lane = partial(_lane, scope.shared.slow_lane, _READY_SLICE_BYTES * 16 if as_stored else _SLICE_BYTES)
+    lane = partial(_lane, scope.lane(request), _READY_SLICE_BYTES * 16 if as_stored else _SLICE_BYTES)
     if media == YAML:
         size = _YAML_SLICE_BYTES
     else:
@@ -257,7 +257,7 @@ def _as_yaml(document: _Document) -> _Text:
 # Protobuf
 
 
-async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representation) -> Response:
+async def _protobuf_response(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> Response:
     """The list as protobuf, joined out of the messages of its items.
 
     The document tells its length first, so every message has to be made before the first byte is sent. Those of a long
@@ -278,7 +278,7 @@ async def _protobuf_response(scope: Scope, listing: Listing, wanted: Representat
     packed: list[bytes] = []
     packed_size = 0
     made = kept = 0
-    lane = partial(_lane, scope.shared.slow_lane, _SLICE_BYTES)
+    lane = partial(_lane, scope.lane(request), _SLICE_BYTES)
     for some in slices_of(listing.items, _SLICE_BYTES):
         if made:
             await asyncio.sleep(0)

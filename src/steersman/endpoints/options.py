@@ -95,7 +95,7 @@ async def list_options(scope: Scope, request: Request, *, watching: bool) -> Lis
 
     Raises StatusError 400, 422.
     """
-    lane = scope.shared.slow_lane if len(request.http.query) > _LONG else None
+    lane = scope.lane(request) if len(request.http.query) > _LONG else None
     return await done(lane, partial(_list_options, scope, request, watching=watching))
 
 

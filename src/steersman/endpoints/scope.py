@@ -13,6 +13,7 @@ import msgspec
 
 from steersman.admission.interface import Chain
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
@@ -153,6 +154,20 @@ class Scope:
         """The body of a bookmark: an empty object but for its version."""
         metadata = ObjectMeta(resource_version=str(revision), annotations=annotations)
         return encode(self.kind(metadata=metadata))[1:]
+
+    def lane(self, request: Request) -> SlowLane:
+        """Where what is large of a request is worked on, in turn with what others have asked for."""
+        return self.shared.slow_lane.of(request.user.name)
+
+    def lane_to_begin(self, request: Request) -> SlowLane:
+        """The same before anything of the request is done.
+
+        Raises StatusError 429 while much of the same user waits; administrators always get through.
+        """
+        lane = self.lane(request)
+        if SYSTEM_MASTERS not in request.user.groups:
+            lane.check_room()
+        return lane
 
     def context(self, request: Request, *, dry_run: bool = False, lane: SlowLane | None = None) -> Context:
         """The request as the floors below see it."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
 
-from steersman.machinery.errors import StatusError, request_entity_too_large
+from steersman.machinery.errors import StatusError, request_entity_too_large, too_many_requests
 from steersman.machinery.nesting import MAX_DEPTH, measured
 
 P = ParamSpec("P")
@@ -36,6 +37,13 @@ _MANY: Final = 1_000
 ways) cost 30 us each."""
 _LARGE_YAML: Final = 2 << 10
 _LARGE_PROTOBUF: Final = 4 << 10
+
+MAX_WAITING: Final = 64
+"""Steps of one user's requests that may wait; while they do, no further large request of the user is begun."""
+_WAITING_IN_ALL: Final = 256
+"""What users share when several wait at once: each may have as many of these as the others."""
+_LEAST_WAITING: Final = 4
+"""What each may have however many they are."""
 
 _THREADS: Final = 2
 _COLLECTION_EVERY: Final = 30.0
@@ -88,31 +96,96 @@ def too_many_values() -> StatusError:
     return request_entity_too_large(f"Request entity too large: limit is {MAX_VALUES} values")
 
 
-class SlowLane:
-    """Two threads for large work, which is Python and so takes turns with the loop; more would only keep it waiting.
+class _Step:
+    """A piece of work that waits for its turn or is being done."""
 
-    While they work, no garbage is collected: a collection walks all that they have made so far, with the interpreter
-    held. What they make has no cycles.
+    __slots__ = ("done", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.done: Future[Any] = Future()
+
+
+class _Threads:
+    """Two threads, which take turns with the loop, as what they do is Python; more would only keep it waiting.
+
+    They take the steps that wait user by user, a step of each, in the order in which each user's came; what belongs to
+    no user comes first. While they work, no garbage is collected: a collection walks all that they have made so far,
+    with the interpreter held. What they make has no cycles.
     """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="slow-lane")
         self._lock = Lock()
+        self._waiting: OrderedDict[str, deque[_Step]] = OrderedDict()
+        """By user, whose turn it is first."""
         self._working = 0
         self._interval = 0.0
         self._collects = False
         self._collect_at = 0.0
 
-    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """What `work` gives or raises; it touches nothing that belongs to the loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._do, work, *args, **kwargs))
+    async def run(self, user: str, work: Callable[[], R]) -> R:
+        """What `work` gives or raises, when it was `user`'s turn."""
+        step = _Step(work)
+        with self._lock:
+            self._waiting.setdefault(user, deque()).append(step)
+        try:
+            self._threads.submit(self._do_next)
+            result: R = await asyncio.wrap_future(step.done)
+        except BaseException:
+            self._drop(user, step)
+            del step  # as in `_do_next`
+            raise
+        return result
 
-    def _do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def has_room(self, user: str) -> bool:
+        """Whether `user` has not as much waiting as one may."""
+        with self._lock:
+            waiting = self._waiting.get(user)
+            if waiting is None:
+                return True
+            share = max(_LEAST_WAITING, _WAITING_IN_ALL // len(self._waiting))
+            return len(waiting) < min(MAX_WAITING, share)
+
+    def _do_next(self) -> None:
+        step = self._next()
+        if step is None or not step.done.set_running_or_notify_cancel():
+            return
+        result, error = None, None
         self._begin()
         try:
-            return work(*args, **kwargs)
-        finally:
-            self._end()
+            result = step.work()
+        except BaseException as raised:
+            error = raised
+        self._end()
+        if error is None:
+            step.done.set_result(result)
+        else:
+            step.done.set_exception(error)
+        del step, error  # an error knows this frame, and would never go if this frame knew it
+
+    def _next(self) -> _Step | None:
+        """The step whose turn it is; none if it was given up."""
+        with self._lock:
+            if not self._waiting:
+                return None
+            user = "" if "" in self._waiting else next(iter(self._waiting))
+            waiting = self._waiting[user]
+            step = waiting.popleft()
+            if waiting:
+                self._waiting.move_to_end(user)
+            else:
+                del self._waiting[user]
+            return step
+
+    def _drop(self, user: str, step: _Step) -> None:
+        """Forgets a step that nobody waits for any more, and what it would have worked on, if it has not begun."""
+        with self._lock:
+            waiting = self._waiting.get(user)
+            if waiting is not None and step in waiting:
+                waiting.remove(step)
+                if not waiting:
+                    del self._waiting[user]
 
     def _begin(self) -> None:
         with self._lock:
@@ -137,6 +210,41 @@ class SlowLane:
     def close(self) -> None:
         """Takes no more work; what has not begun is not done."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            given_up = [step for waiting in self._waiting.values() for step in waiting]
+            self._waiting.clear()
+        for step in given_up:
+            step.done.cancel()
+
+
+class SlowLane:
+    """Where large work is done for one user, in turn with that of the others.
+
+    What the server does for itself, or for many at once, belongs to no user and is done before everything else.
+    """
+
+    __slots__ = ("_threads", "_user")
+
+    def __init__(self, threads: _Threads | None = None, user: str = "") -> None:
+        self._threads = threads or _Threads()
+        self._user = user
+
+    def of(self, user: str) -> SlowLane:
+        """The same threads, for what is done for `user`."""
+        return SlowLane(self._threads, user)
+
+    def check_room(self) -> None:
+        """Raises StatusError 429 if as much of the user's waits as may; asked before a request is begun, not amid."""
+        if not self._threads.has_room(self._user):
+            raise too_many_requests("too many requests, please try again later", 1)
+
+    async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """What `work` gives or raises; it touches nothing that belongs to the loop."""
+        return await self._threads.run(self._user, partial(work, *args, **kwargs))
+
+    def close(self) -> None:
+        """Takes no more work, of any user; what has not begun is not done."""
+        self._threads.close()
 
 
 async def done(lane: SlowLane | None, work: Callable[..., R], *args: Any) -> R:

@@ -67,7 +67,7 @@ async def _delete_once(
     """One attempt; None if another write came first."""
     strategy = store.strategy
     if is_large(entry.body):
-        ctx.lane = store.slow_lane
+        ctx.lane = store.slow_lane.of(ctx.user.name)
     obj = await done(ctx.lane, store.decode, entry)
     if check is not None:
         await check(await done(ctx.lane, store.decode, entry))

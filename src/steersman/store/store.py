@@ -312,7 +312,7 @@ class Store(Generic[T]):
                     return created, True
                 continue
             if ctx.lane is None and is_large(entry.body):
-                ctx.lane = self.slow_lane
+                ctx.lane = self.slow_lane.of(ctx.user.name)
             work = self._update_once(ctx, key, name, entry, make, uid, check_update, strategy)
             item = await (uninterrupted(work) if takes else work)
             if item is not None:

@@ -29,7 +29,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
     assert subresource.create is not None
-    lane = lane_for(scope, data, media)
+    lane = lane_for(scope, request, data, media)
     body = await done(lane, _body, scope, subresource, request, data, media, options)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     chain = scope.shared.admission

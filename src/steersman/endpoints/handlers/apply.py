@@ -154,11 +154,12 @@ def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
 
 
 async def read_configuration(scope: Scope, request: Request) -> Configuration:
-    """The body and the options of an apply. Raises StatusError 400 for a body that does not complete, 413, 422."""
+    """The body and the options of an apply. Raises StatusError 400 for a body that does not complete, 413, 422,
+    429."""
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = patch_options(request, apply=True)
-    slow_lane = scope.shared.slow_lane
     large = len(data) > _SMALL or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
+    slow_lane = scope.lane_to_begin(request) if large else scope.lane(request)
     configuration = Configuration(options, request.warnings, slow_lane, slow_lane if large else None)
     await done(configuration.lane, configuration.read, data)
     return configuration

@@ -28,7 +28,7 @@ async def create(scope: Scope, request: Request) -> Response:
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, CreateOptions)
-    lane = lane_for(scope, data, media)
+    lane = lane_for(scope, request, data, media)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     hub = await done(lane, _new_hub, scope, request, data, media, options)
     if scope.resource.not_yet:

@@ -51,7 +51,7 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     if not data:
         return delete_options_from_query(request.query)
     media = request_media(request)
-    options = await done(lane_for(scope, data, media), decode_options, data, media)
+    options = await done(lane_for(scope, request, data, media), decode_options, data, media)
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)
     return options

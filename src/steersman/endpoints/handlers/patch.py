@@ -33,7 +33,7 @@ async def patch(scope: Scope, request: Request) -> Response:
     wanted = representation(scope, request)
     body = await read_patch(scope, request)
     options = body.options
-    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, body.data, JSON))
+    ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane_for(scope, request, body.data, JSON))
 
     async def make(old: Any | None) -> Any:
         if old is None:

@@ -26,7 +26,7 @@ async def update(scope: Scope, request: Request) -> Response:
     media = request_media(request)
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
-    lane = lane_for(scope, data, media)
+    lane = lane_for(scope, request, data, media)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     obj = await done(lane, _replacement, scope, request, data, media, options.field_validation)
 

@@ -43,7 +43,7 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
     options = write_options(request, UpdateOptions)
     assert subresource.kind is not None
-    lane = lane_for(scope, data, media)
+    lane = lane_for(scope, request, data, media)
     view = await done(lane, decode, scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
 
@@ -66,7 +66,7 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     async def changed(old: Any) -> Any:
         live = _view(subresource, old)
         show_in_view(scope, old, live)
-        view = await done(lane_for(scope, body.data, JSON), body.applied_to, live, gvk)
+        view = await done(lane_for(scope, request, body.data, JSON), body.applied_to, live, gvk)
         check_names(scope, request, view.metadata)
         return view
 

@@ -25,6 +25,7 @@ from steersman.endpoints.table import include_object, table_of
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, expired, method_not_supported
 from steersman.machinery.serializer import encode, encode_in_order
+from steersman.machinery.slow_lane import SlowLane
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
@@ -62,7 +63,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     labels = scope.shared.metrics.labels(request.info, dry_run=False)
     stream = kind(scope, options, wanted, including, float(seconds or 0), labels)
     try:
-        stream.begin(await scope.storage.watch(scope.context(request), options, stream))
+        stream.begin(await scope.storage.watch(scope.context(request), options, stream), scope.lane(request))
     except StatusError as error:
         if error.code != 410:
             raise
@@ -107,6 +108,7 @@ class WatchStream:
         self._key: tuple[str, ...] = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
         self._start: WatchStart | None = None
+        self._lane = scope.shared.slow_lane
         self._waiting: list[WatchEvent] | None = []
         self._waiting_size = 0
         self._fell_behind = False
@@ -121,9 +123,11 @@ class WatchStream:
 
     # From the handler
 
-    def begin(self, start: WatchStart) -> None:
-        """Keeps how the watch begins until the answer's body is open."""
+    def begin(self, start: WatchStart, lane: SlowLane) -> None:
+        """Keeps how the watch begins until the answer's body is open, and where large ones of the first objects are
+        encoded."""
         self._start = start
+        self._lane = lane
 
     def refuse(self, error: StatusError) -> None:
         """The watch consists of this error alone."""
@@ -182,7 +186,7 @@ class WatchStream:
         try:
             for some in slices_of(initial, _SLICE_BYTES):
                 if self._takes_long(some[-1]):
-                    encoded = await self._scope.shared.slow_lane.run(self._encoded, some)
+                    encoded = await self._lane.run(self._encoded, some)
                     if self._over():
                         return
                     self._write_initial(encoded)

@@ -63,7 +63,7 @@ class EscalationCheck:
         A short rule stands for many combinations, so the rules are compared in the slow lane.
         """
         held, error = self._roles(ctx.namespace).policy_rules_for(ctx.user, ctx.namespace)
-        return await self._services.slow_lane.run(escalation, ctx.user, held, rules, error)
+        return await self._services.slow_lane.of(ctx.user.name).run(escalation, ctx.user, held, rules, error)
 
     def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
         try:

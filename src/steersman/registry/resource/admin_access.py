@@ -10,6 +10,7 @@ from steersman.api.resource.v1 import DeviceClaim, DeviceRequestAllocationResult
 from steersman.machinery.field import FieldError, Path, forbidden
 from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.services import Services
+from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 
 T = TypeVar("T")
@@ -28,10 +29,9 @@ class AdminAccessStrategy(Strategy[T]):
         bound.services = services
         return bound
 
-    @property
-    def slow_lane(self) -> SlowLane | None:
+    def lane(self, ctx: Context) -> SlowLane | None:
         """Where selectors are judged; unbound, there is none."""
-        return None if self.services is None else self.services.slow_lane
+        return None if self.services is None else self.services.slow_lane.of(ctx.user.name)
 
     def is_admin_namespace(self, name: str) -> bool:
         """Whether claims in the namespace may have admin access."""

@@ -41,7 +41,8 @@ class DeviceClassStrategy(Strategy[DeviceClass]):
 
     async def _judge(self, ctx: Context, device_class: DeviceClass, *, stored: bool) -> None:
         if len(device_class.spec.selectors) <= MAX_SELECTORS:
-            ctx.found = await judge_selectors(self.slow_lane, device_class.spec.selectors, stored=stored)
+            lane = None if self.slow_lane is None else self.slow_lane.of(ctx.user.name)
+            ctx.found = await judge_selectors(lane, device_class.spec.selectors, stored=stored)
 
     def prepare_for_create(self, ctx: Context, device_class: DeviceClass) -> None:
         device_class.metadata.generation = 1

@@ -33,7 +33,7 @@ def set_defaults(claim: ResourceClaim) -> None:
 
 class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
     async def before_create(self, ctx: Context, claim: ResourceClaim) -> None:
-        ctx.found = await judge_selectors(self.slow_lane, claim_selectors(claim.spec.devices))
+        ctx.found = await judge_selectors(self.lane(ctx), claim_selectors(claim.spec.devices))
 
     def prepare_for_create(self, ctx: Context, claim: ResourceClaim) -> None:
         claim.status = ResourceClaimStatus()

@@ -25,10 +25,10 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
     async def before_create(self, ctx: Context, template: ResourceClaimTemplate) -> None:
-        ctx.found = await judge_selectors(self.slow_lane, claim_selectors(template.spec.spec.devices))
+        ctx.found = await judge_selectors(self.lane(ctx), claim_selectors(template.spec.spec.devices))
 
     async def before_update(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate) -> None:
-        ctx.found = await judge_selectors(self.slow_lane, claim_selectors(new.spec.spec.devices))
+        ctx.found = await judge_selectors(self.lane(ctx), claim_selectors(new.spec.spec.devices))
 
     def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
         yield from self.validate_admin_access(template.spec.spec.devices, template.metadata.namespace)
