@@ -1,5 +1,7 @@
 """RBAC decisions: against an evaluator written straight from the documentation, and in the reference's words."""
 
+import asyncio
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -18,9 +20,11 @@ from steersman.api.rbac.v1 import (
     Subject,
 )
 from steersman.authentication.user import UserInfo
+from steersman.authorization import rbac, rbac_bindings
 from steersman.authorization.attributes import Attributes
-from steersman.authorization.interface import Decision
+from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
+from steersman.machinery.slow_lane import MAX_VALUES, SlowLane
 
 API = "rbac.authorization.k8s.io"
 
@@ -150,14 +154,13 @@ def apply(authorizer, change):
         authorizer.set_cluster_role_binding(name, bound)
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.tuples(CHANGES, st.lists(st.one_of(RESOURCE_QUESTIONS, PATH_QUESTIONS), max_size=4)),
-        min_size=1,
-        max_size=15,
-    )
+HISTORIES = st.lists(
+    st.tuples(CHANGES, st.lists(st.one_of(RESOURCE_QUESTIONS, PATH_QUESTIONS), max_size=4)), min_size=1, max_size=15
 )
+
+
+@settings(max_examples=300, deadline=None)
+@given(HISTORIES)
 def test_decisions_are_those_of_the_documentation_after_every_change(history):
     authorizer = RbacAuthorizer()
     roles, bindings = {}, {}
@@ -172,6 +175,33 @@ def test_decisions_are_those_of_the_documentation_after_every_change(history):
             assert authorizer.authorize(question).allowed == documented_allowed((roles, bindings), question)
 
 
+async def test_decisions_are_the_same_where_there_is_much_to_look_through(lane, monkeypatch):
+    monkeypatch.setattr(rbac, "_FEW", -1)
+    monkeypatch.setattr(rbac_bindings, "_WIDE", 1)
+
+    async def judged(history):
+        authorizer = RbacAuthorizer(lane)
+        roles, bindings = {}, {}
+        for change, questions in history:
+            kind, namespace, name, value = change
+            objects = roles if kind == "role" else bindings
+            objects.pop((namespace, name), None)
+            if value is not None:
+                objects[namespace, name] = value
+            apply(authorizer, change)
+            for question in questions * 2:
+                expected = documented_allowed((roles, bindings), question)
+                assert (await decide(authorizer, question)).allowed == expected
+
+    @settings(max_examples=60, deadline=None)
+    @given(HISTORIES)
+    def check(history):
+        asyncio.run_coroutine_threadsafe(judged(history), loop).result()
+
+    loop = asyncio.get_running_loop()
+    await asyncio.to_thread(check)
+
+
 def everything_allowed(authorizer, user, namespace, name=""):
     return authorizer.authorize(
         Attributes(user, "get", namespace=namespace, resource="pods", name=name, resource_request=True)
@@ -182,10 +212,25 @@ READ_PODS = [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])]
 
 
 @pytest.fixture
+def lane():
+    made = SlowLane()
+    yield made
+    made.close()
+
+
+@pytest.fixture
 def cluster():
     """An authorizer and short ways to fill it."""
-    authorizer = RbacAuthorizer()
+    return cluster_of(RbacAuthorizer())
 
+
+@pytest.fixture
+def served(lane):
+    """The same as a server has it."""
+    return cluster_of(RbacAuthorizer(lane))
+
+
+def cluster_of(authorizer):
     def bind(name, role, *subjects, namespace="", kind="ClusterRole"):
         ref = RoleRef(api_group=API, kind=kind, name=role)
         apply(authorizer, ("binding", namespace, name, (ref, list(subjects))))
@@ -246,6 +291,119 @@ class TestReasons:
         assert everything_allowed(cluster.authorizer, ALICE, "n").reason == ""
 
 
+class TestMuchToLookThrough:
+    """Nothing of it is done on the loop, and what is remembered is bounded."""
+
+    @pytest.fixture
+    def at(self, monkeypatch):
+        """The threads in which grants were looked through."""
+        found = set()
+        judged, listed = rbac._judged, rbac._listed
+        see = lambda work: lambda *args: (found.add(threading.get_ident()), work(*args))[1]  # noqa: E731
+        monkeypatch.setattr(rbac, "_judged", see(judged))
+        monkeypatch.setattr(rbac, "_listed", see(listed))
+        return found
+
+    async def judge(self, served, name=""):
+        question = Attributes(ALICE, "get", namespace="n", resource="pods", name=name, resource_request=True)
+        verdict = served.authorizer.authorize(question)
+        assert not isinstance(verdict, Verdict)
+        verdict = await verdict
+        assert served.authorizer.authorize(question) == verdict  # remembered
+        return verdict
+
+    async def test_many_bindings(self, served, at):
+        for number in range(200):
+            rule = PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=[f"p{number}"])
+            served.role(f"r{number}", [rule], namespace="n")
+            subject = Subject(kind="User", name="alice") if number % 2 else Subject(kind="Group", name="dev")
+            served.bind(f"b{number}", f"r{number}", subject, namespace="n", kind="Role")
+        assert (await self.judge(served, "p199")).reason == (
+            'RBAC: allowed by RoleBinding "b199/n" of Role "r199" to User "alice"'
+        )
+        assert not everything_allowed(served.authorizer, ALICE, "n", "p200").allowed
+        assert threading.get_ident() not in at
+
+    async def test_a_large_role(self, served, at):
+        rules = [
+            PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=[f"p{number}"])
+            for number in range(2_000)
+        ]
+        served.role("r", rules, namespace="n")
+        served.bind("b", "r", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+        assert (await self.judge(served, "p1999")).allowed
+        assert not everything_allowed(served.authorizer, ALICE, "n", "p2000").allowed
+        assert len((await served.authorizer.rules_for(ALICE, "n")).resource_rules) == 2_000
+        assert threading.get_ident() not in at
+
+    async def test_bindings_of_many_subjects(self, served):
+        served.role("r", READ_PODS)
+        crowd = [Subject(kind="User", name=f"user{number}") for number in range(1_500)]
+        for number in range(150):
+            served.bind(f"b{number:03}", "r", *crowd, Subject(kind="Group", name="dev"), namespace="n")
+        assert (await self.judge(served)).reason == (
+            'RBAC: allowed by RoleBinding "b000/n" of ClusterRole "r" to Group "dev"'
+        )
+        assert calls(lambda: served.bind("b000", "r", namespace="n")) < 100
+
+    async def test_a_right_that_is_taken_away_meanwhile_does_not_count(self, served):
+        served.role("r", READ_PODS * 2_000, namespace="n")
+        served.bind("b", "r", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+        question = Attributes(ALICE, "get", namespace="n", resource="pods", resource_request=True)
+        for take_away in (
+            lambda: served.role("r", None, namespace="n"),
+            lambda: served.bind("b", "r", Subject(kind="User", name="bob"), namespace="n", kind="Role"),
+        ):
+            assert (await decide(served.authorizer, question)).allowed
+            served.role("r", READ_PODS * 2_000, namespace="n")
+            judging = asyncio.ensure_future(decide(served.authorizer, question))
+            await asyncio.sleep(0)
+            take_away()
+            assert not (await judging).allowed
+            served.role("r", READ_PODS * 2_000, namespace="n")
+
+    async def test_refusals_tell_of_missing_roles_within_a_bound(self, served):
+        for number in range(3_000):
+            served.bind(f"b{number}", f"{'r' * 200}{number}", Subject(kind="User", name="alice"), namespace="n")
+        assert 60_000 < len((await self.judge(served)).reason) < 80_000
+        for number in range(1_000):
+            question = Attributes(ALICE, "get", namespace="n", resource=f"r{number}", resource_request=True)
+            await decide(served.authorizer, question)
+        assert len(served.authorizer._judgements) < 300
+
+
+class TestListedRules:
+    async def test_rules_given_twice_are_listed_twice(self, served):
+        served.role("a", READ_PODS)
+        for name in ("x", "y"):
+            served.bind(name, "a", Subject(kind="User", name="alice"))
+        resolved = await served.authorizer.rules_for(ALICE, "n")
+        assert (resolved.resource_rules, resolved.incomplete, resolved.error) == (tuple(READ_PODS * 2), False, "")
+
+    async def test_more_than_any_role_has_is_told_to_be_incomplete(self, served):
+        served.role("a", READ_PODS * 6_500, namespace="n")
+        for number in range(300):
+            served.bind(f"b{number}", "a", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+        resolved = await served.authorizer.rules_for(ALICE, "n")
+        assert resolved.incomplete
+        assert len(resolved.resource_rules) == MAX_VALUES // 4
+        assert resolved.error == ("rbac authorizer does not list rules of more than 65536 values or 4194304 characters")
+
+    async def test_long_rules_are_bounded_too(self, served):
+        served.role("a", [PolicyRule(verbs=["get"], api_groups=[""], resources=["x" * 1_000_000])])
+        for number in range(300):
+            served.bind(f"b{number}", "a", Subject(kind="User", name="alice"), namespace="n")
+        resolved = await served.authorizer.rules_for(ALICE, "n")
+        assert (resolved.incomplete, len(resolved.resource_rules)) == (True, 4)
+
+    async def test_each_role_is_compared_once(self, served):
+        served.role("a", READ_PODS * 6_500, namespace="n")
+        for number in range(300):
+            served.bind(f"b{number}", "a", Subject(kind="User", name="alice"), namespace="n", kind="Role")
+        held, error = await served.authorizer.policy_rules_for(ALICE, "n")
+        assert (len(held), len(held[0]), error) == (1, 6_500, "")
+
+
 def test_names_limit_a_rule_to_these_objects(cluster):
     cluster.role("r", [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"], resource_names=["p"])])
     cluster.bind("b", "r", Subject(kind="User", name="alice"))
@@ -287,26 +445,26 @@ def test_a_role_of_many_rules_is_not_gone_through_for_each_request(cluster, rule
     assert max(counts[8:]) < 300  # the first find out how the rules differ
 
 
-def test_rules_are_listed_with_what_could_not_be_found(cluster):
+async def test_rules_are_listed_with_what_could_not_be_found(cluster):
     cluster.role("a", READ_PODS)
     urls = PolicyRule(verbs=["get"], non_resource_urls=["/x"])
     cluster.role("r", [urls], namespace="n")
     cluster.bind("a", "a", Subject(kind="Group", name="dev"))
     cluster.bind("r", "r", Subject(kind="User", name="alice"), namespace="n", kind="Role")
     cluster.bind("s", "none", Subject(kind="User", name="alice"), namespace="n", kind="Role")
-    resolved = cluster.authorizer.rules_for(ALICE, "n")
+    resolved = await cluster.authorizer.rules_for(ALICE, "n")
     assert resolved.resource_rules == tuple(READ_PODS)
     assert resolved.non_resource_rules == (urls,)
     assert not resolved.incomplete
     assert resolved.error == 'role.rbac.authorization.k8s.io "none" not found'
 
 
-def test_role_references_lead_to_rules(cluster):
+async def test_role_references_lead_to_rules(cluster):
     cluster.role("a", READ_PODS)
     rules_of = cluster.authorizer.rules_of
-    assert rules_of(RoleRef(kind="ClusterRole", name="a"), "n") == tuple(READ_PODS)
+    assert await rules_of(RoleRef(kind="ClusterRole", name="a"), "n") == tuple(READ_PODS)
     with pytest.raises(RoleNotFound) as missing:
-        rules_of(RoleRef(kind="Role", name="a"), "")
+        await rules_of(RoleRef(kind="Role", name="a"), "")
     assert (missing.value.resource, missing.value.name) == ("roles", "a")
     with pytest.raises(ValueError, match='unsupported role reference kind: "Thing"'):
-        rules_of(RoleRef(kind="Thing", name="a"), "n")
+        await rules_of(RoleRef(kind="Thing", name="a"), "n")

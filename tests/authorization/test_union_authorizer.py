@@ -51,28 +51,28 @@ def test_answers_from_memory_are_not_waited_for():
     assert union.authorize(master).allowed
 
 
-def test_always_allow_allows_and_says_so_in_rules():
+async def test_always_allow_allows_and_says_so_in_rules():
     assert AlwaysAllowAuthorizer().authorize(QUESTION) == Verdict(Decision.ALLOW)
-    rules = UnionRuleResolver([AlwaysAllowAuthorizer(), AlwaysDenyAuthorizer()]).rules_for(BOB, "n")
+    rules = await UnionRuleResolver([AlwaysAllowAuthorizer(), AlwaysDenyAuthorizer()]).rules_for(BOB, "n")
     assert rules == ResolvedRules(
         (PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),),
         (PolicyRule(verbs=["*"], non_resource_urls=["*"]),),
     )
 
 
-def test_rule_resolvers_add_up():
+async def test_rule_resolvers_add_up():
     class Knows:
         def __init__(self, rules):
             self.rules = rules
 
-        def rules_for(self, user, namespace):
+        async def rules_for(self, user, namespace):
             return self.rules
 
     first, second = PolicyRule(verbs=["a"]), PolicyRule(verbs=["b"])
     union = UnionRuleResolver(
         [Knows(ResolvedRules((first,), incomplete=True, error="x")), Knows(ResolvedRules((second,), error="y"))]
     )
-    assert union.rules_for(BOB, "n") == ResolvedRules((first, second), incomplete=True, error="[x, y]")
+    assert await union.rules_for(BOB, "n") == ResolvedRules((first, second), incomplete=True, error="[x, y]")
 
 
 def resource(verb, name="", namespace="", group="", what="pods", subresource=""):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from threading import get_ident
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from steersman.api.rbac.v1 import RoleRef
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
-from steersman.authorization.interface import Decision
+from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer
+from steersman.controlplane import rbac_feed
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.serializer import from_plain
@@ -29,14 +32,17 @@ GROUP = "rbac.authorization.k8s.io"
 READ_PODS = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
 ALICE = [{"kind": "User", "apiGroup": GROUP, "name": "alice"}]
 
+REF = {"kind": "Role", "apiGroup": GROUP, "name": "reader"}
+
 
 class Rights:
     """Stores of the four kinds, and an authorizer fed from them."""
 
     def __init__(self) -> None:
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-        self.authorizer = RbacAuthorizer()
-        services: Any = SimpleNamespace(event_ttl=0, slow_lane=SlowLane())
+        self.lane = SlowLane()
+        self.authorizer = RbacAuthorizer(self.lane)
+        services: Any = SimpleNamespace(event_ttl=0, slow_lane=self.lane)
         resources = (ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
         self.stores = {each.plural: Store(each, self.storage, services) for each in resources}
 
@@ -51,7 +57,9 @@ class Rights:
 
     def may_read(self, namespace: str) -> bool:
         wanted = Attributes(UserInfo("alice"), "get", namespace, "", "v1", "pods", "", "p", resource_request=True)
-        return self.authorizer.authorize(wanted).decision is Decision.ALLOW
+        verdict = self.authorizer.authorize(wanted)
+        assert isinstance(verdict, Verdict)
+        return verdict.decision is Decision.ALLOW
 
 
 @pytest.fixture
@@ -60,9 +68,8 @@ async def rights() -> AsyncIterator[Rights]:
     for store in made.stores.values():
         await store.start()
     await made.put("roles", "old", "reader", rules=READ_PODS)
-    ref = {"kind": "Role", "apiGroup": GROUP, "name": "reader"}
-    await made.put("rolebindings", "old", "alice", subjects=ALICE, roleRef=ref)
-    feed(made.authorizer, lambda group, plural: made.stores[plural])
+    await made.put("rolebindings", "old", "alice", subjects=ALICE, roleRef=REF)
+    feed(made.authorizer, lambda group, plural: made.stores[plural], made.lane)
     yield made
     for store in made.stores.values():
         await store.stop()
@@ -71,8 +78,7 @@ async def rights() -> AsyncIterator[Rights]:
 
 async def bind(rights: Rights, namespace: str) -> None:
     await rights.put("roles", namespace, "reader", rules=READ_PODS)
-    ref = {"kind": "Role", "apiGroup": GROUP, "name": "reader"}
-    await rights.put("rolebindings", namespace, "alice", subjects=ALICE, roleRef=ref)
+    await rights.put("rolebindings", namespace, "alice", subjects=ALICE, roleRef=REF)
 
 
 async def test_what_was_stored_and_what_is_counts_at_once(rights: Rights) -> None:
@@ -120,3 +126,91 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
     assert "/registry/roles/ns/broken cannot be read" in caplog.text
     await bind(rights, "new")
     assert rights.may_read("new")
+
+
+class TestLargeOnes:
+    """They are read in the slow lane, and whoever needs them waits: no right is there before or after its time."""
+
+    LARGE = READ_PODS * 2_000
+    CROWD = [{"kind": "User", "apiGroup": GROUP, "name": f"user{number}"} for number in range(2_000)]
+
+    async def judged(self, rights: Rights, namespace: str) -> bool:
+        wanted = Attributes(UserInfo("alice"), "get", namespace, "", "v1", "pods", "", "p", resource_request=True)
+        return (await decide(rights.authorizer, wanted)).allowed
+
+    async def replace(self, rights: Rights, plural: str, name: str, **body: Any) -> None:
+        kind = rights.stores[plural].resource.kind
+
+        async def make(old: Any) -> Any:
+            return from_plain(kind, {"metadata": {"name": name, "namespace": "old"}, **body})
+
+        await rights.stores[plural].update(loopback("old", name), name, make)
+
+    async def test_a_right_counts_when_its_write_is_acknowledged(self, rights: Rights) -> None:
+        await rights.put("roles", "new", "reader", rules=self.LARGE)
+        await rights.put("rolebindings", "new", "alice", subjects=self.CROWD + ALICE, roleRef=REF)
+        assert await self.judged(rights, "new")
+        assert await self.judged(rights, "old")
+
+    async def test_a_right_that_is_taken_away_does_not_count_from_then_on(self, rights: Rights) -> None:
+        other = [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]}] * 2_000
+        await self.replace(rights, "roles", "reader", rules=other)
+        assert not await self.judged(rights, "old")
+        await self.replace(rights, "roles", "reader", rules=self.LARGE)
+        assert await self.judged(rights, "old")
+        await self.replace(rights, "rolebindings", "alice", subjects=self.CROWD, roleRef=REF)
+        assert not await self.judged(rights, "old")
+
+    async def test_who_waits_is_judged_by_what_there_was_however_often_it_changes(
+        self, rights: Rights, monkeypatch
+    ) -> None:
+        started, go_on = asyncio.Event(), asyncio.Event()
+        run = SlowLane.run
+
+        async def held(lane: SlowLane, work: Any, *args: Any) -> Any:
+            if work.__name__ == "_kept":
+                started.set()
+                await go_on.wait()
+            return await run(lane, work, *args)
+
+        monkeypatch.setattr(SlowLane, "run", held)
+        await self.replace(rights, "roles", "reader", rules=self.LARGE)
+        first = asyncio.ensure_future(self.judged(rights, "old"))
+        await started.wait()
+        await self.replace(rights, "roles", "reader", rules=self.LARGE + READ_PODS)
+        await self.replace(rights, "roles", "reader", rules=self.LARGE + READ_PODS * 2)
+        second = asyncio.ensure_future(self.judged(rights, "old"))
+        await asyncio.sleep(0)
+        assert not first.done()
+        go_on.set()
+        assert await first
+        assert await second
+        rules = await rights.authorizer.rules_of(RoleRef(kind="Role", name="reader"), "old")
+        assert len(rules) == 2_002
+
+    async def test_what_is_deleted_or_made_small_meanwhile_stays_so(self, rights: Rights) -> None:
+        await self.replace(rights, "roles", "reader", rules=self.LARGE)
+        reading = asyncio.ensure_future(self.judged(rights, "old"))
+        await self.replace(rights, "roles", "reader", rules=[])
+        assert not rights.may_read("old")
+        await reading
+        assert await rights.authorizer.rules_of(RoleRef(kind="Role", name="reader"), "old") == ()
+        await self.replace(rights, "roles", "reader", rules=self.LARGE)
+        await rights.delete("roles", "old", "reader")
+        await self.replace(rights, "rolebindings", "alice", subjects=ALICE + self.CROWD, roleRef=REF)
+        await rights.delete("rolebindings", "old", "alice")
+        await asyncio.gather(*(asyncio.to_thread(int) for _ in range(3)))
+        assert not await self.judged(rights, "old")
+        assert not rights.authorizer._roles
+        assert not rights.authorizer._by_namespace
+
+    async def test_nothing_of_them_is_read_on_the_loop(self, rights: Rights, monkeypatch) -> None:
+        at: set[int] = set()
+        for name in ("RoleRules", "Binding"):
+            make = getattr(rbac_feed, name)
+            monkeypatch.setattr(rbac_feed, name, lambda *args, make=make: (at.add(get_ident()), make(*args))[1])
+        await rights.put("roles", "new", "reader", rules=self.LARGE)
+        await rights.put("rolebindings", "new", "alice", subjects=self.CROWD + ALICE, roleRef=REF)
+        assert await self.judged(rights, "new")
+        assert at
+        assert get_ident() not in at

@@ -14,6 +14,7 @@ from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import from_plain, to_plain
 from steersman.registry.services import Services
@@ -121,6 +122,8 @@ async def cluster() -> AsyncIterator[Callable[..., Any]]:
         made = Cluster(resources, ranges, authorizer or AlwaysAllowAuthorizer())
         for store in made.stores.values():
             await store.start()
+        if ("rbac.authorization.k8s.io", "roles") in made.stores:
+            feed(made.services.roles, lambda group, plural: made.stores[group, plural], made.services.slow_lane)
         started.append(made)
         return made
 

@@ -18,7 +18,7 @@ class AlwaysAllowAuthorizer:
     def authorize(self, attributes: Attributes) -> Verdict:
         return ALLOWED
 
-    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         return ResolvedRules(
             (PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),),
             (PolicyRule(verbs=["*"], non_resource_urls=["*"]),),

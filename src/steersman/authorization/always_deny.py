@@ -17,5 +17,5 @@ class AlwaysDenyAuthorizer:
     def authorize(self, attributes: Attributes) -> Verdict:
         return REFUSED
 
-    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         return ResolvedRules()

@@ -74,7 +74,7 @@ class ResolvedRules:
 class RuleResolver(Protocol):
     """Lists what a user may do, for SelfSubjectRulesReview."""
 
-    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         """The rules that hold for `user` in `namespace`; those that cannot be found are in `error`."""
         ...
 

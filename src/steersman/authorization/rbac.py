@@ -2,141 +2,198 @@
 
 The index is fed with every role and binding and answers from memory. It finds the bindings of a user by the user's
 name and groups, so a decision does not grow dearer with the number of bindings; what it found it remembers until the
-next change.
+next change. Many bindings of one user, and large roles, are looked through in the slow lane.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from asyncio import Event
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from steersman.api.rbac.v1 import (
-    ClusterRole,
-    ClusterRoleBinding,
-    PolicyRule,
-    Role,
-    RoleBinding,
-    RoleRef,
-    Subject,
-)
+from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef
+from steersman.api.rbac.v1 import Role as StoredRole
 from steersman.authentication.aggregate import aggregate
-from steersman.authentication.user import UserInfo, service_account_username
+from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, ResolvedRules, Verdict
-from steersman.authorization.rule_index import Names, RuleIndex
-from steersman.machinery.field import quote
+from steersman.authorization.rbac_bindings import (
+    GROUP,
+    Binding,
+    Bindings,
+    Grant,
+    Held,
+    Role,
+    RoleNotFound,
+    RoleRules,
+    role_error,
+    values_of,
+)
+from steersman.authorization.rule_index import Names
+from steersman.machinery.slow_lane import MAX_VALUES, SlowLane
 
-GROUP: Final = "rbac.authorization.k8s.io"
+__all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
+
+T = TypeVar("T")
 
 _MAX_KEY: Final = 512
 """Characters of a request's attributes up to which its judgement is remembered."""
-
-_MAX_JUDGEMENTS: Final = 32_768
-_MAX_GRANTS: Final = 4_096
-"""Remembered answers; when there are more, all are forgotten (they take microseconds to find again)."""
+_MAX_REMEMBERED: Final = 32_768
+"""What remembered judgements may weigh together, an ordinary one 1; when it is more, all are forgotten (they take
+microseconds to find again)."""
+_FEW: Final = 100
+"""Bindings of a user up to which they are looked through on the loop."""
+_FEW_VALUES: Final = 4_000
+"""Values of their roles up to which it is done there, some 5 ms of work when they are first asked about."""
+_MAX_ERRORS: Final = 64 << 10
+"""Characters of errors that are told."""
+_MAX_LISTED: Final = 4 << 20
+"""Characters of rules that are listed; they are of at most MAX_VALUES values."""
+_TOO_MANY_RULES: Final = (
+    f"rbac authorizer does not list rules of more than {MAX_VALUES} values or {_MAX_LISTED} characters"
+)
 
 _NO_OPINION: Final = Verdict(Decision.NO_OPINION)
 
-_SubjectKey = tuple[str, str]
-"""("User" or "Group", name)."""
-
-
-class RoleNotFound(LookupError):
-    """A binding refers to a role that is not there. `resource` is roles or clusterroles."""
-
-    def __init__(self, resource: str, name: str) -> None:
-        super().__init__(f"{resource.removesuffix('s')}.{GROUP} {quote(name)} not found")
-        self.resource = resource
-        self.name = name
+_Key = tuple[str | tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
-    """A role's rules, and the same to be found."""
+class _Allowance:
+    """The objects for which a grant allows a kind of request; None: all."""
 
-    rules: tuple[PolicyRule, ...]
-    index: RuleIndex
-
-
-@dataclass(frozen=True, slots=True)
-class _Binding:
-    """A binding of either kind; `namespace` is empty for a ClusterRoleBinding."""
-
-    namespace: str
-    name: str
-    role_ref: RoleRef
-    subjects: Sequence[Subject]
-
-    def subject_keys(self) -> dict[_SubjectKey, int]:
-        """For whom it is, each with the place of the first subject that says so."""
-        keys: dict[_SubjectKey, int] = {}
-        for place, subject in enumerate(self.subjects):
-            if subject.kind in ("User", "Group"):
-                keys.setdefault((subject.kind, subject.name), place)
-            elif subject.kind == "ServiceAccount" and (namespace := subject.namespace or self.namespace):
-                keys.setdefault(("User", service_account_username(namespace, subject.name)), place)
-        return keys
-
-    def describe(self, place: int) -> str:
-        """What an audit log reads of a right this binding gives to the subject at `place`."""
-        kind = "RoleBinding" if self.namespace else "ClusterRoleBinding"
-        name = f"{self.name}/{self.namespace}" if self.namespace else self.name
-        subject = self.subjects[place]
-        whom = subject.name
-        if subject.kind == "ServiceAccount":
-            whom = f"{subject.name}/{subject.namespace or self.namespace}"
-        role = f"{self.role_ref.kind} {quote(self.role_ref.name)}"
-        return f"{kind} {quote(name)} of {role} to {subject.kind} {quote(whom)}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    """One binding that is for a user: the rules it gives and the verdict they lead to, or why it gives none."""
-
-    rules: _Rules | None
-    allowed: Verdict
-    error: str = ""
+    names: Names
+    verdict: Verdict
+    grant: Grant
 
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What holds for one kind of request: who allows it for which object names, and the verdict if nobody does."""
+    """What holds for one kind of request: who allows it for which objects, and the verdict if nobody does."""
 
-    allowances: tuple[tuple[frozenset[str] | None, Verdict], ...]
+    allowances: tuple[_Allowance, ...]
     refusal: Verdict
+
+    def allowance(self, name: str) -> _Allowance | None:
+        """What allows it for an object."""
+        for allowance in self.allowances:
+            if allowance.names is None or name in allowance.names:
+                return allowance
+        return None
+
+    @property
+    def weight(self) -> int:
+        """How much memory it takes, in units of an ordinary one."""
+        names = sum(1 + len(each.names or ()) // 8 for each in self.allowances)
+        return 1 + names // 2 + len(self.refusal.reason) // 512
 
 
 class RbacAuthorizer:
-    """Judges by roles and bindings, with which it is kept up to date by the `set_` methods (None: deleted)."""
+    """Judges by roles and bindings, with which it is kept up to date by the `set_` methods (None: deleted).
 
-    def __init__(self) -> None:
-        self._roles: dict[tuple[str, str], _Rules] = {}
-        self._bindings: dict[tuple[str, str], _Binding] = {}
-        self._subjects: dict[str, dict[_SubjectKey, dict[str, int]]] = {}
-        self._grants: dict[tuple[str, str, tuple[str, ...]], tuple[_Grant, ...]] = {}
-        self._judgements: dict[tuple[str | tuple[str, ...], ...], _Judgement] = {}
-        self.generation = 0
-        """Grows with every change; what others derive from the rules is good for one generation."""
+    Without a lane everything is done at once.
+    """
+
+    def __init__(self, lane: SlowLane | None = None) -> None:
+        self._lane = lane
+        self._roles: dict[tuple[str, str], Role] = {}
+        self._bindings: dict[tuple[str, str], Binding] = {}
+        self._by_namespace: dict[str, Bindings] = {}
+        self._judgements: dict[_Key, _Judgement] = {}
+        self._weight = 0
+        self._generation = 0
+        """Grows with every change."""
+
+    # What there is
 
     def set_cluster_role(self, name: str, role: ClusterRole | None) -> None:
-        self._set_role("", name, None if role is None else role.rules or ())
+        self.put_role("", name, None if role is None else RoleRules(role.rules or ()))
 
-    def set_role(self, namespace: str, name: str, role: Role | None) -> None:
-        self._set_role(namespace, name, None if role is None else role.rules or ())
+    def set_role(self, namespace: str, name: str, role: StoredRole | None) -> None:
+        self.put_role(namespace, name, None if role is None else RoleRules(role.rules or ()))
 
     def set_cluster_role_binding(self, name: str, binding: ClusterRoleBinding | None) -> None:
-        found = None if binding is None else _Binding("", name, binding.role_ref, binding.subjects)
-        self._set_binding("", name, found)
+        self.set_binding("", name, binding)
 
     def set_role_binding(self, namespace: str, name: str, binding: RoleBinding | None) -> None:
-        found = None if binding is None else _Binding(namespace, name, binding.role_ref, binding.subjects)
-        self._set_binding(namespace, name, found)
+        self.set_binding(namespace, name, binding)
 
-    def authorize(self, attributes: Attributes) -> Verdict:
+    def set_binding(self, namespace: str, name: str, binding: RoleBinding | ClusterRoleBinding | None) -> None:
+        """Sets a binding of either kind; `namespace` is empty for a ClusterRoleBinding."""
+        found = None if binding is None else Binding(namespace, name, binding.role_ref, binding.subjects)
+        self.put_binding(namespace, name, found)
+
+    def put_role(self, namespace: str, name: str, rules: RoleRules | None, unread: Event | None = None) -> None:
+        """Sets a role (of the cluster: without namespace). With `unread` it is known already to say something else."""
+        role = self._role(namespace, name)
+        role.rules = rules
+        role.unread = unread
+        self._release(namespace, name, role)
+        self._forget()
+
+    def put_binding(self, namespace: str, name: str, binding: Binding | None, unread: Event | None = None) -> None:
+        """Sets a binding. With `unread` it is known already to say something else."""
+        bindings = self._by_namespace.setdefault(namespace, Bindings())
+        previous = self._bindings.pop((namespace, name), None)
+        if previous is not None:
+            previous.counts = False
+            bindings.remove(previous)
+            self._refer(previous, -1)
+        if binding is not None:
+            binding.unread = unread
+            self._bindings[namespace, name] = binding
+            self._refer(binding, 1)
+            bindings.add(binding)
+        if unread is None:
+            bindings.unread.pop(name, None)
+        else:
+            bindings.unread[name] = unread
+        if not bindings:
+            del self._by_namespace[namespace]
+        self._forget()
+
+    def role_is_unread(self, namespace: str, name: str, unread: Event) -> None:
+        """A role has changed, and what it says is put as soon as `unread` is set. Until then it gives nothing."""
+        self._role(namespace, name).unread = unread
+        self._forget()
+
+    def binding_is_unread(self, namespace: str, name: str, unread: Event) -> None:
+        """The same of a binding."""
+        self._by_namespace.setdefault(namespace, Bindings()).unread[name] = unread
+        binding = self._bindings.get((namespace, name))
+        if binding is not None:
+            binding.unread = unread
+        self._forget()
+
+    def _role(self, namespace: str, name: str) -> Role:
+        return self._roles.setdefault((namespace, name), Role())
+
+    def _release(self, namespace: str, name: str, role: Role) -> None:
+        """Forgets a place where nothing is and to which nobody refers."""
+        if role.rules is None and role.unread is None and not role.bindings:
+            del self._roles[namespace, name]
+
+    def _refer(self, binding: Binding, change: int) -> None:
+        ref = binding.role_ref
+        if ref.kind != "ClusterRole" and (ref.kind != "Role" or not binding.namespace):
+            return
+        namespace = binding.namespace if ref.kind == "Role" else ""
+        binding.role = role = self._role(namespace, ref.name)
+        role.bindings += change
+        self._release(namespace, ref.name, role)
+
+    def _forget(self) -> None:
+        self._generation += 1
+        self._judgements.clear()
+        self._weight = 0
+
+    # Judging
+
+    def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
         user = attributes.user
         if attributes.resource_request:
-            key: tuple[str | tuple[str, ...], ...] = (
+            key: _Key = (
                 attributes.namespace,
                 user.name,
                 user.groups,
@@ -149,138 +206,210 @@ class RbacAuthorizer:
             key = (attributes.namespace, user.name, user.groups, attributes.verb, attributes.path)
         judgement = self._judgements.get(key)
         if judgement is None:
-            judgement = self._judge(attributes)
+            grants = self._few_grants(user, attributes.namespace)
+            if grants is None:
+                assert self._lane is not None
+                return self._judge_in(self._lane.of(user.name), key, attributes)
+            judgement = _judged(grants, attributes)
             self._remember(key, judgement)
-        for names, verdict in judgement.allowances:
-            if names is None or attributes.name in names:
-                return verdict
+        for allowance in judgement.allowances:
+            if allowance.names is None or attributes.name in allowance.names:
+                return allowance.verdict
         return judgement.refusal
 
-    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+    async def _judge_in(self, lane: SlowLane, key: _Key, attributes: Attributes) -> Verdict:
+        """The verdict where many bindings or large roles are to be looked through, or are yet to be read.
+
+        A right that was taken away meanwhile does not count. One that is given is waited for only if nothing else
+        allows the request.
+        """
+
+        def judged(grants: Iterable[Grant]) -> _Judgement:
+            return _judged(grants, attributes)
+
+        while True:
+            generation = self._generation
+            held = self._held(attributes.user, attributes.namespace)
+            judgement, unread = await lane.run(_of_the_read, held, judged)
+            allowance = judgement.allowance(attributes.name)
+            if allowance is None and unread:
+                await _all_set(unread)
+                held = self._held(attributes.user, attributes.namespace)
+                judgement = await lane.run(lambda held: judged(held.grants()), held)
+                allowance = judgement.allowance(attributes.name)
+            elif generation == self._generation and not unread:
+                self._remember(key, judgement)
+            if allowance is None:
+                return judgement.refusal
+            if allowance.grant.holds():
+                return allowance.verdict
+
+    def _remember(self, key: _Key, judgement: _Judgement) -> None:
+        if sum(map(len, key)) > _MAX_KEY:  # what a client writes into a URL is not to fill the memory
+            return
+        self._weight += judgement.weight
+        if self._weight > _MAX_REMEMBERED:
+            self._judgements.clear()
+            self._weight = judgement.weight
+        self._judgements[key] = judgement
+
+    def _held(self, user: UserInfo, namespace: str) -> Held:
+        cluster = self._by_namespace.get("")
+        return Held(user, (cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
+
+    def _few_grants(self, user: UserInfo, namespace: str) -> list[Grant] | None:
+        """What a user has been given, if it is known and soon looked through."""
+        held = self._held(user, namespace)
+        if self._lane is None:
+            return list(held.grants())
+        if held.unread or held.effort > _FEW:
+            return None
+        grants = list(held.grants())
+        values = 0
+        for grant in grants:
+            if grant.unread is not None:
+                return None
+            if grant.rules is not None:
+                values += grant.rules.values
+        return grants if values <= _FEW_VALUES else None
+
+    # Listing
+
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
         """Follows the RuleResolver contract; an empty namespace asks for what holds in the whole cluster."""
-        rules, error = self.policy_rules_for(user, namespace)
-        return ResolvedRules(
-            tuple(rule for rule in rules if rule.resources),
-            tuple(rule for rule in rules if rule.non_resource_urls),
-            error=error,
-        )
+        return await self._found(user, namespace, _listed)
 
-    def policy_rules_for(self, user: UserInfo, namespace: str) -> tuple[list[PolicyRule], str]:
-        """All rules that hold for `user` in `namespace`, and what could not be found of them."""
-        grants = self._all_grants(user, namespace)
-        rules = [rule for grant in grants if grant.rules is not None for rule in grant.rules.rules]
-        return rules, aggregate(grant.error for grant in grants if grant.error)
+    async def policy_rules_for(self, user: UserInfo, namespace: str) -> tuple[list[tuple[PolicyRule, ...]], str]:
+        """All rules that hold for `user` in `namespace`, role by role, and what could not be found of them."""
+        return await self._found(user, namespace, _roles_of)
 
-    def rules_of(self, role_ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:
+    async def _found(self, user: UserInfo, namespace: str, find: Callable[[Iterable[Grant]], T]) -> T:
+        """What `find` finds in the grants of a user, when they have all been read."""
+        grants = self._few_grants(user, namespace)
+        if grants is not None:
+            return find(grants)
+        assert self._lane is not None
+        lane = self._lane.of(user.name)
+        found, unread = await lane.run(_of_the_read, self._held(user, namespace), find)
+        if unread:
+            await _all_set(unread)
+            found = await lane.run(lambda held: find(held.grants()), self._held(user, namespace))
+        return found
+
+    async def rules_of(self, role_ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:
         """The rules a binding in `namespace` (empty: a ClusterRoleBinding) gets from the role it refers to.
 
         Raises RoleNotFound, and ValueError for a reference to another kind.
         """
-        return self._role(role_ref, namespace).rules
-
-    def _set_role(self, namespace: str, name: str, rules: Sequence[PolicyRule] | None) -> None:
-        if rules is None:
-            self._roles.pop((namespace, name), None)
-        else:
-            self._roles[namespace, name] = _Rules(tuple(rules), RuleIndex(rules))
-        self._forget()
-
-    def _set_binding(self, namespace: str, name: str, binding: _Binding | None) -> None:
-        previous = self._bindings.pop((namespace, name), None)
-        subjects = self._subjects.setdefault(namespace, {})
-        if previous is not None:
-            for key in previous.subject_keys():
-                found = subjects[key]
-                del found[name]
-                if not found:
-                    del subjects[key]
-        if binding is not None:
-            self._bindings[namespace, name] = binding
-            for key, place in binding.subject_keys().items():
-                subjects.setdefault(key, {})[name] = place
-        if not subjects:
-            del self._subjects[namespace]
-        self._forget()
-
-    def _forget(self) -> None:
-        self.generation += 1
-        self._grants.clear()
-        self._judgements.clear()
-
-    def _judge(self, attributes: Attributes) -> _Judgement:
-        """Follows the user's bindings for one kind of request: the cluster's first, then the namespace's."""
-        grants = self._all_grants(attributes.user, attributes.namespace)
-        allowances: list[tuple[frozenset[str] | None, Verdict]] = []
-        for grant in grants:
-            for names in _allowed_names(grant.rules, attributes):
-                allowances.append((names, grant.allowed))
-                if names is None:  # nothing after it can be needed
-                    return _Judgement(tuple(allowances), _NO_OPINION)
-        error = aggregate(grant.error for grant in grants if grant.error)
-        refusal = Verdict(Decision.NO_OPINION, f"RBAC: {error}") if error else _NO_OPINION
-        return _Judgement(tuple(allowances), refusal)
-
-    def _remember(self, key: tuple[str | tuple[str, ...], ...], judgement: _Judgement) -> None:
-        if sum(map(len, key)) > _MAX_KEY:  # what a client writes into a URL is not to fill the memory
-            return
-        if len(self._judgements) >= _MAX_JUDGEMENTS:
-            self._judgements.clear()
-        self._judgements[key] = judgement
-
-    def _all_grants(self, user: UserInfo, namespace: str) -> tuple[_Grant, ...]:
-        grants = self._grants_in("", user)
-        return (*grants, *self._grants_in(namespace, user)) if namespace else grants
-
-    def _grants_in(self, namespace: str, user: UserInfo) -> tuple[_Grant, ...]:
-        """The bindings of one namespace (empty: the ClusterRoleBindings) that are for `user`, by name."""
-        subjects = self._subjects.get(namespace)
-        if subjects is None:
-            return ()
-        key = (namespace, user.name, user.groups)
-        grants = self._grants.get(key)
-        if grants is None:
-            grants = tuple(self._find_grants(namespace, subjects, user))
-            if len(self._grants) >= _MAX_GRANTS:
-                self._grants.clear()
-            self._grants[key] = grants
-        return grants
-
-    def _find_grants(
-        self, namespace: str, subjects: dict[_SubjectKey, dict[str, int]], user: UserInfo
-    ) -> Iterator[_Grant]:
-        places = dict(subjects.get(("User", user.name), ()))
-        for group in user.groups:
-            for name, place in subjects.get(("Group", group), {}).items():
-                places[name] = min(place, places.get(name, place))
-        for name in sorted(places):
-            binding = self._bindings[namespace, name]
-            try:
-                rules = self._role(binding.role_ref, namespace)
-            except (RoleNotFound, ValueError) as error:
-                yield _Grant(None, _NO_OPINION, str(error))
-                continue
-            reason = f"RBAC: allowed by {binding.describe(places[name])}"
-            yield _Grant(rules, Verdict(Decision.ALLOW, reason))
-
-    def _role(self, role_ref: RoleRef, namespace: str) -> _Rules:
-        if role_ref.kind == "ClusterRole":
-            rules, resource = self._roles.get(("", role_ref.name)), "clusterroles"
-        elif role_ref.kind == "Role":
-            rules, resource = (self._roles.get((namespace, role_ref.name)) if namespace else None), "roles"
-        else:
-            raise ValueError(f"unsupported role reference kind: {quote(role_ref.kind)}")
-        if rules is None:
-            raise RoleNotFound(resource, role_ref.name)
-        return rules
+        key = ("", role_ref.name) if role_ref.kind == "ClusterRole" else (namespace, role_ref.name)
+        role = self._roles.get(key)
+        if role is not None and role.unread is not None:
+            await role.unread.wait()
+            role = self._roles.get(key)
+        known = role_ref.kind == "ClusterRole" or (role_ref.kind == "Role" and namespace)
+        if not known or role is None or role.rules is None:
+            raise role_error(role_ref)
+        return role.rules.rules
 
 
-def _allowed_names(rules: _Rules | None, attributes: Attributes) -> Sequence[Names]:
+def _of_the_read(held: Held, find: Callable[[Iterable[Grant]], T]) -> tuple[T, list[Event]]:
+    """What `find` finds in grants that have been read, and what tells when the others have."""
+    unread = list(held.unread)
+
+    def read() -> Iterator[Grant]:
+        for grant in held.grants():
+            if (until := grant.unread) is None:
+                yield grant
+            else:
+                unread.append(until)
+
+    return find(read()), unread
+
+
+async def _all_set(events: Iterable[Event]) -> None:
+    for event in events:
+        await event.wait()
+
+
+def _judged(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
+    """Follows a user's grants for one kind of request: the cluster's first, then the namespace's."""
+    allowances: list[_Allowance] = []
+    lacking: list[Grant] = []
+    for grant in grants:
+        if grant.rules is None:
+            lacking.append(grant)
+            continue
+        verdict = None
+        for names in _allowed_names(grant.rules, attributes):
+            if verdict is None:
+                reason = f"RBAC: allowed by {grant.binding.describe(grant.place)}"
+                verdict = Verdict(Decision.ALLOW, reason)
+            allowances.append(_Allowance(names, verdict, grant))
+            if names is None:  # nothing after it can be needed
+                return _Judgement(tuple(allowances), _NO_OPINION)
+    error = _error_of(lacking)
+    refusal = Verdict(Decision.NO_OPINION, f"RBAC: {error}") if error else _NO_OPINION
+    return _Judgement(tuple(allowances), refusal)
+
+
+def _allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
     """The objects for which a role allows such requests, in few sets; None alone for all."""
-    if rules is None:
-        return ()
     a = attributes
     if not a.resource_request:
         return (None,) if any(True for _ in rules.index.on_url(a.verb, a.path)) else ()
     if a.subresource:
         return rules.index.on_resource(a.verb, a.api_group, f"{a.resource}/{a.subresource}", f"*/{a.subresource}")
     return rules.index.on_resource(a.verb, a.api_group, a.resource)
+
+
+def _error_of(lacking: Iterable[Grant], *more: str) -> str:
+    """Why grants give nothing, as far as it is told."""
+    texts: dict[str, None] = {}
+    size = 0
+    for grant in lacking:
+        text = str(role_error(grant.binding.role_ref))
+        size += len(text)
+        if size > _MAX_ERRORS:
+            break
+        texts[text] = None
+    return aggregate((*texts, *more))
+
+
+def _listed(grants: Iterable[Grant]) -> ResolvedRules:
+    """The rules of all grants, each as often as it is given, as long as there are not too many."""
+    on_resources: list[PolicyRule] = []
+    on_urls: list[PolicyRule] = []
+    lacking: list[Grant] = []
+    values = size = 0
+    for grant in grants:
+        if grant.rules is None:
+            lacking.append(grant)
+            continue
+        for rule in grant.rules.rules:
+            values += values_of(rule)
+            size += _size_of(rule)
+            if values > MAX_VALUES or size > _MAX_LISTED:
+                error = _error_of(lacking, _TOO_MANY_RULES)
+                return ResolvedRules(tuple(on_resources), tuple(on_urls), incomplete=True, error=error)
+            if rule.resources:
+                on_resources.append(rule)
+            if rule.non_resource_urls:
+                on_urls.append(rule)
+    return ResolvedRules(tuple(on_resources), tuple(on_urls), error=_error_of(lacking))
+
+
+def _size_of(rule: PolicyRule) -> int:
+    lists: tuple[Sequence[Any], ...] = (rule.verbs or (), rule.api_groups, rule.resources, rule.resource_names)
+    return sum(sum(map(len, each)) for each in (*lists, rule.non_resource_urls))
+
+
+def _roles_of(grants: Iterable[Grant]) -> tuple[list[tuple[PolicyRule, ...]], str]:
+    """The rules of each role that is given, once, and what is wrong with the others."""
+    found: dict[RoleRules, None] = {}
+    lacking: list[Grant] = []
+    for grant in grants:
+        if grant.rules is None:
+            lacking.append(grant)
+        else:
+            found[grant.rules] = None
+    return [each.rules for each in found], _error_of(lacking)

@@ -56,8 +56,10 @@ class UnionRuleResolver:
     def __init__(self, resolvers: Iterable[RuleResolver]) -> None:
         self._resolvers = tuple(resolvers)
 
-    def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
-        answers = [each.rules_for(user, namespace) for each in self._resolvers]
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        answers = [await each.rules_for(user, namespace) for each in self._resolvers]
+        if len(answers) == 1:
+            return answers[0]
         return ResolvedRules(
             tuple(rule for answer in answers for rule in answer.resource_rules),
             tuple(rule for answer in answers for rule in answer.non_resource_rules),

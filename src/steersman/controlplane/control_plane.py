@@ -108,11 +108,11 @@ class ControlPlane:
         self.server: Server | None = None
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
-        self._rbac = RbacAuthorizer()
+        self._slow_lane = SlowLane()
+        self._rbac = RbacAuthorizer(self._slow_lane)
         self._upkeep: Upkeep | None = None
         self._loop_watchdog: LoopWatchdog | None = None
         self._keys: ServiceAccountKeys
-        self._slow_lane = SlowLane()
         self._making_keys: asyncio.Task[ServiceAccountKeys] | None = None
 
     def store(self, group: str, plural: str) -> Store[Any]:
@@ -151,7 +151,7 @@ class ControlPlane:
         resources = _kube_api(runtime)
         self._make_stores(services, resources)
         await asyncio.gather(*(store.start() for store in self._stores.values()))
-        feed(self._rbac, self.store)
+        feed(self._rbac, self.store, self._slow_lane)
         config = self._config(services.authorizer, tokens, files).complete()
         extensions = config.new("apiextensions-apiserver")
         kube_api = config.new("kube-apiserver", extensions)
@@ -256,6 +256,7 @@ class ControlPlane:
         return Services(
             objects=self.objects,
             authorizer=self._authorizer(),
+            roles=self._rbac,
             rule_resolver=UnionRuleResolver((self._rbac,) if "RBAC" in options.authorization_mode else ()),
             service_cluster_ip_ranges=tuple(ranges),
             service_node_ports=range(first, last + 1),

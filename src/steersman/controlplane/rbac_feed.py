@@ -1,45 +1,117 @@
-"""Feeds the RBAC authorizer from the caches of its four resources."""
+"""Feeds the RBAC authorizer from the caches of its four resources.
+
+Small roles and bindings count in the turn of the loop in which they are written. Large ones are read in the slow lane,
+one version of each at a time; until the newest has been read, the authorizer lets those wait who need it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from asyncio import Event
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
 from steersman.authorization.rbac import RbacAuthorizer
-from steersman.controlplane.follower import Changed, Follower
+from steersman.authorization.rbac_bindings import Binding, RoleRules
+from steersman.controlplane.follower import Follower
+from steersman.machinery.slow_lane import SlowLane, is_large
 from steersman.storage.entry import Entry
 from steersman.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-Set = Callable[[str, str, Any | None], None]
+K = TypeVar("K")
+
+_Put = Callable[[str, str, K | None, Event | None], None]
+"""One of the authorizer's `put_` methods."""
+
+_GROUP: Final = "rbac.authorization.k8s.io"
 
 
-def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]]) -> None:
+@dataclass(eq=False, slots=True)
+class _Version:
+    """A large object that is yet to be read. `superseded`: it is deleted, or has been replaced by a small one."""
+
+    entry: Entry
+    read: Event = field(default_factory=Event)
+    superseded: bool = False
+
+
+class _Feed(Generic[K]):
+    """Brings the objects of one resource to the authorizer: `make` is what it keeps of one, in whatever thread."""
+
+    def __init__(
+        self, store: Store[Any], lane: SlowLane, make: Callable[[str, str, Any], K], put: _Put[K],
+        is_unread: Callable[[str, str, Event], None],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._lane = lane
+        self._make = make
+        self._put = put
+        self._is_unread = is_unread
+        self._newest: dict[tuple[str, str], _Version] = {}
+        """The versions that are yet to be read."""
+        self._reading: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    def changed(self, namespace: str, name: str, entry: Entry | None) -> None:
+        """See follower.Changed."""
+        key = (namespace, name)
+        if entry is None or not is_large(entry.body):
+            self._put(namespace, name, None if entry is None else self._kept(namespace, name, entry), None)
+            version = self._newest.pop(key, None)
+            if version is not None:
+                version.superseded = True
+                version.read.set()
+            return
+        self._newest[key] = version = _Version(entry)
+        self._is_unread(namespace, name, version.read)
+        if key not in self._reading:
+            self._reading[key] = asyncio.get_running_loop().create_task(self._read(key))
+
+    async def _read(self, key: tuple[str, str]) -> None:
+        """Reads the newest version, and what is newer by then.
+
+        One that was replaced while it was read is put all the same: who has waited for it began before the change.
+        """
+        try:
+            while (version := self._newest.get(key)) is not None:
+                kept = await self._lane.run(self._kept, *key, version.entry)
+                if not version.superseded:
+                    newest = self._newest[key]
+                    if newest is version:
+                        del self._newest[key]
+                    self._put(*key, kept, None if newest is version else newest.read)
+                version.read.set()
+        finally:
+            del self._reading[key]
+
+    def _kept(self, namespace: str, name: str, entry: Entry) -> K | None:
+        """What is kept of an object; one that cannot be read grants nothing, and keeps nobody from being judged by the
+        rest."""
+        try:
+            return self._make(namespace, name, self._store.encoding.decode(entry.body))
+        except Exception:
+            logger.exception("%s cannot be read and counts as missing", entry.key)
+            return None
+
+
+def feed(authorizer: RbacAuthorizer, stores: Callable[[str, str], Store[Any]], lane: SlowLane) -> None:
     """Puts what is stored into the authorizer, and from now on every change."""
-    group = "rbac.authorization.k8s.io"
-    sets: dict[str, Set] = {
-        "clusterroles": lambda _, name, obj: authorizer.set_cluster_role(name, obj),
-        "clusterrolebindings": lambda _, name, obj: authorizer.set_cluster_role_binding(name, obj),
-        "roles": authorizer.set_role,
-        "rolebindings": authorizer.set_role_binding,
-    }
-    for plural, put in sets.items():
-        store = stores(group, plural)
-        Follower(store, _decoded(store, put)).begin()
+    for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
+        store = stores(_GROUP, plural)
+        if plural.endswith("roles"):
+            roles = _Feed(store, lane, _rules, authorizer.put_role, authorizer.role_is_unread)
+            Follower(store, roles.changed).begin()
+        else:
+            bindings = _Feed(store, lane, _binding, authorizer.put_binding, authorizer.binding_is_unread)
+            Follower(store, bindings.changed).begin()
 
 
-def _decoded(store: Store[Any], put: Set) -> Changed:
-    """Puts objects; one that cannot be read grants nothing, and keeps nobody from being judged by the rest."""
+def _rules(namespace: str, name: str, role: Any) -> RoleRules:
+    return RoleRules(role.rules or ())
 
-    def changed(namespace: str, name: str, entry: Entry | None) -> None:
-        obj = None
-        if entry is not None:
-            try:
-                obj = store.encoding.decode(entry.body)
-            except Exception:
-                logger.exception("%s cannot be read and counts as missing", entry.key)
-        put(namespace, name, obj)
 
-    return changed
+def _binding(namespace: str, name: str, binding: Any) -> Binding:
+    return Binding(namespace, name, binding.role_ref, binding.subjects)

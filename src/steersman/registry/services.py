@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Any, TypeVar
 
 from steersman.authorization.interface import Authorizer, RuleResolver
+from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.kubelet import KubeletConnection
 from steersman.rest.objects import Objects
@@ -24,6 +25,8 @@ class Services:
     authorizer: Authorizer
     rule_resolver: RuleResolver
     """Lists what a user may do (for SelfSubjectRulesReview)."""
+    roles: RbacAuthorizer = field(default_factory=RbacAuthorizer)
+    """The stored roles and bindings, also where RBAC judges no requests."""
     service_cluster_ip_ranges: tuple[IPv4Network | IPv6Network, ...]
     service_node_ports: range
     allow_privileged: bool

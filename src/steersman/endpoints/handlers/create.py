@@ -69,7 +69,8 @@ async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -
     answer = await creater(scope.shared.services, ctx, obj)
     wanted = representation(scope, request)
     if type(answer) is scope.kind:
-        return await item_response(scope, request, Encoded(encode(answer)[1:]), wanted, 201)
+        body = await done(ctx.lane, encode, answer)
+        return await item_response(scope, request, Encoded(body[1:]), wanted, 201)
     gvk = kind_of(type(answer))
     answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
     return encoded_response(encode(answer), wanted, 201)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 from steersman.api.authorization.v1 import SelfSubjectRulesReview
 from steersman.authorization.reviews import rules_review_status
 from steersman.machinery.errors import bad_request
+from steersman.machinery.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 
+_MANY: Final = 100
+"""Rules from which on the answer counts as large."""
 
-async def create(services: Any, ctx: Context, review: SelfSubjectRulesReview) -> SelfSubjectRulesReview:
+
+async def create(services: Services, ctx: Context, review: SelfSubjectRulesReview) -> SelfSubjectRulesReview:
     """Lists the rules. Raises StatusError (400) without a namespace."""
     namespace = review.spec.namespace
     if not namespace:
         raise bad_request("no namespace on request")
-    resolved = services.rule_resolver.rules_for(ctx.user, namespace)
-    return SelfSubjectRulesReview(status=rules_review_status(resolved))
+    resolved = await services.rule_resolver.rules_for(ctx.user, namespace)
+    if len(resolved.resource_rules) + len(resolved.non_resource_rules) > _MANY:
+        ctx.lane = services.slow_lane.of(ctx.user.name)
+    return SelfSubjectRulesReview(status=await done(ctx.lane, rules_review_status, resolved))
 
 
 SELF_SUBJECT_RULES_REVIEWS = Resource(

@@ -7,6 +7,7 @@ those who hold the verb `escalate` on a role, or `bind` on the role that a bindi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from steersman.api.rbac.v1 import PolicyRule, RoleRef
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import decide
-from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
+from steersman.authorization.rbac import RoleNotFound
 from steersman.authorization.rbac_rules import escalation
 from steersman.machinery.errors import GroupResource, forbidden, not_found, plain_internal
 from steersman.registry.services import Services
@@ -28,7 +29,7 @@ _GARBAGE_COLLECTED: Final = ("owner_references", "finalizers", "self_link", "man
 
 
 class EscalationCheck:
-    """Judges writes of roles and bindings, with the roles as they are stored now."""
+    """Judges writes of roles and bindings, by those that are stored now, whatever else requests are judged by."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -42,7 +43,7 @@ class EscalationCheck:
         """Raises StatusError Forbidden if the user may not bind that role, NotFound if there is none."""
         if self.exempt(ctx) or await self._may_bind(ctx, ref):
             return
-        await self.confirm(ctx, resource, name, self._rules_of(ctx, resource, ref))
+        await self.confirm(ctx, resource, name, await self._rules_of(ctx, resource, ref))
 
     def exempt(self, ctx: Context) -> bool:
         """Whether nothing is asked of the user."""
@@ -62,31 +63,17 @@ class EscalationCheck:
 
         A short rule stands for many combinations, so the rules are compared in the slow lane.
         """
-        held, error = self._roles(ctx.namespace).policy_rules_for(ctx.user, ctx.namespace)
-        return await self._services.slow_lane.of(ctx.user.name).run(escalation, ctx.user, held, rules, error)
+        held, error = await self._services.roles.policy_rules_for(ctx.user, ctx.namespace)
+        lane = self._services.slow_lane.of(ctx.user.name)
+        return await lane.run(escalation, ctx.user, chain.from_iterable(held), rules, error)
 
-    def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
+    async def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
         try:
-            return self._roles(ctx.namespace).rules_of(ref, ctx.namespace)
+            return await self._services.roles.rules_of(ref, ctx.namespace)
         except RoleNotFound as error:
             raise not_found(GroupResource(GROUP, resource), error.name) from error
         except ValueError as error:
             raise plain_internal(str(error)) from error
-
-    def _roles(self, namespace: str) -> RbacAuthorizer:
-        """The roles and bindings that hold in a namespace, read from the store."""
-        objects = self._services.objects
-        roles = RbacAuthorizer()
-        for role in objects(GROUP, "clusterroles").list():
-            roles.set_cluster_role(role.metadata.name, role)
-        for binding in objects(GROUP, "clusterrolebindings").list():
-            roles.set_cluster_role_binding(binding.metadata.name, binding)
-        if namespace:
-            for role in objects(GROUP, "roles").list(namespace):
-                roles.set_role(namespace, role.metadata.name, role)
-            for binding in objects(GROUP, "rolebindings").list(namespace):
-                roles.set_role_binding(namespace, binding.metadata.name, binding)
-        return roles
 
     async def _may_escalate(self, ctx: Context, resource: str) -> bool:
         if (ctx.group, ctx.resource) != (GROUP, resource):
