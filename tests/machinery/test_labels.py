@@ -1,6 +1,7 @@
 """Label selectors: the grammar, its errors, matching."""
 
 import pytest
+from counted_work import calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -173,6 +174,20 @@ def test_comparison_fails_for_what_is_no_64_bit_number(value):
 def test_largest_number_is_compared_exactly():
     assert parse("n<9223372036854775807").matches({"n": "9223372036854775806"})
     assert not parse("n<9223372036854775807").matches({"n": "9223372036854775807"})
+
+
+def test_matching_costs_what_the_fewer_of_requirements_and_labels_do():
+    few, many = (
+        parse("env,!gone,tier in (web,db),n>3,x!=y,m<9"),
+        parse(",".join(f"!key{number}" for number in range(5_000)) + ",tier=web"),
+    )
+    labels = {f"label{number}": "" for number in range(5_000)} | {"env": "prod", "tier": "web", "n": "5", "m": "8"}
+    assert few.matches(labels)
+    assert not few.matches(labels | {"x": "y"})
+    assert not few.matches({key: value for key, value in labels.items() if key != "env"})
+    assert many.matches({"tier": "web"})
+    assert calls(lambda: few.matches(labels)) < 50
+    assert calls(lambda: many.matches({"tier": "web", "a": "b"})) < 50
 
 
 def test_everything_and_nothing():

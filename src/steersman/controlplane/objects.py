@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from time import perf_counter
 from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -11,7 +13,7 @@ from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery import times
 from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.slow_lane import done
+from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.machinery.unstructured import from_unstructured
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.context import Context
@@ -22,6 +24,9 @@ T = TypeVar("T")
 
 MANAGER: Final = "kube-apiserver"
 """Who owns the fields that the server itself writes."""
+
+_TURN: Final = 0.004
+"""Seconds for which many objects are gone through before others have the loop."""
 
 
 class StoreObjects:
@@ -63,6 +68,26 @@ class StoreObjects:
     def list(self, namespace: str = "") -> Iterator[Any]:
         decode = self._store.encoding.decode
         return (decode(entry.body) for entry in self._entries(namespace))
+
+    async def each_known(
+        self, namespace: str, make: Callable[[Any], T], lane: SlowLane
+    ) -> AsyncIterator[tuple[str, T]]:
+        until = perf_counter() + _TURN
+        for entry in self._entries(namespace):
+            name = entry.key.rpartition("/")[2]
+            if is_large(entry.body):
+                yield name, await lane.run(lambda body: make(self._store.encoding.decode(body)), entry.body)
+                until = perf_counter() + _TURN
+                continue
+            facts = entry.facts
+            if facts is None:
+                facts = entry.facts = {}
+            if make not in facts:
+                facts[make] = make(self._store.encoding.decode(entry.body))
+            yield name, cast(T, facts[make])
+            if perf_counter() > until:
+                await asyncio.sleep(0)
+                until = perf_counter() + _TURN
 
     def count(self, namespace: str = "") -> int:
         return len(self._entries(namespace))

@@ -283,8 +283,8 @@ class _Condition:
 
 
 def _by_label(requirements: Iterable[Requirement]) -> Predicate:
-    """The conjunction of many requirements: matching costs what the labels of the object cost, however many there
-    are."""
+    """The conjunction of many requirements: matching costs what the labels of the object cost or what the labels in the
+    requirements do, whichever are fewer."""
     conditions: dict[str, _Condition] = {}
     for requirement in requirements:
         conditions.setdefault(requirement.key, _Condition()).add(requirement)
@@ -295,6 +295,12 @@ def _by_label(requirements: Iterable[Requirement]) -> Predicate:
     def matches(labels: Labels) -> bool:
         if len(labels) < needed:
             return False
+        if len(conditions) < len(labels):
+            for key, wanted in conditions.items():
+                actual = labels.get(key)
+                if wanted.present if actual is None else not wanted.takes(actual):
+                    return False
+            return True
         found = 0
         for key, value in labels.items():
             condition = conditions.get(key)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.context import Context
 
 T = TypeVar("T")
@@ -38,6 +39,13 @@ class Objects(Protocol):
 
     def list(self, namespace: str = "") -> Iterable[Any]:
         """Every object of a namespace, or of all."""
+        ...
+
+    def each_known(self, namespace: str, make: Callable[[Any], T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
+        """The name of every object of a namespace, and what `make` makes of it, as `known`, however many there are.
+
+        For large objects it is made in the lane, and each time, as what is made of them may be large too.
+        """
         ...
 
     def count(self, namespace: str = "") -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from threading import get_ident
 from typing import Any
 
 import pytest
 from podspecs import defaulted_pod
 
 from steersman.api.core.v1 import Binding, ObjectReference, Pod, PodCondition
-from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.api.meta.v1 import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from steersman.api.policy.v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetSpec
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
@@ -17,6 +18,8 @@ from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
 from steersman.endpoints.query import parse_query
 from steersman.machinery.errors import StatusError
+from steersman.machinery.labels import Selector, from_label_selector
+from steersman.registry.core import pod_eviction
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.pod_binding import bind_pod, create_binding
 from steersman.registry.core.pod_eviction import evict_pod
@@ -262,3 +265,59 @@ async def test_streams_over_get_need_the_right_to_create(services: Services) -> 
     ctx = Context(namespace="ns", verb="get", resource="pods", subresource="exec")
     error = await refusal(pod_exec(services, ctx, "a", Request()))
     assert (error.code, error.message) == (403, 'pods "a" is forbidden: no way')
+
+
+def _large(prefix: str) -> LabelSelector:
+    """A selector of many terms that takes pods of the budget."""
+    terms = [LabelSelectorRequirement(key=f"{prefix}{number}", operator="DoesNotExist") for number in range(3_000)]
+    return LabelSelector(match_labels={"app": "g"}, match_expressions=terms)
+
+
+class TestManyBudgets:
+    """What there is of them costs an eviction little, and the others nothing."""
+
+    async def budget(self, services: Services, name: str, selector: LabelSelector) -> None:
+        budgets = services.objects("policy", "poddisruptionbudgets")
+        spec = PodDisruptionBudgetSpec(selector=selector)
+        await budgets.create(CTX, PodDisruptionBudget(metadata=ObjectMeta(name=name, namespace="ns"), spec=spec))
+
+    @pytest.fixture
+    def compiled(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """The threads in which selectors were compiled."""
+        found: list[int] = []
+
+        def compiled(selector: LabelSelector | None) -> Selector:
+            found.append(get_ident())
+            return from_label_selector(selector)
+
+        monkeypatch.setattr(pod_eviction, "from_label_selector", compiled)
+        return found
+
+    async def test_selectors_are_compiled_once(self, services: Services, compiled: list[int]) -> None:
+        for number in range(20):
+            await self.budget(services, f"p{number:02}", LabelSelector(match_labels={"app": str(number)}))
+        for name in ("a", "b", "c"):
+            await running(services, name)
+            await evict_pod(services, CTX, name, eviction(name))
+        assert len(compiled) == 20
+        await services.objects("policy", "poddisruptionbudgets").delete(CTX, "p07")
+        await self.budget(services, "p07", LabelSelector(match_labels={"app": "g"}))
+        await running(services, "d")
+        assert (await refusal(evict_pod(services, CTX, "d", eviction("d")))).code == 429
+        assert len(compiled) == 21
+
+    async def test_large_ones_are_compiled_beside_the_loop(self, services: Services, compiled: list[int]) -> None:
+        await self.budget(services, "large", _large("x"))
+        await running(services)
+        assert (await refusal(evict_pod(services, CTX, "a", eviction()))).code == 429
+        assert compiled
+        assert get_ident() not in compiled
+
+    async def test_the_second_that_takes_the_pod_is_the_last_looked_at(
+        self, services: Services, compiled: list[int]
+    ) -> None:
+        for number in range(20):
+            await self.budget(services, f"p{number:02}", LabelSelector(match_labels={"app": "g"}))
+        await running(services)
+        assert (await refusal(evict_pod(services, CTX, "a", eviction()))).code == 500
+        assert len(compiled) == 2

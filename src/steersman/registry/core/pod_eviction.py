@@ -27,7 +27,7 @@ from steersman.machinery.errors import (
 )
 from steersman.machinery.errors import invalid as invalid_object
 from steersman.machinery.field import Path, invalid
-from steersman.machinery.labels import SelectorError, from_label_selector
+from steersman.machinery.labels import NOTHING, Predicate, SelectorError, from_label_selector
 from steersman.registry.core.pod_conditions import is_ready, set_condition
 from steersman.registry.services import Services
 from steersman.rest.context import Context, loopback
@@ -73,6 +73,7 @@ class _Evictor:
     def __init__(self, services: Services, ctx: Context, name: str, options: DeleteOptions) -> None:
         self.pods = services.objects("", "pods")
         self.budgets = services.objects("policy", "poddisruptionbudgets")
+        self.lane = services.slow_lane.of(ctx.user.name)
         self.ctx = ctx
         self.name = name
         self.options = options
@@ -82,7 +83,7 @@ class _Evictor:
         pod = await _retry(self._delete_unguarded, again=not self.pins)
         if pod is None:
             return
-        budget = self._budget_of(pod)
+        budget = await self._budget_of(pod)
         if budget is None:
             await self._delete(self.options)
         elif _is_surplus(pod, budget):
@@ -104,21 +105,26 @@ class _Evictor:
         await self._delete(options)
         return None
 
-    def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
+    async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
         """The budget whose selector takes the pod. Raises StatusError 500 if there are several."""
-        found: list[PodDisruptionBudget] = []
-        for budget in self.budgets.list(self.ctx.namespace):
-            try:
-                selector = from_label_selector(budget.spec.selector)
-            except SelectorError:
+        found, labels = "", pod.metadata.labels
+        async for name, takes in self.budgets.each_known(self.ctx.namespace, _takes, self.lane):
+            if not takes(labels):
                 continue
-            if selector.matches(pod.metadata.labels):
-                found.append(budget)
-        if len(found) > 1:
-            raise plain_internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            )
-        return found[0] if found else None
+            if found:
+                raise plain_internal(
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+                )
+            found = name
+        if not found:
+            return None
+        try:
+            budget: PodDisruptionBudget = await self.budgets.get(loopback(self.ctx.namespace, found), found)
+        except StatusError as error:
+            if error.reason == "NotFound":  # it has just been deleted
+                return None
+            raise
+        return budget
 
     async def _delete_unhealthy(self, pod: core.Pod, budget: PodDisruptionBudget) -> None:
         """Deletes the pod if it is still as unhealthy as it was."""
@@ -162,6 +168,14 @@ class _Evictor:
             if options.preconditions is not None and options.preconditions.resource_version is not None:
                 options = _pinned(options, marked)
         await self.pods.delete(self.ctx, self.name, options)
+
+
+def _takes(budget: PodDisruptionBudget) -> Predicate:
+    """Which labels a budget's selector takes; none if it cannot be read."""
+    try:
+        return from_label_selector(budget.spec.selector).matches
+    except SelectorError:
+        return NOTHING.matches
 
 
 def _mark(pod: core.Pod, options: DeleteOptions) -> core.Pod:
