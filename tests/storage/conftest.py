@@ -38,3 +38,9 @@ async def store(open_store: OpenStore) -> AsyncIterator[Storage]:
     store = await open_store()
     yield store
     await store.close()
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watchers are told in the turn of the change, however slow the machine is."""
+    monkeypatch.setattr("steersman.storage.watcher._TURN", 60.0)

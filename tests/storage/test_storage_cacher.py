@@ -552,3 +552,113 @@ async def test_what_storage_forgot_is_not_told_by_the_cache_either(store: Storag
     with pytest.raises(Compacted) as caught:
         cacher.list_at(revision - 1, cacher.prefix)
     assert caught.value.revision == revision
+
+
+# Many watchers
+
+
+class TestMuchToTell:
+    """Where telling takes long, others have the loop in between; each watcher is told the same as ever."""
+
+    @pytest.fixture(autouse=True)
+    def no_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A turn is over whenever somebody looks at the clock."""
+        monkeypatch.setattr("steersman.storage.watcher._TURN", -1.0)
+
+    async def told(self, cacher: Cacher) -> int:
+        """Lets the loop turn until everybody has been told, and returns how often."""
+        turns = 0
+        while cacher.told is None:
+            turns += 1
+            await asyncio.sleep(0)
+        return turns
+
+    async def test_each_turn_tells_some_and_all_are_told_in_order(self, store: Storage, cacher: Cacher) -> None:
+        logs = [Log() for _ in range(8)]
+        for log in logs[:4]:
+            cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver)
+        for log in logs[4:]:
+            cacher.watch(PODS + "ns/", after_revision=None, accept=odd, deliver=log.deliver)
+        await asyncio.gather(*(store.create(f"{PODS}ns/{value}", str(value).encode()) for value in range(5)))
+        assert sum(len(log.events) for log in logs) < 8
+        assert cacher.told is None
+        assert cacher.get(PODS + "ns/4") is not None
+        assert await self.told(cacher) >= 7
+        expected = [("ADDED", b"1@3"), ("ADDED", b"3@5")]
+        assert [sorted(log.short) for log in logs] == [expected] * 8
+        assert cacher.told == cacher.revision
+
+    async def test_deliveries_alone_are_counted_in_sixteens(self, store: Storage, cacher: Cacher) -> None:
+        logs = [Log() for _ in range(40)]
+        for log in logs:
+            cacher.watch(PODS, after_revision=None, deliver=log.deliver)
+        await store.create(PODS + "ns/a", b"1")
+        assert len([log for log in logs if log.events]) in (16, 32)
+        await self.told(cacher)
+        assert [log.short for log in logs] == [[("ADDED", b"1@2")]] * 40
+
+    async def test_who_comes_meanwhile_misses_nothing_and_hears_nothing_twice(
+        self, store: Storage, cacher: Cacher
+    ) -> None:
+        for _ in range(10):
+            cacher.watch(PODS, after_revision=None, accept=odd, deliver=Log().deliver)
+        for value in range(3):
+            await store.create(f"{PODS}ns/{value}", b"1")
+        assert cacher.told is None
+        now, from_first, from_next = Log(), Log(), Log()
+        cacher.watch(PODS, after_revision=None, accept=odd, deliver=now.deliver)
+        replayed = cacher.watch(PODS, after_revision=2, accept=odd, deliver=from_first.deliver)
+        cacher.watch(PODS, after_revision=5, accept=odd, deliver=from_next.deliver)
+        await store.create(PODS + "ns/3", b"3")
+        await store.create(PODS + "ns/4", b"5")
+        await caught_up(cacher, replayed)
+        await self.told(cacher)
+        assert [body for _, body in now.short] == [b"3@5", b"5@6"]
+        assert [body for _, body in from_first.short] == [b"1@3", b"1@4", b"3@5", b"5@6"]
+        assert [body for _, body in from_next.short] == [b"5@6"]
+
+    async def test_who_has_gone_is_told_nothing_more(self, store: Storage, cacher: Cacher) -> None:
+        logs = [Log() for _ in range(4)]
+        watchers = [cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver) for log in logs]
+        await store.create(PODS + "ns/a", b"1")
+        assert not logs[3].events
+        watchers[3].cancel()
+        await self.told(cacher)
+        assert [len(log.events) for log in logs] == [1, 1, 1, 0]
+
+    async def test_nobody_is_told_of_what_was_before_the_cache_started_over(
+        self, store: Storage, cacher: Cacher
+    ) -> None:
+        logs = [Log() for _ in range(4)]
+        for log in logs:
+            cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver, closed=log.closed)
+        await store.create(PODS + "ns/a", b"1")
+        cacher._reset(RuntimeError("starting over"))
+        assert cacher.told is not None
+        assert sum(len(log.events) for log in logs) < 4
+        assert all(len(log.errors) == 1 for log in logs)
+
+    async def test_the_server_s_own_watches_are_told_at_once(self, store: Storage, cacher: Cacher) -> None:
+        own = Log()
+        others = [Log() for _ in range(4)]
+        for log in others:
+            cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver)
+        cacher.watch(PODS, after_revision=None, deliver=own.deliver, prompt=True)
+        for value in range(3):
+            await store.create(f"{PODS}ns/{value}", b"1")
+            assert len(own.events) == value + 1
+        assert cacher.told is None
+        await self.told(cacher)
+        assert [len(log.events) for log in (own, *others)] == [3] * 5
+
+    async def test_what_waits_to_be_told_is_bounded(
+        self, store: Storage, cacher: Cacher, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("steersman.storage.watcher._UNTOLD", 3)
+        logs = [Log() for _ in range(4)]
+        for log in logs:
+            cacher.watch(PODS, after_revision=None, accept=odd, deliver=log.deliver)
+        await asyncio.gather(*(store.create(f"{PODS}ns/{number}", b"1") for number in range(20)))
+        assert min(len(log.events) for log in logs) >= 17
+        await self.told(cacher)
+        assert [len(log.events) for log in logs] == [20] * 4

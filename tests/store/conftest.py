@@ -51,3 +51,9 @@ async def open_client(storage: Storage) -> AsyncIterator[OpenStore]:
 async def client(open_client: OpenStore) -> StoreClient:
     """A store of config maps with the usual strategy."""
     return await open_client()
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watchers are told in the turn of the change, however slow the machine is."""
+    monkeypatch.setattr("steersman.storage.watcher._TURN", 60.0)

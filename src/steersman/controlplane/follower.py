@@ -32,7 +32,7 @@ class Follower:
             self._waiting = asyncio.get_running_loop().create_task(self._begin_again())
             return
         found = self._found()
-        cacher.watch(self._target, after_revision=None, deliver=self._deliver, closed=self._closed)
+        cacher.watch(self._target, after_revision=None, deliver=self._deliver, closed=self._closed, prompt=True)
         before, self._known = self._known, set()
         for entry in found:
             self._take(entry, gone=False)

@@ -177,6 +177,7 @@ class Cacher:
             self._subscription = None
         for watcher in self._watchers:
             watcher.end(error)
+        self._watchers.forget_changes()
         self._entries = {}
         self._keys = SortedList()
         self._window = self._new_window(0)
@@ -204,6 +205,7 @@ class Cacher:
         """Takes events from the storage, in revision order."""
         try:
             now = self._clock()
+            self._watchers.begin_turn()
             for event in events:
                 self._apply_one(event, now)
         except Exception as error:
@@ -243,6 +245,11 @@ class Cacher:
     def changed(self) -> int:
         """The revision of the last change of any of its objects, or that at which it was loaded."""
         return self._applied
+
+    @property
+    def told(self) -> int | None:
+        """The revision up to which watchers have been told of everything, None while they are being told."""
+        return self.revision if self._watchers.all_told else None
 
     @property
     def oldest_revision(self) -> int:
@@ -337,6 +344,7 @@ class Cacher:
         deliver: DeliverEvent,
         closed: Closed | None = None,
         drain: Drain | None = None,
+        prompt: bool = False,
     ) -> Watcher:
         """Delivers what happens to `target` (the cache's prefix, a directory under it, or one key) later than
         `after_revision` (None: later than now), without gap or repetition, until cancelled.
@@ -345,13 +353,14 @@ class Cacher:
         this returns. With `accept`, objects that come to be accepted are ADDED, those that cease to be are DELETED.
         `closed` is called if the watch ends by itself: Compacted (what follows `after_revision` is no longer kept),
         WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised. While older changes are replayed,
-        `drain` is awaited every so often, so that a watcher is not given more of them than it takes.
+        `drain` is awaited every so often, so that a watcher is not given more of them than it takes. A `prompt` watch,
+        the server's own, is told of a change in the turn in which it is seen; the others, if they are many, later.
         """
         if not self._ready.is_set():
             self._not_ready()
         if not target.startswith(self.prefix):
             raise ValueError(f"{target!r} is not under {self.prefix!r}")
-        watcher = Watcher(self._watchers, target, accept, deliver, closed)
+        watcher = Watcher(self._watchers, target, accept, deliver, closed, prompt=prompt)
         now = self.revision
         if after_revision is None or after_revision == now:
             self._watchers.add(watcher)

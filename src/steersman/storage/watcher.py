@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
+from time import perf_counter
 from typing import Final
 
 from steersman.storage.entry import Change, Entry, WatchEvent
@@ -23,6 +26,11 @@ HELD_LIMIT: Final = 10_000
 HELD_BYTES: Final = 32 << 20
 """Bytes of objects that may wait with them."""
 
+_TURN: Final = 0.005
+"""Seconds for which watchers are told of changes before others have the loop."""
+_UNTOLD: Final = 1_000
+"""Changes that may wait to be told; whoever makes more than that waits until there are fewer."""
+
 
 class WatchTooSlow(Exception):
     """More happened during a replay than the cache holds back for one watcher; it has to start over."""
@@ -32,18 +40,20 @@ class Watcher:
     """A running watch, from the caller's side: something to cancel.
 
     `deliver` is what the cache calls; while older events are replayed it is swapped for a buffer, after the end for
-    nothing at all.
+    nothing at all. `prompt` is a watcher that is told in the turn of the change, however many others there are.
     """
 
     __slots__ = ("_closed", "_deliver", "_watchers", "accept", "active", "deliver", "held", "held_size",
-                 "replay", "target")  # fmt: skip
+                 "prompt", "replay", "target")  # fmt: skip
 
     def __init__(
-        self, watchers: Watchers, target: str, accept: Accept | None, deliver: DeliverEvent, closed: Closed | None
-    ) -> None:
+        self, watchers: Watchers, target: str, accept: Accept | None, deliver: DeliverEvent, closed: Closed | None,
+        *, prompt: bool = False,
+    ) -> None:  # fmt: skip
         self.target = target
         self.accept = accept
         self.deliver = deliver
+        self.prompt = prompt
         self.active = True
         self.held: list[WatchEvent] = []
         self.held_size = 0
@@ -180,10 +190,22 @@ class Announcement:
         return self.deleted() if was else None
 
 
+class _Telling:
+    """A change of which the watchers from `at` on are yet to be told, but for those who were told at once."""
+
+    __slots__ = ("announcement", "at", "watchers")
+
+    def __init__(self, announcement: Announcement, watchers: tuple[Watcher, ...], at: int) -> None:
+        self.announcement = announcement
+        self.watchers = watchers
+        self.at = at
+
+
 class Watchers:
     """The watchers by what they watch, so that a change costs only those whom it concerns.
 
-    A target is a directory (it ends with a slash: all, or one namespace) or a single key.
+    A target is a directory (it ends with a slash: all, or one namespace) or a single key. Telling everyone takes long
+    where they are many or their selectors long; then it goes on in later turns of the loop, change by change.
     """
 
     def __init__(self, prefix: str, present: Present) -> None:
@@ -193,6 +215,8 @@ class Watchers:
         self._snapshots: dict[str, tuple[Watcher, ...]] = {}
         """What a change's callbacks walk over, as they may add and remove watchers."""
         self._count = 0
+        self._untold: deque[_Telling] = deque()
+        self._until = 0.0
 
     def __len__(self) -> int:
         return self._count
@@ -217,23 +241,67 @@ class Watchers:
         if not watchers:
             del self._targets[watcher.target]
 
+    @property
+    def all_told(self) -> bool:
+        """Whether everyone has been told of every change."""
+        return not self._untold
+
+    def forget_changes(self) -> None:
+        """Tells nobody anything more of what has happened."""
+        self._untold.clear()
+
+    def begin_turn(self) -> None:
+        """Changes of this turn of the loop follow."""
+        self._until = perf_counter() + _TURN
+
     def announce(self, change: Change) -> None:
-        """Tells everyone concerned of a change."""
+        """Tells everyone concerned of a change, now or as soon as they have been told of earlier ones."""
         targets = self._targets
         if not targets:
             return
         key = change.key
         directory = parent(key)
-        announcement = None
+        concerned: tuple[Watcher, ...] = ()
         for target in (self._prefix, directory, key) if directory != self._prefix else (directory, key):
             if target not in targets:
                 continue
-            if announcement is None:
-                announcement = Announcement(change, self._present)
             watchers = self._snapshots.get(target)
             if watchers is None:
                 watchers = self._snapshots[target] = tuple(targets[target])
-            _tell(watchers, announcement)
+            concerned = concerned + watchers if concerned else watchers
+        if not concerned:
+            return
+        announcement = Announcement(change, self._present)
+        at = 0 if self._untold else _tell(concerned, 0, announcement, self._until)
+        if at < len(concerned):
+            self._tell_later(_Telling(announcement, concerned, at))
+
+    def _tell_later(self, telling: _Telling) -> None:
+        for watcher in islice(telling.watchers, telling.at, None):
+            if watcher.prompt:
+                _tell((watcher,), 0, telling.announcement, 0.0)
+        if not self._untold:
+            asyncio.get_running_loop().call_soon(self._go_on)
+        self._untold.append(telling)
+        while len(self._untold) > _UNTOLD:
+            self._tell_oldest(float("inf"))
+
+    def _go_on(self) -> None:
+        """Tells of what is yet to be told, for as long as a turn may take."""
+        until = perf_counter() + _TURN
+        while self._untold and self._tell_oldest(until):
+            pass
+        if self._untold:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _tell_oldest(self, until: float) -> bool:
+        """Whether there was time for all of its watchers."""
+        oldest = self._untold[0]
+        oldest.at = _tell(oldest.watchers, oldest.at, oldest.announcement, until, prompt_too=False)
+        if oldest.at < len(oldest.watchers):
+            return False
+        self._untold.popleft()
+        return True
 
     def announce_to(self, watcher: Watcher, change: Change) -> None:
         """Replays a change to one watcher."""
@@ -248,16 +316,31 @@ class Watchers:
                 watcher.deliver_replayed(event)
 
 
-def _tell(watchers: tuple[Watcher, ...], announcement: Announcement) -> None:
+def _tell(
+    watchers: tuple[Watcher, ...], start: int, announcement: Announcement, until: float, *, prompt_too: bool = True
+) -> int:
+    """Tells the watchers from `start` on, as long as it is not later than `until`, one at least.
+
+    Returns how many of all have been told. Looking at the clock is cheap beside a selector, not beside a delivery.
+    """
     plain = announcement.plain
-    for watcher in watchers:
+    at = start
+    for watcher in islice(watchers, start, None) if start else watchers:
+        at += 1
+        if watcher.prompt and not prompt_too:
+            continue
         try:
             accept = watcher.accept
             if accept is None:
                 watcher.deliver(plain)
+                if at & 15:
+                    continue
             else:
                 event = announcement.selected(accept)
                 if event is not None:
                     watcher.deliver(event)
         except Exception as error:
             fail(watcher, error)
+        if perf_counter() > until:
+            break
+    return at

@@ -53,7 +53,7 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
                 raise
             if failures:
                 raise failures[0]
-        return WatchStart(found, now, handle, lambda: cacher.revision, lambda: cacher.changed)
+        return WatchStart(found, now, handle, lambda: cacher.told, lambda: cacher.changed)
     after = revision or cacher.revision
     try:
         handle = cacher.watch(
@@ -62,5 +62,5 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
     except Compacted as error:
         raise errors.expired(f"too old resource version: {after} ({error.revision})") from None
     return WatchStart(
-        None, after, handle, lambda: cacher.revision if handle.replay is None else None, lambda: cacher.changed
+        None, after, handle, lambda: cacher.told if handle.replay is None else None, lambda: cacher.changed
     )
