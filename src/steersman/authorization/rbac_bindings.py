@@ -24,7 +24,7 @@ GROUP: Final = "rbac.authorization.k8s.io"
 
 _WIDE: Final = 1_000
 """Subjects from which on a binding is not entered under each of them but asked itself."""
-_ORDERED: Final = 10_000
+_ORDERED: Final = 2_000
 """Bindings up to which they are put in order, which is to be one short step; upstream has them in none."""
 
 SubjectKey = tuple[str, str]
