@@ -362,6 +362,18 @@ class TestMuchToLookThrough:
             assert not (await judging).allowed
             served.role("r", READ_PODS * 2_000, namespace="n")
 
+    async def test_a_user_of_many_groups(self, served):
+        served.role("r", READ_PODS)
+        for number in range(0, 20_000, 1_000):
+            served.bind(f"b{number:05}", "r", Subject(kind="Group", name=f"g{number}"), namespace="n")
+        crowd = UserInfo("alice", groups=tuple(f"g{number}" for number in reversed(range(20_000))))
+        question = Attributes(crowd, "get", namespace="n", resource="pods", resource_request=True)
+        assert calls(lambda: asyncio.ensure_future(served.authorizer.authorize(question)).cancel()) < 50
+        assert (await decide(served.authorizer, question)).reason == (
+            'RBAC: allowed by RoleBinding "b00000/n" of ClusterRole "r" to Group "g0"'
+        )
+        assert len((await served.authorizer.rules_for(crowd, "n")).resource_rules) == 20
+
     async def test_refusals_tell_of_missing_roles_within_a_bound(self, served):
         for number in range(3_000):
             served.bind(f"b{number}", f"{'r' * 200}{number}", Subject(kind="User", name="alice"), namespace="n")

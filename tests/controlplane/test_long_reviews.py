@@ -37,9 +37,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-async def test_many_bindings_to_a_large_role_are_listed_within_a_bound(
-    api: Any, namespace: str, at: list[int]
-) -> None:
+async def test_many_bindings_to_a_large_role_are_listed_within_a_bound(api: Any, namespace: str, at: list[int]) -> None:
     rights = f"/apis/{GROUP}/v1/namespaces/{namespace}"
     rules = [{"verbs": ["get"], "apiGroups": [""], "resources": [f"r{number}"]} for number in range(6_500)]
     assert (await api.post(f"{rights}/roles", {"metadata": {"name": "large"}, "rules": rules})).status == 201

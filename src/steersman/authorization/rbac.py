@@ -7,9 +7,11 @@ next change. Many bindings of one user, and large roles, are looked through in t
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import Event
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from steersman.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef
@@ -42,6 +44,8 @@ _MAX_KEY: Final = 512
 _MAX_REMEMBERED: Final = 32_768
 """What remembered judgements may weigh together, an ordinary one 1; when it is more, all are forgotten (they take
 microseconds to find again)."""
+_MANY_GROUPS: Final = 2_000
+"""Groups of a user whose bindings are found in one turn of the loop."""
 _FEW: Final = 100
 """Bindings of a user up to which they are looked through on the loop."""
 _FEW_VALUES: Final = 4_000
@@ -229,12 +233,12 @@ class RbacAuthorizer:
 
         while True:
             generation = self._generation
-            held = self._held(attributes.user, attributes.namespace)
+            held = await self._all_held(attributes.user, attributes.namespace)
             judgement, unread = await lane.run(_of_the_read, held, judged)
             allowance = judgement.allowance(attributes.name)
             if allowance is None and unread:
                 await _all_set(unread)
-                held = self._held(attributes.user, attributes.namespace)
+                held = await self._all_held(attributes.user, attributes.namespace)
                 judgement = await lane.run(lambda held: judged(held.grants()), held)
                 allowance = judgement.allowance(attributes.name)
             elif generation == self._generation and not unread:
@@ -254,14 +258,32 @@ class RbacAuthorizer:
         self._judgements[key] = judgement
 
     def _held(self, user: UserInfo, namespace: str) -> Held:
+        held = self._nothing_held(namespace)
+        held.find([("User", user.name), *(("Group", group) for group in user.groups)])
+        return held
+
+    async def _all_held(self, user: UserInfo, namespace: str) -> Held:
+        """The same for a user of any number of groups; reviews may name tens of thousands."""
+        if len(user.groups) <= _MANY_GROUPS:
+            return self._held(user, namespace)
+        held = self._nothing_held(namespace)
+        held.find([("User", user.name)])
+        for start in range(0, len(user.groups), _MANY_GROUPS):
+            await asyncio.sleep(0)
+            held.find([("Group", group) for group in islice(user.groups, start, start + _MANY_GROUPS)])
+        return held
+
+    def _nothing_held(self, namespace: str) -> Held:
         cluster = self._by_namespace.get("")
-        return Held(user, (cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
+        return Held((cluster, self._by_namespace.get(namespace)) if namespace else (cluster,))
 
     def _few_grants(self, user: UserInfo, namespace: str) -> list[Grant] | None:
         """What a user has been given, if it is known and soon looked through."""
-        held = self._held(user, namespace)
         if self._lane is None:
-            return list(held.grants())
+            return list(self._held(user, namespace).grants())
+        if len(user.groups) > _MANY_GROUPS:
+            return None
+        held = self._held(user, namespace)
         if held.unread or held.effort > _FEW:
             return None
         grants = list(held.grants())
@@ -290,10 +312,10 @@ class RbacAuthorizer:
             return find(grants)
         assert self._lane is not None
         lane = self._lane.of(user.name)
-        found, unread = await lane.run(_of_the_read, self._held(user, namespace), find)
+        found, unread = await lane.run(_of_the_read, await self._all_held(user, namespace), find)
         if unread:
             await _all_set(unread)
-            found = await lane.run(lambda held: find(held.grants()), self._held(user, namespace))
+            found = await lane.run(lambda held: find(held.grants()), await self._all_held(user, namespace))
         return found
 
     async def rules_of(self, role_ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:

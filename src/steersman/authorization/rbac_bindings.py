@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
-from steersman.authentication.user import UserInfo, service_account_username
+from steersman.authentication.user import service_account_username
 from steersman.authorization.rule_index import RuleIndex
 from steersman.machinery.field import quote
 
@@ -154,13 +154,18 @@ class Bindings:
             if not found:
                 del self._by_subject[key]
 
-    def held(self, keys: Iterable[SubjectKey]) -> tuple[list[tuple[Binding, int]], tuple[Binding, ...]]:
-        """The bindings for any of `keys`, some perhaps twice, and those that are to be asked."""
+    def of(self, keys: Iterable[SubjectKey]) -> list[tuple[Binding, int]]:
+        """The bindings that are entered under any of `keys`, each with a place; some perhaps twice."""
         found: list[tuple[Binding, int]] = []
         for key in keys:
             if (of_key := self._by_subject.get(key)) is not None:
                 found += of_key.values()
-        return found, tuple(self._wide.values())
+        return found
+
+    @property
+    def wide(self) -> tuple[Binding, ...]:
+        """The bindings that are to be asked."""
+        return tuple(self._wide.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,19 +195,25 @@ class Held:
     the grants.
     """
 
-    __slots__ = ("_keys", "_parts", "effort", "unread")
+    __slots__ = ("_bindings", "_keys", "_parts", "effort", "unread")
 
-    def __init__(self, user: UserInfo, bindings: Iterable[Bindings | None]) -> None:
-        self._keys: list[SubjectKey] = [("User", user.name), *(("Group", group) for group in user.groups)]
+    def __init__(self, bindings: Iterable[Bindings | None]) -> None:
+        self._bindings = [each for each in bindings if each is not None]
+        self._keys: list[SubjectKey] = []
         self._parts: list[tuple[list[tuple[Binding, int]], tuple[Binding, ...]]] = []
         self.unread: list[Event] = []
         self.effort = 0
-        for each in bindings:
-            if each is not None:
-                found, wide = each.held(self._keys)
-                self._parts.append((found, wide))
-                self.unread += each.unread.values()
-                self.effort += len(found) + len(wide) * len(self._keys)
+        for each in self._bindings:
+            self._parts.append(([], each.wide))
+            self.unread += each.unread.values()
+
+    def find(self, keys: Sequence[SubjectKey]) -> None:
+        """Adds what there is for the user under `keys`."""
+        self._keys += keys
+        for each, (found, wide) in zip(self._bindings, self._parts, strict=True):
+            more = each.of(keys)
+            found += more
+            self.effort += len(more) + len(wide) * len(keys)
 
     def grants(self) -> Iterator[Grant]:
         """What they give, by the names of the bindings."""
