@@ -109,12 +109,32 @@ def _spin(over: threading.Event) -> int:
     return count
 
 
-async def test_garbage_is_not_collected_meanwhile_and_is_afterwards(lane: SlowLane) -> None:
+async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(lane: SlowLane, monkeypatch) -> None:
+    monkeypatch.setattr("steersman.machinery.slow_lane._REST", 0.01)
     before = sys.getswitchinterval()
     assert not await lane.run(gc.isenabled)
-    assert gc.isenabled()
     assert await lane.run(sys.getswitchinterval) < before
     assert sys.getswitchinterval() == before
+    assert not gc.isenabled()
+    async with asyncio.timeout(10):
+        while not gc.isenabled():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_step_that_takes_long_does_not_keep_others_waiting(lane: SlowLane) -> None:
+    over = threading.Event()
+    long = asyncio.ensure_future(lane.run(over.wait))
+    assert await asyncio.wait_for(lane.run(int), 10) == 0
+    over.set()
+    assert await long
+
+
+async def test_a_closed_lane_lets_garbage_be_collected() -> None:
+    lane = SlowLane()
+    await lane.run(int)
+    assert not gc.isenabled()
+    lane.close()
+    assert gc.isenabled()
 
 
 async def test_a_lane_that_is_never_empty_lets_a_collection_through(lane: SlowLane, monkeypatch) -> None:
@@ -176,6 +196,18 @@ async def test_users_take_turns_whatever_one_of_them_has_asked_for_before(lane: 
     assert busy.done.index("b1") <= 7
     alice = [name for name in busy.done if name[0] == "a"]
     assert all(abs(int(name[1:]) - at) <= 1 for at, name in enumerate(alice))
+
+
+async def test_a_request_is_finished_before_others_of_its_user_are_begun(lane: SlowLane) -> None:
+    busy = await Busy(lane).begun()
+    first, second = lane.of("alice"), lane.of("alice")
+    waiting = [asyncio.ensure_future(second.run(busy.done.append, "second")) for _ in range(4)]
+    waiting += [asyncio.ensure_future(first.run(busy.done.append, "first")) for _ in range(4)]
+    await asked(*waiting)
+    busy.over.set()
+    await asyncio.gather(*waiting)
+    assert busy.done[:3] == ["first"] * 3
+    assert busy.done[5:] == ["second"] * 3
 
 
 async def test_a_user_of_whom_much_waits_is_told_to_try_again_and_others_are_not(lane: SlowLane) -> None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections import OrderedDict, deque
+from bisect import insort
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import count
+from operator import attrgetter
 from threading import Lock
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
@@ -46,6 +49,10 @@ _LEAST_WAITING: Final = 4
 """What each may have however many they are."""
 
 _THREADS: Final = 2
+_LONG_STEP: Final = 0.25
+"""Seconds after which others are begun beside a step."""
+_REST: Final = 1.0
+"""Seconds after a step in which what it made is used and forgotten."""
 _COLLECTION_EVERY: Final = 30.0
 """Seconds."""
 _SWITCH_INTERVAL: Final = 0.0005
@@ -97,45 +104,58 @@ def too_many_values() -> StatusError:
 
 
 class _Step:
-    """A piece of work that waits for its turn or is being done."""
+    """A piece of work that waits for its turn or is being done; `number` is that of the request it belongs to."""
 
-    __slots__ = ("done", "work")
+    __slots__ = ("done", "number", "work")
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, number: int, work: Callable[[], Any]) -> None:
+        self.number = number
         self.work = work
         self.done: Future[Any] = Future()
 
 
-class _Threads:
-    """Two threads, which take turns with the loop, as what they do is Python; more would only keep it waiting.
+_number: Final = attrgetter("number")
 
-    They take the steps that wait user by user, a step of each, in the order in which each user's came; what belongs to
-    no user comes first. While they work, no garbage is collected: a collection walks all that they have made so far,
-    with the interpreter held. What they make has no cycles.
+
+class _Threads:
+    """A thread that takes turns with the loop, as what it does is Python, and one for when a step of it takes long.
+
+    More at once would do no more, and keep the loop waiting.
+
+    They take the steps that wait user by user, a step of each; of one user's those of the request that came first, so
+    that requests are finished before others are begun, and few large objects are alive. What belongs to no user comes
+    before everything else. Garbage is collected once they have rested: a collection walks all that they have made and
+    that is still alive, with the interpreter held. What they make has no cycles.
     """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="slow-lane")
         self._lock = Lock()
-        self._waiting: OrderedDict[str, deque[_Step]] = OrderedDict()
+        self._alone = Lock()
+        self.numbers = count()
+        """Of requests, in the order in which they came."""
+        self._waiting: OrderedDict[str, list[_Step]] = OrderedDict()
         """By user, whose turn it is first."""
         self._working = 0
         self._interval = 0.0
-        self._collects = False
+        self._holds_collection = False
+        self._resting: asyncio.TimerHandle | None = None
         self._collect_at = 0.0
 
-    async def run(self, user: str, work: Callable[[], R]) -> R:
-        """What `work` gives or raises, when it was `user`'s turn."""
-        step = _Step(work)
+    async def run(self, user: str, number: int, work: Callable[[], R]) -> R:
+        """What `work` for the request of this number gives or raises, when it was its turn."""
+        step = _Step(number, work)
         with self._lock:
-            self._waiting.setdefault(user, deque()).append(step)
+            insort(self._waiting.setdefault(user, []), step, key=_number)
         try:
             self._threads.submit(self._do_next)
             result: R = await asyncio.wrap_future(step.done)
         except BaseException:
             self._drop(user, step)
-            del step  # as in `_do_next`
+            del step  # as in `_do_step`
             raise
+        finally:
+            self._rest_soon()
         return result
 
     def has_room(self, user: str) -> bool:
@@ -148,6 +168,14 @@ class _Threads:
             return len(waiting) < min(MAX_WAITING, share)
 
     def _do_next(self) -> None:
+        alone = self._alone.acquire(timeout=_LONG_STEP)
+        try:
+            self._do_step()
+        finally:
+            if alone:
+                self._alone.release()
+
+    def _do_step(self) -> None:
         step = self._next()
         if step is None or not step.done.set_running_or_notify_cancel():
             return
@@ -171,7 +199,7 @@ class _Threads:
                 return None
             user = "" if "" in self._waiting else next(iter(self._waiting))
             waiting = self._waiting[user]
-            step = waiting.popleft()
+            step = waiting.pop(0)
             if waiting:
                 self._waiting.move_to_end(user)
             else:
@@ -191,9 +219,11 @@ class _Threads:
         with self._lock:
             self._working += 1
             if self._working == 1:
-                self._interval, self._collects = sys.getswitchinterval(), gc.isenabled()
+                self._interval = sys.getswitchinterval()
                 sys.setswitchinterval(_SWITCH_INTERVAL)
+            if not self._holds_collection and gc.isenabled():
                 gc.disable()
+                self._holds_collection = True
                 self._collect_at = monotonic() + _COLLECTION_EVERY
 
     def _end(self) -> None:
@@ -201,11 +231,27 @@ class _Threads:
             self._working -= 1
             if not self._working:
                 sys.setswitchinterval(self._interval)
-                if self._collects:
-                    gc.enable()
-            elif monotonic() > self._collect_at:
-                gc.collect(0)  # in a lane that is never empty
+            if monotonic() > self._collect_at:
+                gc.collect(0)  # in a lane that never rests
                 self._collect_at = monotonic() + _COLLECTION_EVERY
+
+    def _rest_soon(self) -> None:
+        if self._resting is None:
+            self._resting = asyncio.get_running_loop().call_later(_REST, self._rest)
+
+    def _rest(self) -> None:
+        """Lets garbage be collected if nothing has been done of late."""
+        self._resting = None
+        with self._lock:
+            if not self._working and not self._waiting:
+                self._let_collect()
+                return
+        self._rest_soon()
+
+    def _let_collect(self) -> None:
+        if self._holds_collection:
+            gc.enable()
+            self._holds_collection = False
 
     def close(self) -> None:
         """Takes no more work; what has not begun is not done."""
@@ -213,6 +259,9 @@ class _Threads:
         with self._lock:
             given_up = [step for waiting in self._waiting.values() for step in waiting]
             self._waiting.clear()
+            self._let_collect()
+        if self._resting is not None:
+            self._resting.cancel()
         for step in given_up:
             step.done.cancel()
 
@@ -223,14 +272,15 @@ class SlowLane:
     What the server does for itself, or for many at once, belongs to no user and is done before everything else.
     """
 
-    __slots__ = ("_threads", "_user")
+    __slots__ = ("_number", "_threads", "_user")
 
     def __init__(self, threads: _Threads | None = None, user: str = "") -> None:
         self._threads = threads or _Threads()
         self._user = user
+        self._number = next(self._threads.numbers)
 
     def of(self, user: str) -> SlowLane:
-        """The same threads, for what is done for `user`."""
+        """The same threads, for one request of `user`."""
         return SlowLane(self._threads, user)
 
     def check_room(self) -> None:
@@ -240,7 +290,7 @@ class SlowLane:
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What `work` gives or raises; it touches nothing that belongs to the loop."""
-        return await self._threads.run(self._user, partial(work, *args, **kwargs))
+        return await self._threads.run(self._user, self._number, partial(work, *args, **kwargs))
 
     def close(self) -> None:
         """Takes no more work, of any user; what has not begun is not done."""
