@@ -53,6 +53,8 @@ _HISTORY_LIMIT: Final = 10_000
 """Events older than the window that a watch may be given; one that lacks more has to start over."""
 _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
+LARGE: Final = 64 << 10
+"""Bytes from which an object is counted in `Cacher.large`."""
 REPRESENTATIONS_LIMIT: Final = 16 << 20
 """Bytes of objects, all their encodings together, up to which other encodings are remembered."""
 
@@ -99,6 +101,8 @@ class Cacher:
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
         self._representations_limit = representations_limit
+        self.large = 0
+        """How many of the objects have LARGE bytes or more: where there are none, nobody has to weigh them."""
 
     # Life
 
@@ -159,6 +163,7 @@ class Cacher:
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
+        self.large = sum(len(entry.body) >= LARGE for entry in entries.values())
         self._keys = SortedList(entries)
         self._window = self._new_window(revision)
         self._applied = revision
@@ -179,6 +184,7 @@ class Cacher:
             watcher.end(error)
         self._watchers.forget_changes()
         self._entries = {}
+        self.large = 0
         self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
@@ -223,11 +229,15 @@ class Cacher:
         if event.current is not None:
             current = self._entry(event.current)
             self._entries[key] = current
+            if len(current.body) >= LARGE:
+                self.large += 1
             if previous is None:
                 self._keys.add(key)
         elif previous is not None:
             del self._entries[key]
             self._keys.remove(key)
+        if previous is not None and len(previous.body) >= LARGE:
+            self.large -= 1
         previous_value = event.previous.value if event.previous is not None else None
         change = Change(event.revision, key, previous, previous_value, current, now)
         self._applied = event.revision
