@@ -9,7 +9,7 @@ opening brace, kind and apiVersion, and with the resourceVersion spliced in behi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ class Encoding(Generic[T]):
         self.kind = kind
         self.prefix: bytes = type_meta_prefix(kind.__name__, group, version)
         self._head: bytes = self.prefix + _METADATA
+        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
 
     def value(self, obj: T) -> bytes:
         """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside.
@@ -76,9 +77,15 @@ class Encoding(Generic[T]):
         """The object of a body."""
         return self._decode(b"{" + body)
 
-    def part(self, paths: Iterable[str]) -> Callable[[bytes], Any]:
+    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         """A function that reads these members of a body (machinery.partial) and skips the rest: a few milliseconds at
         most, however large the object is."""
+        found = self._parts.get(paths)
+        if found is None:
+            found = self._parts[paths] = self._reader(paths)
+        return found
+
+    def _reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         decode = decoder(part_of(self.kind, paths)).decode
 
         def read(body: bytes) -> Any:
