@@ -16,6 +16,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from steersman.machinery.slow_lane import is_large
 from steersman.storage.entry import Change, Entry
 from steersman.storage.interface import (
     Compacted,
@@ -53,8 +54,6 @@ _HISTORY_LIMIT: Final = 10_000
 """Events older than the window that a watch may be given; one that lacks more has to start over."""
 _RELOAD_DELAY: Final = 1.0
 _MAX_RELOAD_DELAY: Final = 60.0
-LARGE: Final = 64 << 10
-"""Bytes from which an object is counted in `Cacher.large`."""
 REPRESENTATIONS_LIMIT: Final = 16 << 20
 """Bytes of objects, all their encodings together, up to which other encodings are remembered."""
 
@@ -102,7 +101,7 @@ class Cacher:
         self._encoded_size = 0
         self._representations_limit = representations_limit
         self.large = 0
-        """How many of the objects have LARGE bytes or more: where there are none, nobody has to weigh them."""
+        """How many of the objects are large (machinery.slow_lane): where none is, nobody has to weigh them."""
 
     # Life
 
@@ -163,7 +162,7 @@ class Cacher:
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
-        self.large = sum(len(entry.body) >= LARGE for entry in entries.values())
+        self.large = sum(is_large(entry.body) for entry in entries.values())
         self._keys = SortedList(entries)
         self._window = self._new_window(revision)
         self._applied = revision
@@ -229,14 +228,14 @@ class Cacher:
         if event.current is not None:
             current = self._entry(event.current)
             self._entries[key] = current
-            if len(current.body) >= LARGE:
+            if is_large(current.body):
                 self.large += 1
             if previous is None:
                 self._keys.add(key)
         elif previous is not None:
             del self._entries[key]
             self._keys.remove(key)
-        if previous is not None and len(previous.body) >= LARGE:
+        if previous is not None and is_large(previous.body):
             self.large -= 1
         previous_value = event.previous.value if event.previous is not None else None
         change = Change(event.revision, key, previous, previous_value, current, now)

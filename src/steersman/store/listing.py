@@ -115,21 +115,21 @@ async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, lim
     accept = store.select.accept(options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
-    revision = cacher.revision
+    revision, any_large = cacher.revision, cacher.large > 0
     if name is not None and (prefix != store.prefix or not store.resource.namespaced):
         entry = cacher.get(prefix + name)
         items = [entry] if entry is not None and (accept is None or accept(entry)) else []
-        return Listing(items, revision)
+        return Listing(items, revision, any_large=any_large)
     if accept is None:
         found, more = cacher.list(prefix, limit=limit)
         if not more:
-            return Listing(found, revision)
+            return Listing(found, revision, any_large=any_large)
         token = continue_token.encode(found[-1].key, prefix, revision)
-        return Listing(found, revision, token, cacher.count(prefix) - len(found))
+        return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
     found, _ = cacher.list(prefix)
-    items, last = await _select(found, accept, limit, any_large=cacher.large > 0)
+    items, last = await _select(found, accept, limit, any_large=any_large)
     token = continue_token.encode(last, prefix, revision) if last else ""
-    return Listing(items, revision, token)
+    return Listing(items, revision, token, any_large=any_large)
 
 
 async def _select(found: Sequence[Entry], accept: Accept, limit: int, *, any_large: bool) -> tuple[list[Entry], str]:
