@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -175,8 +176,7 @@ async def _delete_listed(
     store: Store[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
 ) -> None:
     _, name, _ = labels_of(item.body)
-    own = Context(**{each: getattr(ctx, each) for each in Context.__dataclass_fields__})
-    own.name = name
+    own = replace(ctx, name=name)  # told of the same warnings
     try:
         await _delete_named(store, own, name, msgspec.structs.replace(options), check)
     except StatusError as error:
