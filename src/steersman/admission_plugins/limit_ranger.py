@@ -48,7 +48,7 @@ class LimitRanger(Plugin):
         every, lane = await self._limits.of(attributes.namespace)
         if every and _looks_at(attributes):
             for limits in every:
-                await done(attributes.lane or lane, _fill_defaults, attributes.obj, limits)
+                await done(attributes.lane_where(lane), _fill_defaults, attributes.obj, limits)
 
     async def validate(self, attributes: Attributes) -> None:
         """403 with everything that one LimitRange finds wrong."""
@@ -59,7 +59,7 @@ class LimitRanger(Plugin):
         if not every or not _looks_at(attributes):
             return
         for limits in every:
-            found = await done(attributes.lane or lane, _found, find, attributes.obj, limits)
+            found = await done(attributes.lane_where(lane), _found, find, attributes.obj, limits)
             if found:
                 raise attributes.forbid(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 

@@ -241,7 +241,7 @@ async def charge(
     except SelectorError:
         return accounts  # as upstream
     limits = [each for each in limited if each.resource == attributes.resource]
-    lane = (attributes.lane or lane) if evaluator.reads_only_the_object else None
+    lane = attributes.lane_where(lane) if evaluator.reads_only_the_object else None
     concerned = await done(lane, _concerned, accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts
