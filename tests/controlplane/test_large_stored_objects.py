@@ -31,9 +31,6 @@ SAMPLES = [
     for number, sample in enumerate(every_sample())
 ]
 
-ELSEWHERE = ("rbac_feed.py",)
-"""Modules that answer for themselves."""
-
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -47,8 +44,7 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     def note(data: bytes) -> None:
         if threading.get_ident() == loop and is_large(data):
             stack = [each for each in traceback.extract_stack()[:-2] if "steersman" in each.filename]
-            if not any(each.filename.endswith(ELSEWHERE) for each in stack):
-                found.append(" < ".join(f"{each.filename.rpartition('/')[2]}:{each.lineno}" for each in stack[:-7:-1]))
+            found.append(" < ".join(f"{each.filename.rpartition('/')[2]}:{each.lineno}" for each in stack[:-7:-1]))
 
     def noted_decode(self: Any, data: bytes) -> Any:
         note(data)

@@ -140,6 +140,7 @@ class StoreObjects:
         return None
 
     def list(self, namespace: str = "") -> Iterator[Any]:
+        """Every object of a namespace, or of all, decoded here however large: not for requests."""
         decode = self._store.encoding.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -72,10 +72,6 @@ class Objects(Protocol):
 
     def lane(self, namespace: str) -> SlowLane | None:
         """Where to work on what was read out of all objects of a namespace; None if that is little."""
-        ...
-
-    def list(self, namespace: str = "") -> Iterable[Any]:
-        """Every object of a namespace, or of all, decoded as they are asked for, however large."""
         ...
 
     def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
