@@ -17,13 +17,14 @@ from steersman.admission_plugins.limit_ranger import LimitRanger
 from steersman.admission_plugins.pod_security_levels import RESTRICTED, LevelVersion
 from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
 from steersman.admission_plugins.quota_pods import PodEvaluator
-from steersman.admission_plugins.resource_quota import _accounts, _matches
+from steersman.admission_plugins.resource_quota import _account, _matches
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.admission_plugins.service_account import Account, ServiceAccount
 from steersman.api.core.v1 import LimitRange, ResourceQuota
 from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import from_plain
+from steersman.rest.objects import Reading
 
 SIZES = 100, 200, 400
 
@@ -122,8 +123,11 @@ def test_the_checks_of_pod_security_go_through_a_pod_once_each() -> None:
 
 def ranger(**limits: Any) -> LimitRanger:
     class Ranges:
-        def list(self, namespace: str = "") -> Any:
-            return [from_plain(LimitRange, {"spec": {"limits": [{"type": "Container", **limits}]}})]
+        async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+            return [reading.make(from_plain(LimitRange, {"spec": {"limits": [{"type": "Container", **limits}]}}))]
+
+        def lane(self, namespace: str) -> None:
+            """It is small."""
 
         def changed(self) -> int:
             return 1
@@ -153,7 +157,7 @@ def test_scopes_of_a_quota_that_are_there_twice_are_asked_once() -> None:
         term = {"topologyKey": "t"}
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}
         pod = make_pod({"affinity": {"podAffinity": terms}})
-        [account] = _accounts([quota])
+        account = _account(quota)
         return lambda: _matches(account, pod, PodEvaluator())
 
     assert not grows_too_fast(work, SIZES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from steersman.api.core.v1 import LimitRange, PersistentVolumeClaim, Pod
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
 from steersman.machinery.serializer import from_plain, to_plain
+from steersman.rest.objects import Reading
 
 Resources = dict[str, dict[str, str]]
 
@@ -25,10 +25,13 @@ class Ranges:
         self.version = 1
         self.reads = 0
 
-    def list(self, namespace: str = "") -> Iterable[LimitRange]:
+    async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
         self.reads += 1
         specs = self.specs if namespace == "ns" else []
-        return [from_plain(LimitRange, {"spec": {"limits": limits}}) for limits in specs]
+        return [reading.make(from_plain(LimitRange, {"spec": {"limits": limits}})) for limits in specs]
+
+    def lane(self, namespace: str) -> None:
+        """They are small."""
 
     def changed(self) -> int:
         return self.version

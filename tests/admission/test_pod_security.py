@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -26,13 +26,16 @@ def labels(**modes: str) -> dict[str, str]:
     return {PREFIX + mode.replace("_", "-"): value for mode, value in modes.items()}
 
 
+async def each_of(pods: Iterable[Pod]) -> AsyncIterator[tuple[Pod, None]]:
+    """Pods as the server gives them, small ones."""
+    for pod in pods:
+        yield pod, None
+
+
 def plugin(*pods: Pod, **modes: str) -> PodSecurity:
     policy = policy_of(labels(**modes))
 
-    def every(namespace: str) -> tuple[int, Iterable[Pod]]:
-        return len(pods), iter(pods)
-
-    return PodSecurity({"ns": policy}.get, every)
+    return PodSecurity({"ns": policy}.get, lambda namespace: (len(pods), each_of(pods)))
 
 
 async def test_without_labels_any_pod_will_do():
@@ -165,7 +168,7 @@ async def test_a_stricter_label_tells_of_the_pods_that_are_there():
     ],
 )
 async def test_a_label_that_is_no_stricter_looks_at_no_pods(before, after):
-    def none(namespace: str) -> tuple[int, Iterable[Pod]]:
+    def none(namespace: str) -> tuple[int, AsyncIterator[tuple[Pod, None]]]:
         raise AssertionError("not asked for")
 
     security = PodSecurity({}.get, none)
@@ -212,7 +215,7 @@ CONFIGURED = Configuration(
 
 def configured(*pods: Pod, **modes: str) -> PodSecurity:
     policy = policy_of(labels(**modes), CONFIGURED.defaults)
-    return PodSecurity({"ns": policy, "exempt": policy}.get, lambda namespace: (len(pods), iter(pods)), CONFIGURED)
+    return PodSecurity({"ns": policy, "exempt": policy}.get, lambda namespace: (len(pods), each_of(pods)), CONFIGURED)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import GroupKind, GroupResource
 from steersman.machinery.labels import SelectorError
 from steersman.machinery.serializer import from_plain
+from steersman.rest.objects import Reading
 
 Plain = dict[str, Any]
 
@@ -27,11 +27,14 @@ class Stored:
     def __init__(self, *objects: Any) -> None:
         self.objects = objects
 
-    def find(self, namespace: str, name: str) -> Any | None:
+    async def find(self, namespace: str, name: str) -> Any | None:
         return next((each for each in self.objects if each.metadata.name == name), None)
 
-    def list(self, namespace: str = "") -> Iterable[Any]:
-        return iter(self.objects)
+    def known_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+        return [reading.make(each) for each in self.objects]
+
+    async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+        return self.known_all(namespace, reading)
 
     def changed(self) -> int:
         return 1

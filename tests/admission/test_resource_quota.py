@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,6 +20,7 @@ from steersman.authentication.user import UserInfo
 from steersman.machinery.errors import OPTIMISTIC_LOCK, GroupKind, GroupResource, StatusError, conflict, not_found
 from steersman.machinery.serializer import deep_copy, from_plain, to_plain
 from steersman.rest.context import Context
+from steersman.rest.objects import Reading
 
 Plain = dict[str, Any]
 
@@ -46,8 +47,11 @@ class Quotas:
         self.writes = 0
         self.before_write: Callable[[], None] = lambda: None
 
-    def list(self, namespace: str = "") -> Iterable[core.ResourceQuota]:
-        return [deep_copy(each) for each in self.stored.values()] if namespace == "ns" else []
+    async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+        return [reading.make(deep_copy(each)) for each in self.stored.values()] if namespace == "ns" else []
+
+    def lane(self, namespace: str) -> None:
+        """They are small."""
 
     def changed(self) -> int:
         return self.version

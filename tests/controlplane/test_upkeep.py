@@ -21,7 +21,9 @@ from steersman.controlplane.periodic import Periodic
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError
 from steersman.rest.context import loopback
+from steersman.rest.objects import Reading
 
+DATA: Reading[dict[str, str]] = Reading(lambda config_map: config_map.data, "data")
 IDENTITY = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
 
 
@@ -70,15 +72,15 @@ async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, p
     monkeypatch.setattr(upkeep, "_MINUTE", 0.02)
     plane = await start()
     objects = plane.objects(group, plural)
-    before = objects.find(namespace, name)
+    before = await objects.find(namespace, name)
     if plural == "namespaces":
         store = plane.store(group, plural)
         revision = store.entry("", name).revision
         await store.storage.delete(store.key("", name), expected_revision=revision)
     else:
         await objects.delete(loopback(namespace, name), name)
-    await until(lambda: objects.find(namespace, name))
-    after = objects.find(namespace, name)
+    await until(lambda: objects.has(namespace, name))
+    after = await objects.find(namespace, name)
     assert after.metadata.uid != before.metadata.uid
     assert getattr(after, "spec", None) == getattr(before, "spec", None)
 
@@ -86,15 +88,15 @@ async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, p
 async def test_how_aggregated_servers_know_this_one_is_put_right_at_once(start) -> None:
     plane = await start()
     objects, name = plane.objects("", "configmaps"), "extension-apiserver-authentication"
-    before = objects.find("kube-system", name).data
+    before = (await objects.find("kube-system", name)).data
 
     def spoil(old: Any) -> Any:
         old.data = {"client-ca-file": "nobody", "mine": "stays"}
         return old
 
     await objects.update(loopback("kube-system", name), name, spoil)
-    await until(lambda: objects.find("kube-system", name).data["client-ca-file"] == before["client-ca-file"])
-    assert objects.find("kube-system", name).data == {**before, "mine": "stays"}
+    await until(lambda: objects.known("kube-system", name, DATA)["client-ca-file"] == before["client-ca-file"])
+    assert (await objects.find("kube-system", name)).data == {**before, "mine": "stays"}
 
 
 async def test_upkeep_of_what_is_there_writes_nothing(start, monkeypatch) -> None:
@@ -117,7 +119,7 @@ async def test_a_missing_address_of_a_service_comes_back_when_the_service_change
         return old
 
     await plane.objects("", "services").update(loopback("default", "kubernetes"), "kubernetes", label)
-    await until(lambda: addresses.find("", "10.0.0.1"))
+    await until(lambda: addresses.has("", "10.0.0.1"))
 
 
 # The lease
@@ -173,7 +175,7 @@ async def test_leases_of_servers_that_are_gone_are_collected(start) -> None:
 async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
     plane = await start()
     objects = plane.objects("", "configmaps")
-    since = objects.find("kube-system", NAME).data["since"]
+    since = (await objects.find("kube-system", NAME)).data["since"]
     assert datetime.strptime(since, "%Y-%m-%d").replace(tzinfo=UTC) <= datetime.now(UTC)
     now = 0.0
     tracking = LegacyTokenTracking(lambda: objects, clock=lambda: now)
@@ -182,24 +184,24 @@ async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
     await objects.delete(loopback("kube-system", NAME), NAME)
     now = 1799.0
     await tracking.sync()
-    assert objects.find("kube-system", NAME) is None
+    assert (await objects.find("kube-system", NAME)) is None
     now = 1800.0
     await tracking.sync()
-    assert objects.find("kube-system", NAME).data == {"since": since}
+    assert (await objects.find("kube-system", NAME)).data == {"since": since}
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "2026-13-01", "2026-1-1"])
 async def test_a_day_that_is_none_is_mended(start, since) -> None:
     plane = await start()
     objects = plane.objects("", "configmaps")
-    today = objects.find("kube-system", NAME).data["since"]
+    today = (await objects.find("kube-system", NAME)).data["since"]
 
     def spoil(old: Any) -> Any:
         old.data["since"] = since
         return old
 
     await objects.update(loopback("kube-system", NAME), NAME, spoil)
-    await until(lambda: objects.find("kube-system", NAME).data["since"] == today)
+    await until(lambda: objects.known("kube-system", NAME, DATA)["since"] == today)
 
 
 # What is done again and again

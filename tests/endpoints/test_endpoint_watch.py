@@ -218,10 +218,10 @@ async def test_a_watch_whose_first_objects_are_looked_for_keeps_so_much_of_what_
     begun, found = asyncio.Event(), asyncio.Event()
     accepted = listing.accepted
 
-    async def slowly(entries: Any, accept: Any) -> Any:
+    async def slowly(entries: Any, accept: Any, **more: Any) -> Any:
         begun.set()
         await found.wait()
-        return await accepted(entries, accept)
+        return await accepted(entries, accept, **more)
 
     monkeypatch.setattr(listing, "accepted", slowly)
     await small.note("a", text="x" * 40_000)

@@ -349,3 +349,31 @@ async def test_a_refusal_ends_a_collection_when_what_was_begun_is_over(client: S
     work = client.store.delete_collection(client.context(), DeleteOptions(), ListOptions(), check)
     await refused(work, 400, "BadRequest", "no")
     assert await client.names() == ["a"]
+
+
+async def test_large_objects_of_a_collection_are_deleted_one_by_one(client: StoreClient) -> None:
+    """Each is a copy of its own for watchers and for the answer: they are not made in one turn of the loop."""
+    for name in "abc":
+        await client.create(name, data={"text": "x" * 700_000})
+    await client.create("d")
+    at_work, most = 0, 0
+
+    async def check(obj: Any) -> None:
+        nonlocal at_work, most
+        if not obj.data:
+            return
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(0)
+        at_work -= 1
+
+    await client.store.delete_collection(client.context(), DeleteOptions(), ListOptions(), check)
+    assert (await client.names(), most) == ([], 1)
+
+
+async def test_warnings_of_a_collection_are_bounded_together(client: StoreClient) -> None:
+    ctx = client.context()
+    own = replace(ctx)
+    ctx.warn_all(str(number) * 300 for number in range(10, 20))
+    own.warn_all(str(number) * 300 for number in range(10, 40))
+    assert len(client.warnings) == len(set(client.warnings)) == 4096 // 256 + 1

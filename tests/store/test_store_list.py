@@ -331,3 +331,21 @@ async def test_pages_add_up_to_the_list_at_their_revision(
     assert [client.plain(item) for item in again.items] == expected
     await store.stop()
     await storage.close()
+
+
+async def test_large_objects_are_looked_at_one_by_one(client: StoreClient) -> None:
+    """Others have the loop in between: slices have a number of objects, and of bytes."""
+    await three(client)
+    cacher = client.store.cacher
+    assert cacher.large == 0
+    for name in ("e", "f"):
+        await client.create(name, data={"n": "x" * 300_000})
+    assert cacher.large == 2
+    found, _ = cacher.list(client.store.prefix)
+    assert [len(some) async for some in listing_module.in_turns(found, any_large=True)] == [5, 1]
+    assert [len(some) async for some in listing_module.in_turns(found, any_large=False)] == [6]
+    assert await client.names(selecting(field="metadata.name!=e")) == ["a", "b", "c", "d", "f"]
+    await client.set("e", 1)
+    assert cacher.large == 1
+    await client.delete("f")
+    assert cacher.large == 0

@@ -41,6 +41,10 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
     lane: SlowLane | None = None
 
+    def lane_where(self, other: SlowLane | None) -> SlowLane | None:
+        """Where work on the object takes place with something that is large if `other` is given."""
+        return self.lane or (None if other is None else other.of(self.user.name))
+
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
         return forbidden(self.resource, self.name or _own_name(self.obj), reason)

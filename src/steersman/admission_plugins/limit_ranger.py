@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.api.core.v1 import Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
+from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.quantity import Quantity, parse
 from steersman.machinery.slow_lane import MAX_VALUES, done, too_many_values
-from steersman.rest.objects import ByNamespace, Objects
+from steersman.rest.objects import ByNamespace, Objects, Reading
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 """Says on a pod which defaults it was given."""
@@ -26,6 +26,8 @@ _MAX_FOUND: Final = 10_000
 
 _Find = Callable[[Any, list[LimitRangeItem]], Iterator[str]]
 
+_LIMITS: Final[Reading[list[LimitRangeItem]]] = Reading(lambda each: each.spec.limits or [], "spec.limits")
+
 
 class LimitRanger(Plugin):
     """`limit_ranges` are all LimitRanges there are."""
@@ -37,23 +39,27 @@ class LimitRanger(Plugin):
     validates = True
 
     def __init__(self, limit_ranges: Objects) -> None:
-        self._limits = ByNamespace(limit_ranges, _limits)
+        self._limits = ByNamespace(limit_ranges, _LIMITS, list)
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives the containers of a pod the defaults for what they do not ask for themselves."""
-        if attributes.kind.kind != "Pod" or not (every := self._limits.of(attributes.namespace)):
+        if attributes.kind.kind != "Pod":
             return
-        if _looks_at(attributes):
+        every, lane = await self._limits.of(attributes.namespace)
+        if every and _looks_at(attributes):
             for limits in every:
-                await done(attributes.lane, _fill_defaults, attributes.obj, limits)
+                await done(attributes.lane_where(lane), _fill_defaults, attributes.obj, limits)
 
     async def validate(self, attributes: Attributes) -> None:
         """403 with everything that one LimitRange finds wrong."""
         find = _FINDERS.get(attributes.kind.kind)
-        if find is None or not (every := self._limits.of(attributes.namespace)) or not _looks_at(attributes):
+        if find is None:
+            return
+        every, lane = await self._limits.of(attributes.namespace)
+        if not every or not _looks_at(attributes):
             return
         for limits in every:
-            found = await done(attributes.lane, _found, find, attributes.obj, limits)
+            found = await done(attributes.lane_where(lane), _found, find, attributes.obj, limits)
             if found:
                 raise attributes.forbid(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 
@@ -61,10 +67,6 @@ class LimitRanger(Plugin):
 def _found(find: _Find, obj: Any, limits: list[LimitRangeItem]) -> list[str]:
     """What is wrong, each once; of more than anybody reads only the first."""
     return list(dict.fromkeys(islice(find(obj, limits), _MAX_FOUND)))
-
-
-def _limits(limit_ranges: Iterable[LimitRange]) -> list[list[LimitRangeItem]]:
-    return [each.spec.limits or [] for each in limit_ranges]
 
 
 def _looks_at(attributes: Attributes) -> bool:

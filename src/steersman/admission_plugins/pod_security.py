@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors import GroupResource, forbidden, internal, invalid
 from steersman.machinery.field import quote
-from steersman.machinery.slow_lane import done
+from steersman.machinery.slow_lane import SlowLane, done
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -68,7 +68,7 @@ UNCONFIGURED: Final = Configuration()
 
 class PodSecurity(Plugin):
     """`policy` gives what a namespace asks for (`Configuration.policy_of`), None if there is no such namespace; `pods`
-    how many pods it has, and them."""
+    how many pods it has, and them, each with where to work on it."""
 
     name = "PodSecurity"
     operations = frozenset({CREATE, UPDATE})
@@ -78,7 +78,7 @@ class PodSecurity(Plugin):
     def __init__(
         self,
         policy: Callable[[str], Policy | None],
-        pods: Callable[[str], tuple[int, Iterable[Pod]]],
+        pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, SlowLane | None]]]],
         configuration: Configuration = UNCONFIGURED,
     ) -> None:
         self._policy = policy
@@ -164,19 +164,19 @@ class PodSecurity(Plugin):
         exempt = self._configuration.runtime_classes
         findings: dict[str, list[str]] = {}
         controllers: set[str] = set()
-        others: list[Pod] = []
+        others: list[tuple[Pod, SlowLane | None]] = []
         checked = 0
         pace = _Pace()
 
-        async def look(pod: Pod) -> bool:
+        async def look(pod: Pod, lane: SlowLane | None) -> bool:
             """Whether there is time for another one."""
             nonlocal checked
-            if found := violations(enforce, pod.metadata, pod.spec):
+            if found := await done(lane, violations, enforce, pod.metadata, pod.spec):
                 findings.setdefault(reasons(found), []).append(pod.metadata.name)
             checked += 1
             return checked < MAX_PODS and await pace.goes_on()
 
-        for pod in pods:
+        async for pod, lane in pods:
             if pod.spec.runtime_class_name in exempt:
                 total -= 1
                 if not await pace.goes_on():
@@ -185,17 +185,17 @@ class PodSecurity(Plugin):
             controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
             if controller in controllers:
                 if len(others) < MAX_PODS:
-                    others.append(pod)
+                    others.append((pod, lane))
                 if not await pace.goes_on():
                     break
                 continue
             if controller is not None:
                 controllers.add(controller)
-            if not await look(pod):
+            if not await look(pod, lane):
                 break
         else:
-            for pod in others:
-                if not await look(pod):
+            for pod, lane in others:
+                if not await look(pod, lane):
                     break
         warnings = []
         if checked < total:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ from steersman.machinery.errors import GroupResource
 from steersman.machinery.pod_resources import Amounts
 from steersman.machinery.quantity import Quantity
 from steersman.machinery.slow_lane import SlowLane
-from steersman.rest.objects import Objects
+from steersman.rest.objects import Objects, Reading
 
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
 """Annotation of a claim that was made for the extended resources of a pod."""
@@ -24,8 +23,6 @@ _BY_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _NO_AMOUNT: Final = Quantity(0)
 _MOST_DEVICES: Final = 32
 """As many as one request can be given, which is what a request for all is taken for (AllocationResultsMaxSize)."""
-_TURN: Final = 50
-"""Claims that are looked at in one turn of the loop."""
 
 
 class ResourceClaimEvaluator(Evaluator):
@@ -40,7 +37,7 @@ class ResourceClaimEvaluator(Evaluator):
         self._pods = pods
         self._claims = claims
         self._changed = -1
-        self._extended: dict[str, str | None] = {}
+        self._extended: Mapping[str, str | None] = {}
 
     def handles(self, attributes: Attributes) -> bool:
         return not attributes.subresource and attributes.operation in (CREATE, UPDATE)
@@ -62,8 +59,7 @@ class ResourceClaimEvaluator(Evaluator):
         """The extended resource that each device class stands for."""
         changed = self._device_classes.changed()
         if changed != self._changed:
-            classes: Iterable[DeviceClass] = self._device_classes.list()
-            self._extended = {each.metadata.name: each.spec.extended_resource_name for each in classes}
+            self._extended = dict(self._device_classes.known_all("", _EXTENDED))
             self._changed = changed
         return self._extended
 
@@ -92,7 +88,7 @@ class ResourceClaimEvaluator(Evaluator):
         owner = _pod_of(claim)
         if owner is None:
             return {}
-        pod: Any = self._pods.find(namespace, owner.name)
+        pod: Any = await self._pods.find(namespace, owner.name)
         if pod is None or pod.metadata.uid != owner.uid:
             return {}
         status = pod.status.extended_resource_claim_status
@@ -105,16 +101,27 @@ class ResourceClaimEvaluator(Evaluator):
 
     async def _is_first(self, claim: ResourceClaim, namespace: str, uid: str) -> bool:
         """Whether no other claim was made for the same pod before, by time and then by name."""
-        mine = (claim.metadata.creation_timestamp or "", claim.metadata.name)
-        other: ResourceClaim
-        for number, other in enumerate(self._claims.list(namespace)):
-            if number % _TURN == _TURN - 1:
-                await asyncio.sleep(0)
-            owner = _pod_of(other)
-            theirs = (other.metadata.creation_timestamp or "", other.metadata.name)
-            if owner is not None and owner.uid == uid and theirs < mine:
-                return False
-        return True
+        _, mine = _made_for(claim)
+        others = await self._claims.read_all(namespace, _MADE_FOR)
+        return not any(pod == uid and theirs < mine for pod, theirs in others)
+
+
+def _extended_resource(device_class: DeviceClass) -> tuple[str, str | None]:
+    return device_class.metadata.name, device_class.spec.extended_resource_name
+
+
+_EXTENDED: Final = Reading(_extended_resource, "metadata.name", "spec.extendedResourceName")
+
+
+def _made_for(claim: ResourceClaim) -> tuple[str | None, tuple[str, str]]:
+    """The uid of the pod that a claim was made for, None if there is none; and its place among such claims."""
+    metadata, owner = claim.metadata, _pod_of(claim)
+    return None if owner is None else owner.uid, (metadata.creation_timestamp or "", metadata.name)
+
+
+_MADE_FOR: Final = Reading(
+    _made_for, "metadata.annotations", "metadata.creationTimestamp", "metadata.name", "metadata.ownerReferences"
+)
 
 
 def _pod_of(claim: ResourceClaim) -> OwnerReference | None:

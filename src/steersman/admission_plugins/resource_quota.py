@@ -21,9 +21,9 @@ from steersman.machinery.errors import GroupKind, GroupResource, StatusError, in
 from steersman.machinery.labels import SelectorError
 from steersman.machinery.pod_resources import Amounts
 from steersman.machinery.quantity import parse
-from steersman.machinery.slow_lane import done
+from steersman.machinery.slow_lane import SlowLane, done
 from steersman.rest.context import loopback
-from steersman.rest.objects import ByNamespace, Objects
+from steersman.rest.objects import ByNamespace, Objects, Reading
 
 IGNORED: Final = frozenset(
     {
@@ -107,7 +107,7 @@ class ResourceQuota(Plugin):
         limited: tuple[LimitedResource, ...] = (),
     ) -> None:
         self._quotas = quotas
-        self._accounts = ByNamespace(quotas, _accounts)
+        self._accounts = ByNamespace(quotas, _ACCOUNT, tuple)
         aliases = (GroupResource("", plural) for plural in ALIASES)
         self._evaluators = {each: Evaluator(each, alias=each.resource) for each in aliases} | evaluators
         self._limited = limited
@@ -119,7 +119,7 @@ class ResourceQuota(Plugin):
         namespace = attributes.namespace
         if not namespace:
             return
-        unlimited = not self._accounts.of(namespace)
+        unlimited = not (await self._accounts.of(namespace))[0]
         if (unlimited and not self._limited) or attributes.resource in IGNORED:
             return
         if attributes.kind == _NAMESPACE and attributes.operation == CREATE:
@@ -159,14 +159,14 @@ class ResourceQuota(Plugin):
         Where that fails for some quotas, those who are charged are judged by these quotas again. What was stored in the
         others stays, though a write may be refused then: the controller corrects it.
         """
-        accounts = self._accounts.of(namespace)
+        accounts, lane = await self._accounts.of(namespace)
         failure: StatusError | None = None
         for _ in range(_ATTEMPTS):
             charged: list[_Waiter] = []
             now = accounts
             for waiter in waiters:
                 try:
-                    after = await charge(now, waiter.attributes, waiter.evaluator, self._limited)
+                    after = await charge(now, waiter.attributes, waiter.evaluator, self._limited, lane)
                 except StatusError as error:
                     waiter.refuse(error)
                     continue
@@ -188,7 +188,8 @@ class ResourceQuota(Plugin):
                     waiter.admit()
                 return
             waiters = charged
-            accounts = tuple(each for each in self._accounts.of(namespace) if each.name in failed)
+            accounts, lane = await self._accounts.of(namespace)
+            accounts = tuple(each for each in accounts if each.name in failed)
         assert failure is not None
         for waiter in waiters:
             waiter.refuse(failure)
@@ -204,13 +205,9 @@ class ResourceQuota(Plugin):
         await self._quotas.update(loopback(namespace, account.name), account.name, change, subresource="status")
 
 
-def _accounts(quotas: Iterable[Quota]) -> tuple[Account, ...]:
-    return tuple(
-        Account(
-            each.metadata.name, each.metadata.resource_version, _selectors(each), each.status.hard, each.status.used
-        )
-        for each in quotas
-    )
+def _account(quota: Quota) -> Account:
+    metadata, status = quota.metadata, quota.status
+    return Account(metadata.name, metadata.resource_version, _selectors(quota), status.hard, status.used)
 
 
 def _selectors(quota: Quota) -> tuple[ScopedResourceSelectorRequirement, ...]:
@@ -221,20 +218,30 @@ def _selectors(quota: Quota) -> tuple[ScopedResourceSelectorRequirement, ...]:
     return tuple({(each.scope_name, each.operator, *each.values): each for each in every}.values())
 
 
+_ACCOUNT: Final = Reading(
+    _account, "metadata.name", "metadata.resourceVersion", "spec.scopes", "spec.scopeSelector", "status.hard",
+    "status.used",
+)  # fmt: skip
+
+
 async def charge(
     accounts: tuple[Account, ...],
     attributes: Attributes,
     evaluator: Evaluator,
     limited: tuple[LimitedResource, ...] = (),
+    lane: SlowLane | None = None,
 ) -> tuple[Account, ...]:
-    """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done."""
+    """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done.
+
+    `lane` is where to work if the accounts are large.
+    """
     obj = attributes.obj
     try:
         scopes = [scope for each in limited for scope in each.match_scopes if evaluator.in_scope(scope, obj)]
     except SelectorError:
         return accounts  # as upstream
     limits = [each for each in limited if each.resource == attributes.resource]
-    lane = attributes.lane if evaluator.reads_only_the_object else None
+    lane = attributes.lane_where(lane) if evaluator.reads_only_the_object else None
     concerned = await done(lane, _concerned, accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts

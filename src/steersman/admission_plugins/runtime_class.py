@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
@@ -19,7 +20,7 @@ _NO_OVERHEAD: Final = "pod rejected: Pod Overhead set without corresponding Runt
 
 
 class RuntimeClass(Plugin):
-    """`find` gives a RuntimeClass by name, None if there is none."""
+    """`find` gives a RuntimeClass by name, None if there is none; others may have the same one."""
 
     name = "RuntimeClass"
     operations = frozenset({CREATE})
@@ -58,7 +59,7 @@ class RuntimeClass(Plugin):
                         f"pod.spec.nodeSelector[{key}] = {own}"
                     )
             spec.node_selector = spec.node_selector | selector
-            spec.tolerations = merge_tolerations(spec.tolerations, found.scheduling.tolerations)
+            spec.tolerations = merge_tolerations(spec.tolerations, map(copy, found.scheduling.tolerations))
 
     async def validate(self, attributes: Attributes) -> None:
         """Only the class says what a pod costs beyond its containers. Raises StatusError 403."""

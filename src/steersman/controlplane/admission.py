@@ -56,7 +56,7 @@ from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_C
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.webhook_client import WebhookClient
 from steersman.rest.context import loopback
-from steersman.rest.objects import Objects
+from steersman.rest.objects import Objects, Reading
 
 T = TypeVar("T")
 
@@ -82,22 +82,39 @@ class BuiltIn(NamedTuple):
     make: Callable[[Surroundings], Plugin]
 
 
+def _itself(obj: Any) -> Any:
+    return obj
+
+
+_PRIORITY_CLASS: Final = Reading(_itself, "metadata.name", "value", "globalDefault", "preemptionPolicy")
+_RUNTIME_CLASS: Final = Reading(_itself, "overhead", "scheduling")
+_STORAGE_CLASS: Final = Reading(_itself, "allowVolumeExpansion")
+_CLASS: Final = Reading(_itself, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
+_ACCOUNT: Final = Reading(
+    account_of, "metadata.name", "metadata.annotations", "secrets", "imagePullSecrets", "automountServiceAccountToken"
+)
+
+
 def _priority(server: Surroundings) -> Priority:
     classes = server.objects("scheduling.k8s.io", "priorityclasses")
-    return Priority(lambda name: classes.find("", name), classes.list, classes.changed)
+    return Priority(
+        lambda name: classes.known("", name, _PRIORITY_CLASS),
+        lambda: classes.known_all("", _PRIORITY_CLASS),
+        classes.changed,
+    )
 
 
 def _service_account(server: Surroundings) -> ServiceAccount:
     accounts = server.objects("", "serviceaccounts")
-    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, account_of))
+    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT))
 
 
 def _pod_security(server: Surroundings) -> PodSecurity:
     pods = server.objects("", "pods")
     configuration = server.configuration.pod_security()
     return PodSecurity(
-        _known(server, "namespaces", configuration.policy_of),
-        lambda namespace: (pods.count(namespace), pods.list(namespace)),
+        _known(server, "namespaces", Reading(configuration.policy_of, "metadata.labels")),
+        lambda namespace: (pods.count(namespace), pods.every(namespace)),
         configuration,
     )
 
@@ -108,23 +125,36 @@ def _image_policy_webhook(server: Surroundings) -> ImagePolicyWebhook:
 
 
 def _pod_node_selector(server: Surroundings) -> PodNodeSelector:
-    return PodNodeSelector(_known(server, "namespaces", node_selector_of), server.configuration.pod_node_selector())
+    find = _known(server, "namespaces", Reading(node_selector_of, "metadata.annotations"))
+    return PodNodeSelector(find, server.configuration.pod_node_selector())
 
 
 def _pod_toleration_restriction(server: Surroundings) -> PodTolerationRestriction:
-    find = _known(server, "namespaces", toleration_annotations)
+    find = _known(server, "namespaces", Reading(toleration_annotations, "metadata.annotations"))
     return PodTolerationRestriction(find, server.configuration.pod_tolerations())
 
 
 def _runtime_class(server: Surroundings) -> RuntimeClass:
     classes = server.objects("node.k8s.io", "runtimeclasses")
-    return RuntimeClass(lambda name: classes.find("", name))
+    return RuntimeClass(lambda name: classes.known("", name, _RUNTIME_CLASS))
 
 
-def _known(server: Surroundings, plural: str, read: Callable[[Any], T]) -> Callable[[str], T | None]:
-    """Gives what `read` finds in a cluster-scoped object of the core group by its name, None if there is none."""
+def _known(server: Surroundings, plural: str, reading: Reading[T]) -> Callable[[str], T | None]:
+    """Gives what is read out of a cluster-scoped object of the core group by its name, None if there is none."""
     objects = server.objects("", plural)
-    return lambda name: objects.known("", name, read)
+    return lambda name: objects.known("", name, reading)
+
+
+def _topology_labels(server: Surroundings) -> PodTopologyLabels:
+    return PodTopologyLabels(_known(server, "nodes", Reading(topology_of, "metadata.labels")))
+
+
+def _declared_features(server: Surroundings) -> NodeDeclaredFeatureValidator:
+    return NodeDeclaredFeatureValidator(_known(server, "nodes", Reading(declared_features, "status.declaredFeatures")))
+
+
+def _pod_resize(server: Surroundings) -> PodResizeValidator:
+    return PodResizeValidator(_known(server, "nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
 
 
 def _default_toleration_seconds(server: Surroundings) -> DefaultTolerationSeconds:
@@ -160,19 +190,23 @@ def _namespace_auto_provision(server: Surroundings) -> NamespaceAutoProvision:
     return NamespaceAutoProvision(server.namespace_phase, make)
 
 
+def _default_class(annotations: tuple[str, ...], classes: Objects) -> Callable[[], str | None]:
+    return DefaultClass(annotations, lambda: classes.known_all("", _CLASS), classes.changed).name
+
+
 def _default_storage_class(server: Surroundings) -> DefaultStorageClass:
     classes = server.objects("storage.k8s.io", "storageclasses")
-    return DefaultStorageClass(DefaultClass(DEFAULT_STORAGE_CLASS, classes.list, classes.changed).name)
+    return DefaultStorageClass(_default_class(DEFAULT_STORAGE_CLASS, classes))
 
 
 def _default_ingress_class(server: Surroundings) -> DefaultIngressClass:
     classes = server.objects("networking.k8s.io", "ingressclasses")
-    return DefaultIngressClass(DefaultClass(DEFAULT_INGRESS_CLASS, classes.list, classes.changed).name)
+    return DefaultIngressClass(_default_class(DEFAULT_INGRESS_CLASS, classes))
 
 
 def _claim_resize(server: Surroundings) -> PersistentVolumeClaimResize:
     classes = server.objects("storage.k8s.io", "storageclasses")
-    return PersistentVolumeClaimResize(lambda name: classes.find("", name))
+    return PersistentVolumeClaimResize(lambda name: classes.known("", name, _STORAGE_CLASS))
 
 
 def _resources_of(group: str, version: str, kind: str) -> list[Mapping]:
@@ -221,13 +255,9 @@ PLUGINS: Final = (
     BuiltIn("CertificateSubjectRestriction", True, lambda server: CertificateSubjectRestriction()),
     BuiltIn("DefaultIngressClass", True, _default_ingress_class),
     BuiltIn("DenyServiceExternalIPs", False, lambda server: DenyServiceExternalIPs()),
-    BuiltIn("PodTopologyLabels", True, lambda server: PodTopologyLabels(_known(server, "nodes", topology_of))),
-    BuiltIn(
-        "NodeDeclaredFeatureValidator",
-        True,
-        lambda server: NodeDeclaredFeatureValidator(_known(server, "nodes", declared_features)),
-    ),
-    BuiltIn("PodResizeValidator", True, lambda server: PodResizeValidator(_known(server, "nodes", host_of))),
+    BuiltIn("PodTopologyLabels", True, _topology_labels),
+    BuiltIn("NodeDeclaredFeatureValidator", True, _declared_features),
+    BuiltIn("PodResizeValidator", True, _pod_resize),
     BuiltIn("ResourceQuota", True, _resource_quota),
     BuiltIn("AlwaysDeny", False, lambda server: AlwaysDeny()),
 )

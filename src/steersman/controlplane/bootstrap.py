@@ -34,6 +34,7 @@ from steersman.machinery import times
 from steersman.machinery.errors import StatusError
 from steersman.machinery.validation.ip import unmapped
 from steersman.rest.context import Context, loopback
+from steersman.rest.objects import Reading
 from steersman.server.server import Server
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
@@ -41,6 +42,12 @@ AUTHENTICATION_INFO: Final = ("kube-system", "extension-apiserver-authentication
 """Namespace and name of the ConfigMap by which aggregated servers know this one."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _AUTOMANAGED: Final = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+
+_MADE_AT_START: Final[Reading[str]] = Reading(
+    lambda each: each.metadata.name if _AUTOMANAGED.items() <= each.metadata.labels.items() else "",
+    "metadata.name", "metadata.labels",
+)  # fmt: skip
+"""The name of an APIService that is made at every start, "" of another."""
 
 ObjectsOf = Callable[[str, str], StoreObjects]
 
@@ -112,7 +119,7 @@ class Bootstrap:
         expected.kind = expected.api_version = ""
         objects = self._objects(_RBAC, plural)
         metadata = expected.metadata
-        result = decide(objects.find(metadata.namespace, metadata.name), expected)
+        result = decide(await objects.find(metadata.namespace, metadata.name), expected)
         if result.protected or result.operation is Operation.NONE:
             return
         ctx = loopback(metadata.namespace, metadata.name)
@@ -216,7 +223,7 @@ class Bootstrap:
         """An APIService for every group version this server answers itself, and none for one it did once."""
         objects = self._objects("apiregistration.k8s.io", "apiservices")
         wanted = {_api_service_name(each) for each in self._api_service_versions}
-        left = [each.metadata.name for each in objects.list() if _AUTOMANAGED.items() <= each.metadata.labels.items()]
+        left = [name for name in await objects.read_all("", _MADE_AT_START) if name]
         await _all(
             [
                 *(self._api_service(objects, each) for each in self._api_service_versions),
@@ -231,7 +238,7 @@ class Bootstrap:
             return None
         objects = self._objects("apiregistration.k8s.io", "apiservices")
         names = map(_api_service_name, self._api_service_versions)
-        missing = [name for name in names if objects.find("", name) is None]
+        missing = [name for name in names if not objects.has("", name)]
         return f"missing APIService: {missing}" if missing else None
 
     async def _api_service(self, objects: StoreObjects, each: GroupVersionPriority) -> None:
@@ -251,7 +258,7 @@ def _api_service_name(each: GroupVersionPriority) -> str:
 async def _ensure(objects: StoreObjects, obj: Any) -> bool:
     """Creates the object unless it is there; whether it was created."""
     metadata = obj.metadata
-    if objects.find(metadata.namespace, metadata.name) is not None:
+    if objects.has(metadata.namespace, metadata.name):
         return False
     ctx: Context = loopback(metadata.namespace)
     try:

@@ -21,7 +21,7 @@ from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
-from steersman.authentication.service_account_claims import BoundObjects, Find
+from steersman.authentication.service_account_claims import BoundObjects, Find, Named
 from steersman.authentication.service_account_keys import (
     KeyFileError,
     ServiceAccountKeys,
@@ -59,6 +59,7 @@ from steersman.machinery.validation.ip import unmapped
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
+from steersman.rest.objects import Reading
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths, install_openid
 from steersman.server.certificates import CertificateError, CertificateFiles, admin_kubeconfig, ensure_certificates
@@ -289,7 +290,7 @@ class ControlPlane:
                 raise OptionsError(f"--token-auth-file: {error}") from None
 
         def find(plural: str) -> Find:
-            return lambda namespace, name: self.objects("", plural).find(namespace, name)
+            return lambda namespace, name: self.objects("", plural).known(namespace, name, _NAMED)
 
         bound = BoundObjects(
             service_account=find("serviceaccounts"), pod=find("pods"), secret=find("secrets"), node=find("nodes")
@@ -347,7 +348,7 @@ class ControlPlane:
 
     def _namespace_phase(self, name: str) -> str | None:
         """The phase of a namespace, None if there is none; kept with its entry, as every write asks for it."""
-        return self.objects("", "namespaces").known("", name, _phase)
+        return self.objects("", "namespaces").known("", name, _PHASE)
 
     def _authentication_info(self, files: CertificateFiles) -> dict[str, str]:
         client_ca = self.options.client_ca_file or str(files.ca)
@@ -375,8 +376,8 @@ def _kube_api(runtime: RuntimeConfig) -> tuple[Resource[Any], ...]:
     return on_request.kube_api(runtime.serves)
 
 
-def _phase(namespace: Any) -> str:
-    return str(namespace.status.phase)
+_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
+_NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp")
 
 
 def _service_ranges(options: Options) -> list[IPv4Network | IPv6Network]:

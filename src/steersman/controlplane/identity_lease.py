@@ -48,7 +48,7 @@ class IdentityLease:
 
     async def renew(self) -> None:
         """Tells that this server still runs."""
-        if self._leases().find(_NAMESPACE, self.name) is None:
+        if not self._leases().has(_NAMESPACE, self.name):
             await self._create()
             return
         ctx = loopback(_NAMESPACE, self.name)
@@ -61,7 +61,7 @@ class IdentityLease:
     async def collect(self) -> None:
         """Takes away the leases of servers that did not end orderly."""
         now = datetime.now(UTC)
-        for lease in self._leases().list(_NAMESPACE):
+        async for lease, _ in self._leases().every(_NAMESPACE):
             if lease.metadata.labels.get(_IDENTITY_LABEL) == _COMPONENT and _is_over(lease, now):
                 await self._delete(lease.metadata.name)
 

@@ -16,8 +16,11 @@ from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.machinery.unstructured import from_unstructured
 from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
+from steersman.rest.objects import Reading
 from steersman.storage.entry import Entry
+from steersman.store.listing import in_turns
 from steersman.store.store import Store
 
 T = TypeVar("T")
@@ -25,8 +28,10 @@ T = TypeVar("T")
 MANAGER: Final = "kube-apiserver"
 """Who owns the fields that the server itself writes."""
 
+_MUCH: Final = 64 << 10
+"""Bytes of all objects of a namespace from which working on all of them takes long."""
 _TURN: Final = 0.004
-"""Seconds for which many objects are gone through before others have the loop."""
+"""Seconds for which reading keeps others waiting at a time."""
 
 
 class StoreObjects:
@@ -35,6 +40,7 @@ class StoreObjects:
     def __init__(self, store: Store[Any]) -> None:
         self._store = store
         self._field_managers: dict[str, FieldManager] = {}
+        self._being_read: dict[tuple[Entry, Reading[Any]], asyncio.Task[Any]] = {}
 
     def _fields(self, subresource: str) -> FieldManager:
         found = self._field_managers.get(subresource)
@@ -43,48 +49,110 @@ class StoreObjects:
         return found
 
     async def get(self, ctx: Context, name: str) -> Any:
-        return self._store.decode(await self._store.get(ctx, name))
+        item = await self._store.get(ctx, name)
+        lane = self._lane_of(item)
+        return await done(lane and lane.of(ctx.user.name), self._store.decode, item)
 
-    def find(self, namespace: str, name: str) -> Any | None:
+    async def find(self, namespace: str, name: str) -> Any | None:
+        entry = self._entry(namespace, name)
+        return None if entry is None else await self._whole(entry)
+
+    async def _whole(self, item: Item) -> Any:
+        return await done(self._lane_of(item), self._store.decode, item)
+
+    def _lane_of(self, item: Item) -> SlowLane | None:
+        return self._store.slow_lane if is_large(item.body) else None
+
+    async def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, SlowLane | None]]:
+        entries = self._entries(namespace)
+        async for some in in_turns(entries, any_large=self._store.cacher.large > 0):
+            for entry in some:
+                lane = self._lane_of(entry)
+                yield await done(lane, self._store.decode, entry), lane
+
+    def _entry(self, namespace: str, name: str) -> Entry | None:
+        return None if is_path_segment_name(name) else self._store.entry(namespace, name)
+
+    def has(self, namespace: str, name: str) -> bool:
+        return self._entry(namespace, name) is not None
+
+    def names(self, namespace: str = "") -> Iterator[tuple[str, str]]:
+        for entry in self._entries(namespace):
+            found, _, name = entry.key.removeprefix(self._store.prefix).rpartition("/")
+            yield found, name
+
+    def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
         if is_path_segment_name(name):
             return None  # nothing can be called that
         entry = self._store.entry(namespace, name)
-        return None if entry is None else self._store.encoding.decode(entry.body)
+        return None if entry is None else self._read(entry, reading)
 
-    def known(self, namespace: str, name: str, make: Callable[[Any], T]) -> T | None:
-        if is_path_segment_name(name):
-            return None  # nothing can be called that
-        entry = self._store.entry(namespace, name)
-        if entry is None:
-            return None
+    def _read(self, entry: Entry, reading: Reading[T]) -> T:
         facts = entry.facts
-        if facts is None:
-            facts = entry.facts = {}
-        elif make in facts:
-            return cast(T, facts[make])
-        facts[make] = made = make(self._store.encoding.decode(entry.body))
+        if facts is not None and reading in facts:
+            return cast(T, facts[reading])
+        return self._keep(entry, reading, self._made(entry.body, reading))
+
+    def _made(self, body: bytes, reading: Reading[T]) -> T:
+        return reading.make(self._store.encoding.part(reading.paths)(body))
+
+    def _keep(self, entry: Entry, reading: Reading[T], made: T) -> T:
+        if entry.facts is None:
+            entry.facts = {}
+        entry.facts[reading] = made
         return made
 
+    def known_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+        return [self._read(entry, reading) for entry in self._entries(namespace)]
+
+    async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+        found: list[T] = []
+        until = perf_counter() + _TURN
+        for entry in self._entries(namespace):
+            if entry.facts is not None and reading in entry.facts:
+                found.append(cast(T, entry.facts[reading]))
+                continue
+            if perf_counter() > until:
+                await asyncio.sleep(0)
+                until = perf_counter() + _TURN
+            found.append(
+                await self._read_beside(entry, reading) if is_large(entry.body) else self._read(entry, reading)
+            )
+        return found
+
+    async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
+        """Reads in the slow lane, once for all who ask meanwhile."""
+        key = entry, reading
+        task = self._being_read.get(key)
+        if task is None:
+            work = self._store.slow_lane.run(self._made, entry.body, reading)
+            self._being_read[key] = task = asyncio.ensure_future(work)
+            task.add_done_callback(lambda _: self._being_read.pop(key))
+        made: T = await asyncio.shield(task)
+        return self._keep(entry, reading, made)
+
+    def lane(self, namespace: str) -> SlowLane | None:
+        size = 0
+        for entry in self._entries(namespace):
+            size += len(entry.body)
+            if size > _MUCH or is_large(entry.body):
+                return self._store.slow_lane
+        return None
+
     def list(self, namespace: str = "") -> Iterator[Any]:
+        """Every object of a namespace, or of all, decoded here however large: not for requests."""
         decode = self._store.encoding.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
-    async def each_known(
-        self, namespace: str, make: Callable[[Any], T], lane: SlowLane
-    ) -> AsyncIterator[tuple[str, T]]:
+    async def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
         until = perf_counter() + _TURN
         for entry in self._entries(namespace):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
-                yield name, await lane.run(lambda body: make(self._store.encoding.decode(body)), entry.body)
+                yield name, await lane.run(self._made, entry.body, reading)
                 until = perf_counter() + _TURN
                 continue
-            facts = entry.facts
-            if facts is None:
-                facts = entry.facts = {}
-            if make not in facts:
-                facts[make] = make(self._store.encoding.decode(entry.body))
-            yield name, cast(T, facts[make])
+            yield name, self._read(entry, reading)
             if perf_counter() > until:
                 await asyncio.sleep(0)
                 until = perf_counter() + _TURN
@@ -103,7 +171,7 @@ class StoreObjects:
         if (default := self._store.resource.default) is not None:
             default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, MANAGER, times.now())
-        return self._store.decode(await self._store.create(ctx, obj))
+        return await self._whole(await self._store.create(ctx, obj))
 
     async def update(
         self, ctx: Context, name: str, change: Callable[[Any], Any], *,
@@ -119,7 +187,7 @@ class StoreObjects:
             return new
 
         item, _ = await self._store.update(ctx, name, make, subresource=subresource, strategy=strategy)
-        return self._store.decode(item)
+        return await self._whole(item)
 
     async def apply(
         self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = ""
@@ -143,8 +211,8 @@ class StoreObjects:
             return new
 
         item, _ = await self._store.update(ctx, name, make, subresource=subresource)
-        return self._store.decode(item)
+        return await self._whole(item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
         item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))
-        return self._store.decode(item)
+        return await self._whole(item)

@@ -83,20 +83,20 @@ class Upkeep:
     async def _start_repairs(self) -> None:
         Follower(self._store("", "services"), self._service_changed).begin()
         Follower(self._store("networking.k8s.io", "ipaddresses"), self._address_changed).begin()
-        self._repair_ports()
+        await self._repair_ports()
         await self._addresses.run()
         self._start(self._address_repair)
         self._start(Periodic("service address and port repair", self._look_at_everything, REPAIR_INTERVAL))
 
     async def _look_at_everything(self) -> None:
-        self._repair_ports()
+        await self._repair_ports()
         self._addresses.everything_changed()
         self._address_repair.wake()
 
-    def _repair_ports(self) -> None:
+    async def _repair_ports(self) -> None:
         services = self._store("", "services").strategy
         assert isinstance(services, ServiceStrategy)
-        services.repair()
+        await services.repair()
 
     def _service_changed(self, namespace: str, name: str, entry: object) -> None:
         if entry is not None:

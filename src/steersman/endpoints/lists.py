@@ -26,7 +26,7 @@ from steersman.machinery import protobuf
 from steersman.machinery.errors import not_acceptable
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import encode_in_order, pretty
-from steersman.machinery.slow_lane import SlowLane, done
+from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item, Listing
 from steersman.storage.cacher import REPRESENTATIONS_LIMIT
@@ -104,9 +104,18 @@ def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequ
 _LaneOf = Callable[[Sequence[Item]], SlowLane | None]
 
 
-def _lane(slow_lane: SlowLane, limit: int, some: Sequence[Item]) -> SlowLane | None:
-    """Where a slice is rendered: the slow lane for one whose last object, which ended it, is of over `limit` bytes."""
-    return slow_lane if some and len(some[-1].body) > limit else None
+def _rendered_in(slow_lane: SlowLane, listing: Listing) -> _LaneOf:
+    """Where slices of a list are rendered: in the slow lane if there is a large object among them."""
+    any_large = listing.any_large
+
+    def lane(some: Sequence[Item]) -> SlowLane | None:
+        return slow_lane if any_large and any(is_large(item.body) for item in some) else None
+
+    return lane
+
+
+def _joined_here(some: Sequence[Item]) -> None:
+    """Slices that only have to be joined are no work."""
 
 
 # JSON and YAML
@@ -151,7 +160,7 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
         document = _list(scope, listing, wanted)
     media, items = wanted.media, listing.items
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
-    lane = partial(_lane, scope.lane(request), _READY_SLICE_BYTES * 16 if as_stored else _SLICE_BYTES)
+    lane: _LaneOf = _joined_here if as_stored else _rendered_in(scope.lane(request), listing)
     if media == YAML:
         size = _YAML_SLICE_BYTES
     else:
@@ -278,7 +287,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     packed: list[bytes] = []
     packed_size = 0
     made = kept = 0
-    lane = partial(_lane, scope.lane(request), _SLICE_BYTES)
+    lane = _rendered_in(scope.lane(request), listing)
     for some in slices_of(listing.items, _SLICE_BYTES):
         if made:
             await asyncio.sleep(0)

@@ -53,12 +53,16 @@ class ListOptions:
 
 @dataclass(slots=True)
 class Listing:
-    """A list: its items, the revision they are of, and what is needed to ask for more of it."""
+    """A list: its items, the revision they are of, and what is needed to ask for more of it.
+
+    `any_large` is False where none of the items is large (machinery.slow_lane), so that they need not be weighed.
+    """
 
     items: Sequence[Item]
     revision: int
     continue_token: str = ""
     remaining: int | None = None
+    any_large: bool = True
 
 
 class WatchEvent(Protocol):

@@ -41,16 +41,19 @@ class Context:
     warnings: list[str] = field(default_factory=list)
     found: Any = None
     lane: SlowLane | None = None
-    _told: set[str] = field(default_factory=set)
-    _told_runes: int = 0
-    """How long the warnings are if each is cut."""
+    _told: dict[str, int] = field(default_factory=dict)
+    """The warnings, each with how long they were so far if each is cut."""
 
     def warn(self, text: str) -> None:
         """Adds a warning for the client, once."""
         if text not in self._told:
-            self._told.add(text)
-            self._told_runes += min(len(text), MAX_LONG_WARNING_RUNES) if text.isprintable() else 0
+            length = min(len(text), MAX_LONG_WARNING_RUNES) if text.isprintable() else 0
+            self._told[text] = self._told_runes + length
             self.warnings.append(text)
+
+    @property
+    def _told_runes(self) -> int:
+        return next(reversed(self._told.values()), 0)
 
     def warn_all(self, texts: Iterable[str]) -> None:
         """Adds warnings as long as there is room for them in the answer: those that follow would not be sent."""

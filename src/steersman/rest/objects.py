@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -10,50 +10,83 @@ from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.context import Context
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _MAX_REMEMBERED: Final = 10_000
 """Namespaces that are remembered at a time."""
 
 
+class Reading(Generic[T]):
+    """What the server reads out of stored objects again and again: `make` makes it of an object that has the members
+    on `paths` (`status.phase`, in the names of JSON) and no others.
+
+    It is kept with the object until that changes, so it must be immutable.
+    """
+
+    __slots__ = ("make", "paths")
+
+    def __init__(self, make: Callable[[Any], T], *paths: str) -> None:
+        self.make = make
+        self.paths = paths
+
+
 class Objects(Protocol):
     """The objects of one resource. The context gives the namespace.
 
-    Objects are decoded anew for each caller, who may change what it gets.
+    Objects may be large (machinery.slow_lane). Whole ones, which are the caller's own, come from methods that wait, as
+    large ones are decoded in the slow lane; the others decode the members of a `Reading` alone, or nothing.
     """
 
     async def get(self, ctx: Context, name: str) -> Any:
         """Raises StatusError NotFound."""
         ...
 
-    def find(self, namespace: str, name: str) -> Any | None:
+    async def find(self, namespace: str, name: str) -> Any | None:
         """The object in the cache, None if there is none. `namespace` is "" for cluster-scoped ones."""
         ...
 
-    def known(self, namespace: str, name: str, make: Callable[[Any], T]) -> T | None:
-        """What `make` makes of the object in the cache, None if there is none.
-
-        It is made once and kept until the object changes, so it must be immutable and `make` always the same function:
-        for facts that requests ask for again and again.
-        """
+    def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, SlowLane | None]]:
+        """Every object of a namespace, or of all, and where to work on it (machinery.slow_lane.done). Others have the
+        loop in between."""
         ...
 
-    def list(self, namespace: str = "") -> Iterable[Any]:
-        """Every object of a namespace, or of all."""
+    def has(self, namespace: str, name: str) -> bool:
+        """Whether the object is in the cache."""
         ...
 
-    def each_known(self, namespace: str, make: Callable[[Any], T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
-        """The name of every object of a namespace, and what `make` makes of it, as `known`, however many there are.
+    def names(self, namespace: str = "") -> Iterator[tuple[str, str]]:
+        """Namespace and name of every object of a namespace, or of all."""
+        ...
 
-        For large objects it is made in the lane, and each time, as what is made of them may be large too.
+    def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
+        """What is read out of the object in the cache, None if there is none."""
+        ...
+
+    def known_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+        """What is read out of every object of a namespace, or of all: for kinds of which there are few."""
+        ...
+
+    async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
+        """The same for any number of them, and for readings of what may be large."""
+        ...
+
+    def lane(self, namespace: str) -> SlowLane | None:
+        """Where to work on what was read out of all objects of a namespace; None if that is little."""
+        ...
+
+    def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
+        """The name of every object of a namespace, and what is read out of it, as `known`, however many there are.
+
+        Large objects are read in the lane, and each time, as what is read out of them may be large too.
         """
         ...
 
     def count(self, namespace: str = "") -> int:
-        """How many `list` gives."""
+        """How many objects there are in a namespace, or in all."""
         ...
 
     def changed(self) -> int:
-        """Another number after each change of any of them: what was made of a list is good until it changes."""
+        """Another number after each change of any of them: what was made of all is good until it changes."""
         ...
 
     async def create(self, ctx: Context, obj: Any) -> Any:
@@ -75,26 +108,30 @@ class Objects(Protocol):
         ...
 
 
-class ByNamespace(Generic[T]):
-    """What `make` makes of the objects of a namespace, sorted by name. It is remembered until any of them changes, as
-    is that a namespace has none (then it is made of nothing)."""
+class ByNamespace(Generic[R, T]):
+    """What `make` makes of that which `reading` finds in the objects of a namespace, sorted by name. It is remembered
+    until any of them changes, as is that a namespace has none (then it is made of nothing)."""
 
-    def __init__(self, objects: Objects, make: Callable[[Iterable[Any]], T]) -> None:
+    def __init__(self, objects: Objects, reading: Reading[R], make: Callable[[Sequence[R]], T]) -> None:
         self._objects = objects
         self._objects_changed = objects.changed
+        self._reading = reading
         self._make = make
         self._changed = -1
-        self._made: dict[str, T] = {}
+        self._made: dict[str, tuple[T, SlowLane | None]] = {}
 
-    def of(self, namespace: str) -> T:
-        """What was made of those of `namespace`."""
+    async def of(self, namespace: str) -> tuple[T, SlowLane | None]:
+        """What was made of those of `namespace`, and where to work with it if it is large."""
         changed = self._objects_changed()
         if changed != self._changed:
             self._changed = changed
             self._made.clear()
         made = self._made.get(namespace)
         if made is None:
-            if len(self._made) >= _MAX_REMEMBERED:
-                self._made.clear()
-            made = self._made[namespace] = self._make(self._objects.list(namespace))
+            lane = self._objects.lane(namespace)
+            made = self._make(await self._objects.read_all(namespace, self._reading)), lane
+            if changed == self._changed == self._objects_changed():
+                if len(self._made) >= _MAX_REMEMBERED:
+                    self._made.clear()
+                self._made[namespace] = made
         return made

@@ -16,6 +16,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from steersman.machinery.slow_lane import is_large
 from steersman.storage.entry import Change, Entry
 from steersman.storage.interface import (
     Compacted,
@@ -99,6 +100,8 @@ class Cacher:
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
         self._representations_limit = representations_limit
+        self.large = 0
+        """How many of the objects are large (machinery.slow_lane): where none is, nobody has to weigh them."""
 
     # Life
 
@@ -159,6 +162,7 @@ class Cacher:
             if page.items:
                 start = after(page.items[-1].key)
         self._entries = entries
+        self.large = sum(is_large(entry.body) for entry in entries.values())
         self._keys = SortedList(entries)
         self._window = self._new_window(revision)
         self._applied = revision
@@ -179,6 +183,7 @@ class Cacher:
             watcher.end(error)
         self._watchers.forget_changes()
         self._entries = {}
+        self.large = 0
         self._keys = SortedList()
         self._window = self._new_window(0)
         self._encoded.clear()
@@ -223,11 +228,15 @@ class Cacher:
         if event.current is not None:
             current = self._entry(event.current)
             self._entries[key] = current
+            if is_large(current.body):
+                self.large += 1
             if previous is None:
                 self._keys.add(key)
         elif previous is not None:
             del self._entries[key]
             self._keys.remove(key)
+        if previous is not None and is_large(previous.body):
+            self.large -= 1
         previous_value = event.previous.value if event.previous is not None else None
         change = Change(event.revision, key, previous, previous_value, current, now)
         self._applied = event.revision

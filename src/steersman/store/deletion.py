@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS: Final = 1000
 _AT_ONCE: Final = 16
+_BYTES_AT_ONCE: Final = 1 << 20
+"""Objects of a collection, and bytes of them, that are deleted at once."""
 
 
 async def delete(
@@ -108,19 +112,19 @@ async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> t
         entry = store.cacher.get(key)
         return None if entry is None else (Encoded(entry.body, entry.revision), True)
     if type(store.strategy).after_delete is Strategy.after_delete:
-        return await _take_away(store, key, revision)
+        return await _take_away(store, ctx, key, revision)
     return await uninterrupted(_remove_with_all(store, ctx, key, revision))
 
 
 async def _remove_with_all(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
     """The same, and what the object had goes with it."""
-    removed = await _take_away(store, key, revision)
+    removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await store.strategy.after_delete(ctx, store.decode(removed[0]))
+        await store.strategy.after_delete(ctx, await done(ctx.lane, store.decode, removed[0]))
     return removed
 
 
-async def _take_away(store: Store[Any], key: str, revision: int) -> tuple[Item, bool] | None:
+async def _take_away(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
     try:
         event = await store.storage.delete(key, expected_revision=revision)
     except Conflict:
@@ -128,14 +132,15 @@ async def _take_away(store: Store[Any], key: str, revision: int) -> tuple[Item, 
     except StorageUnavailable as error:
         raise errors.internal(error) from error
     assert event.previous is not None
-    return Encoded(store.encoding.present(event.previous.value, event.revision), event.revision), True
+    body = await done(ctx.lane, store.encoding.present, event.previous.value, event.revision)
+    return Encoded(body, event.revision), True
 
 
 async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
     """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
     if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
-    value = store.encoding.value(new)
+    value = await done(ctx.lane, store.encoding.value, new)
     return Encoded(store.encoding.present(value, entry.revision), entry.revision)
 
 
@@ -148,8 +153,7 @@ async def delete_collection(
     """
     _warn(store, ctx, delete_options)
     found = await store.list(ctx, options)
-    for at in range(0, len(found.items), _AT_ONCE):
-        batch = found.items[at : at + _AT_ONCE]
+    for batch in _batches(found.items):
         work = (_delete_listed(store, ctx, item, delete_options, check) for item in batch)
         for result in await asyncio.gather(*work, return_exceptions=True):
             if result is not None:
@@ -157,12 +161,22 @@ async def delete_collection(
     return found
 
 
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    start, size = 0, 0
+    for at, item in enumerate(items):
+        size += len(item.body)
+        if at > start and (at - start == _AT_ONCE or size > _BYTES_AT_ONCE):
+            yield items[start:at]
+            start, size = at, len(item.body)
+    if start < len(items):
+        yield items[start:]
+
+
 async def _delete_listed(
     store: Store[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
 ) -> None:
     _, name, _ = labels_of(item.body)
-    own = Context(**{each: getattr(ctx, each) for each in Context.__dataclass_fields__})
-    own.name = name
+    own = replace(ctx, name=name)  # told of the same warnings
     try:
         await _delete_named(store, own, name, msgspec.structs.replace(options), check)
     except StatusError as error:

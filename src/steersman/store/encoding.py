@@ -9,11 +9,13 @@ opening brace, kind and apiVersion, and with the resourceVersion spliced in behi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from steersman.machinery.serializer import decode_json, empty_to_null, encode
+from steersman.machinery.partial import part_of
+from steersman.machinery.serializer import decode_json, decoder, empty_to_null, encode
 from steersman.machinery.strict import decode_object
 
 T = TypeVar("T")
@@ -31,6 +33,7 @@ class Encoding(Generic[T]):
         self.kind = kind
         self.prefix: bytes = type_meta_prefix(kind.__name__, group, version)
         self._head: bytes = self.prefix + _METADATA
+        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
 
     def value(self, obj: T) -> bytes:
         """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside.
@@ -73,6 +76,25 @@ class Encoding(Generic[T]):
     def decode(self, body: bytes) -> T:
         """The object of a body."""
         return self._decode(b"{" + body)
+
+    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        """A function that reads these members of a body (machinery.partial) and skips the rest: a few milliseconds at
+        most, however large the object is."""
+        found = self._parts.get(paths)
+        if found is None:
+            found = self._parts[paths] = self._reader(paths)
+        return found
+
+    def _reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        decode = decoder(part_of(self.kind, paths)).decode
+
+        def read(body: bytes) -> Any:
+            try:
+                return decode(b"{" + body)
+            except msgspec.ValidationError:  # another program has written it
+                return self.decode(body)
+
+        return read
 
     def _decode(self, data: bytes) -> T:
         try:

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from steersman.store.store import Store
 
 _SLICE: Final = 16
-"""Objects looked at between two looks at the clock; decoding one takes 30 us, or 10 ms if it is as large as can be."""
+_SLICE_BYTES: Final = 256 << 10
+"""Objects, and bytes of them, that are looked at between two looks at the clock."""
 _TURN: Final = 0.005
 """Seconds of such work between two turns of the loop."""
+
+_OF_EVERY_KIND: Final = ("metadata.labels", "metadata.name", "metadata.namespace")
 
 Accept = Callable[[Entry], bool]
 
@@ -43,12 +46,12 @@ def parse_version(text: str, *, plain: bool = False) -> int:
 
 
 class Selection:
-    """Selects entries by labels and fields; what it reads of an entry is kept with it."""
+    """Selects entries by labels and fields: it reads these alone, and keeps them with the entry."""
 
     def __init__(self, store: Store[Any]) -> None:
-        self._decode = store.encoding.decode
         self._fields = tuple(store.resource.selectable_fields.items())
         self._namespaced = store.resource.namespaced
+        self._read = store.encoding.part((*_OF_EVERY_KIND, *store.resource.selectable_fields)) if self._fields else None
 
     def accept(self, options: ListOptions) -> Accept | None:
         """A test of entries for these options; None if they select everything."""
@@ -74,8 +77,8 @@ class Selection:
         """The selectable fields of an entry."""
         known: Any = entry.attributes
         if known is None or known[1] is None:
-            if self._fields:
-                obj: Any = self._decode(entry.body)
+            if self._read is not None:
+                obj: Any = self._read(entry.body)
                 meta = obj.metadata
                 values = {name: read(obj) for name, read in self._fields}
                 found, name, namespace = meta.labels, meta.name, meta.namespace
@@ -112,27 +115,27 @@ async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, lim
     accept = store.select.accept(options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
-    revision = cacher.revision
+    revision, any_large = cacher.revision, cacher.large > 0
     if name is not None and (prefix != store.prefix or not store.resource.namespaced):
         entry = cacher.get(prefix + name)
         items = [entry] if entry is not None and (accept is None or accept(entry)) else []
-        return Listing(items, revision)
+        return Listing(items, revision, any_large=any_large)
     if accept is None:
         found, more = cacher.list(prefix, limit=limit)
         if not more:
-            return Listing(found, revision)
+            return Listing(found, revision, any_large=any_large)
         token = continue_token.encode(found[-1].key, prefix, revision)
-        return Listing(found, revision, token, cacher.count(prefix) - len(found))
+        return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
     found, _ = cacher.list(prefix)
-    items, last = await _select(found, accept, limit)
+    items, last = await _select(found, accept, limit, any_large=any_large)
     token = continue_token.encode(last, prefix, revision) if last else ""
-    return Listing(items, revision, token)
+    return Listing(items, revision, token, any_large=any_large)
 
 
-async def _select(found: Sequence[Entry], accept: Accept, limit: int) -> tuple[list[Entry], str]:
+async def _select(found: Sequence[Entry], accept: Accept, limit: int, *, any_large: bool) -> tuple[list[Entry], str]:
     """The accepted entries, at most `limit`, and the key of the last of them if others follow."""
     items: list[Entry] = []
-    async for entries in in_turns(found):
+    async for entries in in_turns(found, any_large=any_large):
         for entry in entries:
             if accept(entry):
                 if limit and len(items) == limit:
@@ -141,19 +144,33 @@ async def _select(found: Sequence[Entry], accept: Accept, limit: int) -> tuple[l
     return items, ""
 
 
-async def accepted(found: Sequence[Entry], accept: Accept) -> list[Entry]:
-    """The accepted entries."""
-    return (await _select(found, accept, 0))[0]
+async def accepted(found: Sequence[Entry], accept: Accept, *, any_large: bool) -> list[Entry]:
+    """The accepted entries. `any_large`: whether there may be large ones among them (Cacher.large)."""
+    return (await _select(found, accept, 0, any_large=any_large))[0]
 
 
-async def in_turns(found: Sequence[Entry]) -> AsyncIterator[Sequence[Entry]]:
+async def in_turns(found: Sequence[Entry], *, any_large: bool) -> AsyncIterator[Sequence[Entry]]:
     """Entries a few at a time; others have the loop in between whenever the work on them has taken a while."""
     until = perf_counter() + _TURN
-    for at in range(0, len(found), _SLICE):
+    at = 0
+    while at < len(found):
         if at and perf_counter() > until:
             await asyncio.sleep(0)
             until = perf_counter() + _TURN
-        yield found[at : at + _SLICE]
+        some = found[at : at + _SLICE]
+        if any_large:
+            some = _at_most(some, _SLICE_BYTES)
+        at += len(some)
+        yield some
+
+
+def _at_most(entries: Sequence[Entry], size: int) -> Sequence[Entry]:
+    """The first of them, up to the one with which they have more bytes than `size`."""
+    for number, entry in enumerate(entries, 1):
+        size -= len(entry.body)
+        if size < 0:
+            return entries[:number]
+    return entries
 
 
 async def _continue(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
@@ -179,7 +196,7 @@ async def _list_at(
     except FutureRevision as error:
         raise errors.too_large_resource_version(error.requested, error.current) from None
     if accept is not None:
-        items, last = await _select(found, accept, limit)
+        items, last = await _select(found, accept, limit, any_large=True)
         return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
     if not more:
         return Listing(found, revision)

@@ -269,7 +269,7 @@ class Store(Generic[T]):
             error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key)
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
-            existing: Any = self.decode(entry)
+            existing = self.encoding.part(("metadata.deletionTimestamp",))(entry.body)
             if existing.metadata.deletion_timestamp is not None:
                 error.message = f"object is being deleted: {error.message}"
         return error

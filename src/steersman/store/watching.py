@@ -47,7 +47,7 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
         if accept is not None:
             # Events that come meanwhile wait in the sink until the first objects are out.
             try:
-                found = await listing.accepted(found, accept)
+                found = await listing.accepted(found, accept, any_large=cacher.large > 0)
             except BaseException:
                 handle.cancel()
                 raise

@@ -51,9 +51,9 @@ class Cluster:
     async def take(self, address: str) -> None:
         await self.plane.objects("networking.k8s.io", "ipaddresses").delete(loopback(name=address), address)
 
-    def owner(self, address: str) -> str | None:
+    async def owner(self, address: str) -> str | None:
         """The service that an address is for, None if it is nobody's."""
-        found = self.plane.objects("networking.k8s.io", "ipaddresses").find("", address)
+        found = await self.plane.objects("networking.k8s.io", "ipaddresses").find("", address)
         return None if found is None else found.spec.parent_ref.name
 
     async def look(self, *, later: int = 0) -> list[tuple[str, str]]:
@@ -79,25 +79,25 @@ async def test_an_address_whose_object_is_gone_gets_one(cluster: Cluster) -> Non
     await cluster.service("web", "10.0.0.9")
     await cluster.take("10.0.0.9")
     assert await cluster.look() == [("ClusterIPNotAllocated", "web")]
-    assert cluster.owner("10.0.0.9") == "web"
-    found = cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")
+    assert await cluster.owner("10.0.0.9") == "web"
+    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")
     assert found.metadata.labels == ALLOCATED
 
 
 async def test_what_is_in_order_is_left_alone(cluster: Cluster) -> None:
     await cluster.service("web", "10.0.0.9")
-    before = cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9").metadata.uid
+    before = (await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")).metadata.uid
     assert await cluster.look(later=1000) == []
-    assert cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9").metadata.uid == before
+    assert (await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")).metadata.uid == before
 
 
 async def test_an_address_without_its_service_is_taken_back_after_a_minute(cluster: Cluster) -> None:
     await cluster.address("10.0.0.7", "gone")
     assert await cluster.look(later=30) == []
-    assert cluster.owner("10.0.0.7") == "gone"
+    assert await cluster.owner("10.0.0.7") == "gone"
     cluster.ahead += timedelta(seconds=40)
     await cluster.repair.run()  # also without a change: it was too young
-    assert cluster.owner("10.0.0.7") is None
+    assert await cluster.owner("10.0.0.7") is None
     assert await cluster.look() == [("IPAddressNotAllocated", "10.0.0.7")]
 
 
@@ -106,14 +106,14 @@ async def test_an_address_that_its_service_does_not_have_is_taken_back_after_a_m
     await cluster.address("10.0.0.7", "web")
     assert await cluster.look() == []
     assert await cluster.look(later=70) == [("IPAddressWrongReference", "10.0.0.7")]
-    assert cluster.owner("10.0.0.7") is None
-    assert cluster.owner("10.0.0.9") == "web"
+    assert await cluster.owner("10.0.0.7") is None
+    assert await cluster.owner("10.0.0.9") == "web"
 
 
 async def test_an_address_that_no_service_made_is_left_to_who_made_it(cluster: Cluster) -> None:
     await cluster.address("10.0.0.7", "gone", labels={})
     assert await cluster.look(later=1000) == []
-    assert cluster.owner("10.0.0.7") == "gone"
+    assert await cluster.owner("10.0.0.7") == "gone"
 
 
 @pytest.mark.parametrize("parent", [{"name": "other"}, {"group": "gateway.networking.k8s.io", "resource": "gateways"}])
@@ -122,7 +122,7 @@ async def test_an_address_that_names_another_is_made_again(cluster: Cluster, par
     await cluster.take("10.0.0.9")
     await cluster.address("10.0.0.9", "web", **parent)
     assert await cluster.look() == [("ClusterIPNotAllocated", "web")]
-    assert cluster.owner("10.0.0.9") == "web"
+    assert await cluster.owner("10.0.0.9") == "web"
 
 
 async def test_labels_that_were_changed_are_put_right(cluster: Cluster) -> None:
@@ -130,7 +130,7 @@ async def test_labels_that_were_changed_are_put_right(cluster: Cluster) -> None:
     await cluster.take("10.0.0.9")
     await cluster.address("10.0.0.9", "web", labels={"ipaddress.kubernetes.io/ip-family": "IPv6"})
     assert await cluster.look() == []
-    found = cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")
+    found = await cluster.plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.9")
     assert found.metadata.labels == ALLOCATED
 
 
@@ -139,7 +139,7 @@ async def test_an_address_of_two_services_stays_with_the_one_it_names(cluster: C
     await cluster.take("10.0.0.9")
     await cluster.service("second", "10.0.0.9")
     assert await cluster.look() == [("ClusterIPAlreadyAllocated", "first")]
-    assert cluster.owner("10.0.0.9") == "second"
+    assert await cluster.owner("10.0.0.9") == "second"
     assert len(await cluster.look(later=100)) == 1, "the same is not told again at once"
     assert len(await cluster.look(later=400)) == 2
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
 from steersman.machinery.errors import StatusError
 from steersman.registry.core.endpoints import ENDPOINTS
+from steersman.registry.core.service_allocation import _fill_node_ports
 from steersman.registry.core.service_cluster_ips import static_band as address_band
 from steersman.registry.core.service_node_ports import NodePorts, PortError, PortOperation
 from steersman.registry.core.service_node_ports import static_band as port_band
@@ -244,3 +246,22 @@ def test_operation_that_is_not_committed_gives_back_only_what_it_took() -> None:
     operation.finish(committed=False)
     assert 30001 not in ports
     assert 30007 in ports
+
+
+def test_ports_that_are_asked_for_are_found_in_one_pass() -> None:
+    passes = 0
+
+    class Ports(list[ServicePort]):
+        def __iter__(self) -> Iterator[ServicePort]:
+            nonlocal passes
+            passes += 1
+            return super().__iter__()
+
+    ports = Ports(ServicePort(port=number + 1, protocol="TCP") for number in range(50))
+    ports.append(ServicePort(port=1, protocol="UDP", node_port=30_007))
+    made = Service(spec=ServiceSpec(type="NodePort"))
+    made.spec.ports = ports
+    operation = PortOperation(NodePorts(range(30_000, 32_768), lambda: ()), dry_run=False)
+    _fill_node_ports(made, operation)
+    assert (ports[0].node_port, ports[-1].node_port) == (30_007, 30_007)
+    assert passes <= 2

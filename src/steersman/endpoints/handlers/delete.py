@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
@@ -19,6 +21,21 @@ from steersman.machinery.slow_lane import done
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
+from steersman.rest.capabilities import Item
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    name: str = ""
+    uid: str = ""
+
+
+class _Deleted(msgspec.Struct, gc=False):
+    """What is told of an object that is gone; the rest of it is skipped."""
+
+    metadata: _Metadata
+
+
+_DELETED: Final = msgspec.json.Decoder(_Deleted)
 
 
 async def delete(scope: Scope, request: Request) -> Response:
@@ -31,10 +48,11 @@ async def delete(scope: Scope, request: Request) -> Response:
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
         return await item_response(scope, request, item, wanted, code)
-    return plain_response(_success(scope, scope.storage.decode(item).metadata), wanted, code)
+    return plain_response(_success(scope, item), wanted, code)
 
 
-def _success(scope: Scope, metadata: Any) -> dict[str, Any]:
+def _success(scope: Scope, item: Item) -> dict[str, Any]:
+    metadata = _DELETED.decode(b"{" + item.body).metadata
     details = {"name": metadata.name, "group": scope.group, "kind": scope.resource.plural, "uid": metadata.uid}
     return {
         "kind": "Status",

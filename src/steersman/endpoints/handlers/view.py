@@ -22,8 +22,9 @@ from steersman.endpoints.table import include_object, view_table
 from steersman.machinery.errors import conflict
 from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode, encode_in_order
-from steersman.machinery.slow_lane import done
+from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
+from steersman.rest.capabilities import Item
 from steersman.rest.resource import Subresource
 
 
@@ -33,7 +34,7 @@ async def get_view(scope: Scope, subresource: Subresource, request: Request) -> 
     item = await scope.storage.get(
         scope.context(request), request.target.name, request.query.get("resourceVersion", "")
     )
-    return _answer(scope, subresource, request, item, wanted)
+    return await _answer(scope, subresource, request, item, wanted)
 
 
 async def update_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
@@ -47,11 +48,11 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     view = await done(lane, decode, scope, request, data, media, options.field_validation, subresource.kind)
     check_names(scope, request, view.metadata)
 
-    async def replaced(_old: Any) -> Any:
+    async def replaced(_old: Any, _lane: SlowLane | None) -> Any:
         return view
 
     item = await _write(scope, subresource, request, options, replaced, uid=view.metadata.uid)
-    return _answer(scope, subresource, request, item, wanted)
+    return await _answer(scope, subresource, request, item, wanted)
 
 
 async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
@@ -63,15 +64,14 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     assert subresource.kind is not None
     gvk = kind_of(subresource.kind)
 
-    async def changed(old: Any) -> Any:
-        live = _view(subresource, old)
-        show_in_view(scope, old, live)
+    async def changed(old: Any, lane: SlowLane | None) -> Any:
+        live = await done(lane, _live_view, scope, subresource, old)
         view = await done(lane_for(scope, request, body.data, JSON), body.applied_to, live, gvk)
         check_names(scope, request, view.metadata)
         return view
 
     item = await _write(scope, subresource, request, body.options, changed)
-    return _answer(scope, subresource, request, item, wanted)
+    return await _answer(scope, subresource, request, item, wanted)
 
 
 async def apply_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
@@ -81,15 +81,14 @@ async def apply_view(scope: Scope, subresource: Subresource, request: Request) -
     assert subresource.kind is not None
     applier = view_applier(subresource.kind)  # type: ignore[arg-type]  # a class is hashable
 
-    async def applied(old: Any) -> Any:
-        live = _view(subresource, old)
-        show_in_view(scope, old, live)
+    async def applied(old: Any, lane: SlowLane | None) -> Any:
+        live = await done(lane, _live_view, scope, subresource, old)
         view = await configuration.applied(applier, live, None)
         check_names(scope, request, view.metadata)
         return view
 
     item = await _write(scope, subresource, request, configuration.options, applied, is_applied=True)
-    return _answer(scope, subresource, request, item, wanted)
+    return await _answer(scope, subresource, request, item, wanted)
 
 
 async def _write(
@@ -103,8 +102,8 @@ async def _write(
 
     async def make(old: Any | None) -> Any:
         assert old is not None
-        before = _view(subresource, old)
-        view = await make_view(old)
+        before = await done(ctx.lane, _view, subresource, old)
+        view = await make_view(old, ctx.lane)
         if chain.handles(UPDATE):
             record = attributes(scope, request, ctx, UPDATE, obj=view, old=before, options=options)
             await chain.admit(record)
@@ -130,7 +129,21 @@ def _view(subresource: Subresource, obj: Any) -> Any:
     return subresource.view.read(obj)
 
 
-def _answer(scope: Scope, subresource: Subresource, request: Request, item: Any, wanted: Representation) -> Response:
+def _live_view(scope: Scope, subresource: Subresource, obj: Any) -> Any:
+    """The view as a patch is applied to it, with its owners."""
+    view = _view(subresource, obj)
+    show_in_view(scope, obj, view)
+    return view
+
+
+async def _answer(
+    scope: Scope, subresource: Subresource, request: Request, item: Item, wanted: Representation
+) -> Response:
+    lane = scope.lane(request) if is_large(item.body) else None
+    return await done(lane, _rendered, scope, subresource, request, item, wanted)
+
+
+def _rendered(scope: Scope, subresource: Subresource, request: Request, item: Item, wanted: Representation) -> Response:
     view = _view(subresource, scope.storage.decode(item))
     gvk = kind_of(type(view))
     view.kind, view.api_version = gvk.kind, str(gvk.group_version)

@@ -25,7 +25,7 @@ from steersman.endpoints.table import include_object, table_of
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, expired, method_not_supported
 from steersman.machinery.serializer import encode, encode_in_order
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.slow_lane import SlowLane, is_large
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
@@ -151,7 +151,8 @@ class WatchStream:
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self._seconds, self.finish))
         initial = self._start.initial or ()
-        if len(initial) > _SLICE or sum(len(item.body) for item in initial) > _SLICE_BYTES:
+        size = sum(len(item.body) for item in initial)
+        if len(initial) > _SLICE or size > _SLICE_BYTES or any(map(self._takes_long, initial)):
             self._filler = loop.create_task(self._fill(initial))
             return
         self._send_initial(initial)
@@ -185,7 +186,7 @@ class WatchStream:
         assert writer is not None
         try:
             for some in slices_of(initial, _SLICE_BYTES):
-                if self._takes_long(some[-1]):
+                if any(map(self._takes_long, some)):
                     encoded = await self._lane.run(self._encoded, some)
                     if self._over():
                         return
@@ -204,7 +205,7 @@ class WatchStream:
         """Whether encoding an object would hold the loop; as it is stored it is only joined."""
         wanted = self._wanted
         is_stored = not wanted.as_kind and wanted.media != PROTOBUF and self._scope.other is None
-        return not is_stored and len(item.body) > _SLICE_BYTES
+        return not is_stored and (len(item.body) > _SLICE_BYTES or is_large(item.body))
 
     def _send_initial(self, items: Sequence[Item]) -> None:
         self._write_initial(self._encoded(items))

@@ -31,6 +31,7 @@ from steersman.machinery.labels import NOTHING, Predicate, SelectorError, from_l
 from steersman.registry.core.pod_conditions import is_ready, set_condition
 from steersman.registry.services import Services
 from steersman.rest.context import Context, loopback
+from steersman.rest.objects import Reading
 
 MAX_DISRUPTED_PODS: Final = 2000
 """Evictions that the disruption controller may be behind with."""
@@ -108,7 +109,7 @@ class _Evictor:
     async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
         """The budget whose selector takes the pod. Raises StatusError 500 if there are several."""
         found, labels = "", pod.metadata.labels
-        async for name, takes in self.budgets.each_known(self.ctx.namespace, _takes, self.lane):
+        async for name, takes in self.budgets.each_known(self.ctx.namespace, _TAKES, self.lane):
             if not takes(labels):
                 continue
             if found:
@@ -176,6 +177,9 @@ def _takes(budget: PodDisruptionBudget) -> Predicate:
         return from_label_selector(budget.spec.selector).matches
     except SelectorError:
         return NOTHING.matches
+
+
+_TAKES: Final = Reading(_takes, "spec.selector")
 
 
 def _mark(pod: core.Pod, options: DeleteOptions) -> core.Pod:

@@ -5,7 +5,7 @@ All is taken before the service is validated, and given back if it is not stored
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from steersman.api.core.v1 import Service
@@ -26,6 +26,7 @@ from steersman.registry.core.service_fields import (
 from steersman.registry.core.service_ip_families import init_ip_families, prefers_dual_stack_unchanged
 from steersman.registry.core.service_node_ports import NodePorts, PortError, PortOperation
 from steersman.registry.services import Services
+from steersman.rest.objects import Reading
 
 _KIND: Final = GroupKind("", "Service")
 _ADDRESSES: Final = Path("spec", "clusterIPs")
@@ -34,12 +35,13 @@ _PORTS: Final = Path("spec", "ports")
 Finish = Callable[[bool], Awaitable[None]]
 
 
-def _ports_of(services: Iterable[Service]) -> Iterator[int]:
-    """Every port on nodes that these services have."""
-    for service in services:
-        yield from node_ports_of(service)
-        if service.spec.health_check_node_port:
-            yield service.spec.health_check_node_port
+def _ports_of(service: Service) -> tuple[int, ...]:
+    """Every port on nodes that a service has."""
+    health_check = service.spec.health_check_node_port
+    return (*node_ports_of(service), *((health_check,) if health_check else ()))
+
+
+_NODE_PORTS: Final = Reading(_ports_of, "spec.ports", "spec.healthCheckNodePort")
 
 
 class ServiceAllocation:
@@ -47,12 +49,25 @@ class ServiceAllocation:
 
     def __init__(self, services: Services) -> None:
         self.cluster_ips = ClusterIPs(services)
-        self.node_ports = NodePorts(
-            services.service_node_ports, lambda: _ports_of(services.objects("", "services").list())
-        )
+        self._objects = services.objects
+        self.node_ports = NodePorts(services.service_node_ports, self._stored_ports)
+
+    def _stored_ports(self) -> Iterator[int]:
+        for ports in self._objects("", "services").known_all("", _NODE_PORTS):
+            yield from ports
+
+    async def repair(self) -> None:
+        """Brings the ports in use in line with the stored services."""
+        await self._objects("", "services").read_all("", _NODE_PORTS)
+        self.node_ports.repair()  # finds everything read
+
+    async def _load(self) -> None:
+        if not self.node_ports.loaded:
+            await self.repair()
 
     async def for_create(self, service: Service, namespace: str, *, dry_run: bool) -> Finish:
         """Fills in addresses and ports of a new service. Raises StatusError."""
+        await self._load()
         init_ip_families(service, None, self.cluster_ips.families)
         taken: list[str] = []
         operation = PortOperation(self.node_ports, dry_run=dry_run)
@@ -70,6 +85,7 @@ class ServiceAllocation:
 
     async def for_update(self, new: Service, old: Service, namespace: str, *, dry_run: bool) -> Finish:
         """Fills in what an updated service lacks, and notes what it gives back. Raises StatusError."""
+        await self._load()
         init_ip_families(new, old, self.cluster_ips.families)
         taken: list[str] = []
         released: list[str] = []
@@ -90,7 +106,8 @@ class ServiceAllocation:
         if spec.type != EXTERNAL_NAME and spec.cluster_ips[:1] != [NONE]:
             for address in spec.cluster_ips:
                 await self.cluster_ips.release(address)
-        for port in _ports_of([service]):
+        await self._load()
+        for port in _ports_of(service):
             self.node_ports.release(port)
 
     def _finish(self, taken: list[str], released: list[str], operation: PortOperation, *, dry_run: bool) -> Finish:
@@ -169,12 +186,13 @@ def _fill_node_ports(service: Service, operation: PortOperation) -> None:
     """A port on nodes for each port; the same number with another protocol shares it. Raises StatusError."""
     ports = service.spec.ports
     given: dict[int, int] = {}
+    first_asked = {each.port: each.node_port for each in reversed(ports) if each.node_port}
     for index, port in enumerate(ports):
         if not port.node_port and not needs_node_port(service):
             continue
         shared = given.get(port.port, 0)
         if not shared:
-            asked = next((each.node_port for each in ports if each.port == port.port and each.node_port), 0)
+            asked = first_asked.get(port.port, 0)
             if asked:
                 _allocate(service, index, asked, operation)
             given[port.port] = port.node_port = asked or _next_port(operation)

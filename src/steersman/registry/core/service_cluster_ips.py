@@ -18,6 +18,7 @@ from steersman.machinery.errors import StatusError
 from steersman.machinery.validation.ip import parse_ip_sloppy
 from steersman.registry.services import Services
 from steersman.rest.context import loopback
+from steersman.rest.objects import Reading
 
 FAMILY_LABEL: Final = "ipaddress.kubernetes.io/ip-family"
 MANAGED_BY_LABEL: Final = "ipaddress.kubernetes.io/managed-by"
@@ -87,12 +88,12 @@ class ClusterIPs:
         )
         """The families of the cluster, the primary one first."""
 
-    def ranges(self, *, ready: bool = True) -> list[Network]:
+    async def ranges(self, *, ready: bool = True) -> list[Network]:
         """The server's own ranges and those of ServiceCIDR objects, all or only those to be used now."""
         networks: list[Network] = list(self._services.service_cluster_ip_ranges)
-        for each in self._services.objects(GROUP, "servicecidrs").list():
-            if not ready or _is_ready(each):
-                networks += map(ip_network, each.spec.cidrs)
+        for is_ready, cidrs in await self._services.objects(GROUP, "servicecidrs").read_all("", _CIDRS):
+            if is_ready or not ready:
+                networks += cidrs
         return list(dict.fromkeys(networks))
 
     async def allocate(self, namespace: str, name: str, text: str, *, dry_run: bool) -> None:
@@ -101,20 +102,20 @@ class ClusterIPs:
         if address is None:
             raise AddressError(f"failed to parse service IP {text}")
         if dry_run:
-            network = self.ranges(ready=False)[0]
+            network = (await self.ranges(ready=False))[0]
             if not _contains(network, address):
                 raise AddressError(
                     f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
                 )
             return
-        if not any(_contains(network, address) for network in self.ranges()):
+        if not any(_contains(network, address) for network in await self.ranges()):
             raise AddressError(MISMATCH)
         if not await self.hold(namespace, name, address):
             raise AddressError(ALLOCATED)
 
     async def allocate_next(self, namespace: str, name: str, family: str, *, dry_run: bool) -> str:
         """Takes any free address of a family; a dry run answers with that of the network. Raises AddressError."""
-        networks = [network for network in self.ranges() if f"IPv{network.version}" == family]
+        networks = [network for network in await self.ranges() if f"IPv{network.version}" == family]
         if dry_run and networks:
             return str(networks[0].network_address)
         addresses = self._services.objects(GROUP, "ipaddresses")
@@ -122,7 +123,7 @@ class ClusterIPs:
             make = IPv4Address if network.version == 4 else IPv6Address
             for tried, number in enumerate(_candidates(network), 1):
                 address = make(number)
-                if addresses.find("", str(address)) is None and await self.hold(namespace, name, address):
+                if not addresses.has("", str(address)) and await self.hold(namespace, name, address):
                     return str(address)
                 if tried % _SCAN == 0:
                     await asyncio.sleep(0)
@@ -161,3 +162,10 @@ def _is_ready(cidr: ServiceCIDR) -> bool:
     if cidr.metadata.deletion_timestamp is not None:
         return False
     return all(condition.status == "True" for condition in cidr.status.conditions if condition.type == "Ready")
+
+
+def _cidrs_of(cidr: ServiceCIDR) -> tuple[bool, tuple[Network, ...]]:
+    return _is_ready(cidr), tuple(map(ip_network, cidr.spec.cidrs))
+
+
+_CIDRS: Final = Reading(_cidrs_of, "metadata.deletionTimestamp", "spec.cidrs", "status.conditions")

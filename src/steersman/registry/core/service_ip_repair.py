@@ -73,10 +73,10 @@ class ServiceIPRepair:
 
     def everything_changed(self) -> None:
         """Has all of them looked at by the next `run`."""
-        for service in self._objects("", "services").list():
-            self.service_changed(service.metadata.namespace, service.metadata.name)
-        for address in self._objects(GROUP, "ipaddresses").list():
-            self.address_changed(address.metadata.name)
+        for namespace, name in self._objects("", "services").names():
+            self.service_changed(namespace, name)
+        for _, name in self._objects(GROUP, "ipaddresses").names():
+            self.address_changed(name)
 
     async def run(self) -> None:
         """Looks at what changed, and at the addresses that were too young to be judged.
@@ -100,10 +100,10 @@ class ServiceIPRepair:
 
     async def _look_at_service(self, namespace: str, name: str) -> None:
         """Every address of a service has an object that names the service."""
-        service: Service | None = self._objects("", "services").find(namespace, name)
+        service: Service | None = await self._objects("", "services").find(namespace, name)
         if service is None or not needs_cluster_ip(service) or service.spec.cluster_ip in ("", NONE):
             return
-        ranges = self._cluster_ips.ranges(ready=False)
+        ranges = await self._cluster_ips.ranges(ready=False)
         for text in service.spec.cluster_ips:
             address = parse_ip_sloppy(text)
             if address is None:
@@ -120,7 +120,7 @@ class ServiceIPRepair:
     async def _look_at_pair(self, service: Service, address: str, shown: str) -> None:
         """The object of one address of a service."""
         metadata = service.metadata
-        found: IPAddress | None = self._objects(GROUP, "ipaddresses").find("", address)
+        found: IPAddress | None = await self._objects(GROUP, "ipaddresses").find("", address)
         if found is None:
             note = f"Cluster IP {shown} is not allocated; repairing"
             await self._tell(service, "ClusterIPNotAllocated", "ClusterIPAllocation", note)
@@ -129,7 +129,7 @@ class ServiceIPRepair:
         parent = found.spec.parent_ref
         wrong = parent is None or parent.group != "" or parent.resource != "services"
         if not wrong and parent is not None and (parent.namespace, parent.name) != (metadata.namespace, metadata.name):
-            other: Service | None = self._objects("", "services").find(parent.namespace, parent.name)
+            other: Service | None = await self._objects("", "services").find(parent.namespace, parent.name)
             if other is not None and address in other.spec.cluster_ips:
                 note = f"Cluster IP {shown.replace(' ', '')} was assigned to multiple services; please recreate service"
                 await self._tell(service, "ClusterIPAlreadyAllocated", "ClusterIPAllocation", note)
@@ -147,7 +147,7 @@ class ServiceIPRepair:
 
     async def _look_at_address(self, name: str) -> None:
         """An address that was made for a service is one of its addresses."""
-        address: IPAddress | None = self._objects(GROUP, "ipaddresses").find("", name)
+        address: IPAddress | None = await self._objects(GROUP, "ipaddresses").find("", name)
         if address is None or address.metadata.labels.get(MANAGED_BY_LABEL) != ALLOCATOR:
             return
         parent = address.spec.parent_ref
@@ -155,7 +155,7 @@ class ServiceIPRepair:
             note = f"IPAddress {name} appears to have been modified, not referencing a Service: cleaning up"
             await self._take_back(address, "IPAddressNotAllocated", note)
             return
-        service: Service | None = self._objects("", "services").find(parent.namespace, parent.name)
+        service: Service | None = await self._objects("", "services").find(parent.namespace, parent.name)
         if service is not None and name in service.spec.cluster_ips:
             return
         created = times.parse(address.metadata.creation_timestamp or "0001-01-01T00:00:00Z")

@@ -34,7 +34,7 @@ class NodePorts:
         self._band = static_band(len(ports))
         self._load = load
         self._used: set[int] = set()
-        self._loaded = False
+        self.loaded = False
 
     def __contains__(self, port: int) -> bool:
         return port in self._in_use()
@@ -67,10 +67,10 @@ class NodePorts:
     def repair(self) -> None:
         """Reads again what is in use: frees what leaked and takes what another server gave away."""
         self._used = {port for port in self._load() if port in self._ports}
-        self._loaded = True
+        self.loaded = True
 
     def _in_use(self) -> set[int]:
-        if not self._loaded:
+        if not self.loaded:
             self.repair()
         return self._used
 

@@ -27,6 +27,7 @@ from steersman.registry.core.pod_kubelet import pod_tls
 from steersman.registry.core.proxy_names import proxied_path, split_scheme_name_port
 from steersman.registry.services import Services
 from steersman.rest.context import Context
+from steersman.rest.objects import Reading
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ async def locate(services: Services, ctx: Context, text: str) -> Location:
         if number is None:
             continue
         for address in _from_anywhere(subset.addresses):
-            if await _is_pod(services, ctx, address):
+            if _is_pod(services, ctx, address):
                 return Location(scheme=scheme or "http", host=address.ip, port=number)
     raise service_unavailable(f"no endpoints available for service {quote(text)}")
 
@@ -81,13 +82,19 @@ def _from_anywhere(items: Sequence[T]) -> list[T]:
     return [*items[start:], *items[:start]]
 
 
-async def _is_pod(services: Services, ctx: Context, address: EndpointAddress) -> bool:
+def _is_pod(services: Services, ctx: Context, address: EndpointAddress) -> bool:
     """Whether a pod of the namespace has the address: nothing else may be reached through the server."""
     target = address.target_ref
     if target is None or target.namespace != ctx.namespace:
         return False
-    pod: Pod | None = services.objects("", "pods").find(ctx.namespace, target.name)
-    return pod is not None and any(each.ip == address.ip for each in pod.status.pod_ips)
+    return address.ip in (services.objects("", "pods").known(ctx.namespace, target.name, _POD_IPS) or ())
+
+
+def _pod_ips(pod: Pod) -> tuple[str, ...]:
+    return tuple(each.ip for each in pod.status.pod_ips)
+
+
+_POD_IPS: Final = Reading(_pod_ips, "status.podIPs")
 
 
 async def proxy_to_service(services: Services, ctx: Context, name: str, request: Request) -> Response:

@@ -55,10 +55,10 @@ class ServiceStrategy(Strategy[Service]):
     def bind(self, services: Services) -> ServiceStrategy:
         return ServiceStrategy(services)
 
-    def repair(self) -> None:
+    async def repair(self) -> None:
         """Brings the ports in use in line with the stored services; upstream does so every three minutes."""
         if self._allocation is not None:
-            self._allocation.node_ports.repair()
+            await self._allocation.repair()
 
     async def before_create(self, ctx: Context, obj: Service) -> Release | None:
         normalize_cluster_ips(obj, None)

@@ -123,7 +123,7 @@ async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjec
             raise bad_request(
                 f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
             )
-        bound = _Bound(pod=pod.metadata, node=_node_of(services, pod))
+        bound = _Bound(pod=pod.metadata, node=await _node_of(services, pod))
         uid = pod.metadata.uid
     elif group == "" and kind == "Node":
         node: Node = await services.objects("", "nodes").get(replace(ctx, namespace="", name=name), name)
@@ -145,12 +145,12 @@ async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjec
     return bound
 
 
-def _node_of(services: Services, pod: Pod) -> ObjectMeta | None:
+async def _node_of(services: Services, pod: Pod) -> ObjectMeta | None:
     """The node a pod runs on; one that is gone keeps its name in the token."""
     name = pod.spec.node_name
     if not name:
         return None
-    node = services.objects("", "nodes").find("", name)
+    node = await services.objects("", "nodes").find("", name)
     return node.metadata if node is not None else ObjectMeta(name=name)
 
 

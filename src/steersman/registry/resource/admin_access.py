@@ -11,12 +11,17 @@ from steersman.machinery.field import FieldError, Path, forbidden
 from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.services import Services
 from steersman.rest.context import Context
+from steersman.rest.objects import Reading
 from steersman.rest.strategy import Strategy
 
 T = TypeVar("T")
 
 LABEL: Final = "resource.kubernetes.io/admin-access"
 REFUSAL: Final = f"admin access to devices requires the `{LABEL}: true` label on the containing namespace"
+
+_IS_ADMIN: Final[Reading[bool]] = Reading(
+    lambda namespace: namespace.metadata.labels.get(LABEL) == "true", "metadata.labels"
+)
 
 
 class AdminAccessStrategy(Strategy[T]):
@@ -37,8 +42,7 @@ class AdminAccessStrategy(Strategy[T]):
         """Whether claims in the namespace may have admin access."""
         if self.services is None:
             return False
-        namespace = self.services.objects("", "namespaces").find("", name)
-        return namespace is not None and namespace.metadata.labels.get(LABEL) == "true"
+        return self.services.objects("", "namespaces").known("", name, _IS_ADMIN) is True
 
     def validate_admin_access(self, claim: DeviceClaim, namespace: str) -> Iterator[FieldError]:
         """Refuses the first request for such access from elsewhere."""

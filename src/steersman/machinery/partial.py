@@ -1,0 +1,96 @@
+"""Types of which only a few members are decoded: what else an object has is skipped, at a gigabyte a second.
+
+Where the server needs one member of a stored object (its phase, its class), decoding the rest costs many times more,
+and an object may be as large as a client has made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
+
+import msgspec
+
+from steersman.api import scalars
+
+_PLAIN: Final[dict[Any, Any]] = {
+    scalars.Quantity: str,
+    scalars.Time: str,
+    scalars.MicroTime: str,
+    scalars.Duration: str,
+    scalars.Float64: float | int,
+}
+"""What a stored scalar is: it was made canonical before, so no hook has to look at it again."""
+
+
+def part_of(kind: type[Any], paths: Iterable[str]) -> type[Any]:
+    """A Struct that has the members of `kind` on these paths (`spec.nodeName`, in the names of JSON) and no others.
+
+    A path that leads beyond a Struct, or to no member, keeps what it has come to whole. Values are taken as they are
+    stored: scalars are not made canonical. Raises ValueError for a path whose first name is not a member of `kind`.
+    """
+    split = tuple(sorted({tuple(path.split(".")) for path in paths}))
+    names = {each.encode_name for each in msgspec.structs.fields(kind)}
+    if wrong := sorted({path[0] for path in split} - names):
+        raise ValueError(f"{kind.__name__} has no members {', '.join(wrong)}")
+    return _part(kind, split)
+
+
+def _make_part(kind: type[Any], paths: tuple[tuple[str, ...], ...]) -> type[Any]:
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in paths:
+        below.setdefault(first, []).append(tuple(rest))
+    members: list[tuple[str, Any, Any]] = []
+    for each in msgspec.structs.fields(kind):
+        if (rests := below.get(each.encode_name)) is not None:
+            narrow = None if () in rests else tuple(rests)
+            members.append((each.name, _narrowed(each.type, narrow, ()), _default(each, narrow)))
+    rename = {each.name: each.encode_name for each in msgspec.structs.fields(kind)}
+    return msgspec.defstruct(kind.__name__, members, rename=rename, kw_only=True, gc=False)
+
+
+_part: Callable[[Any, tuple[tuple[str, ...], ...]], type[Any]] = lru_cache(maxsize=1024)(_make_part)
+
+
+def _default(member: msgspec.structs.FieldInfo, paths: tuple[tuple[str, ...], ...] | None) -> Any:
+    factory = member.default_factory
+    if factory is msgspec.NODEFAULT:
+        return member.default
+    if isinstance(factory, type) and issubclass(factory, msgspec.Struct):
+        factory = _narrowed(factory, paths, ())
+    return msgspec.field(default_factory=factory)
+
+
+def _narrowed(type_: Any, paths: tuple[tuple[str, ...], ...] | None, above: tuple[Any, ...]) -> Any:
+    """The type with only what is on `paths` (None: with everything) and with plain scalars.
+
+    `above` are the types that it is part of: one that contains itself stays as it is.
+    """
+    if type_ in _PLAIN:
+        return _PLAIN[type_]
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        if type_ in above:
+            return type_
+        names = {each.encode_name for each in msgspec.structs.fields(type_)}
+        if paths is None or any(path[0] not in names for path in paths):
+            return _whole(type_, (*above, type_))
+        return _part(type_, paths)
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin in (Union, UnionType):
+        return Union[tuple(_narrowed(each, paths, above) for each in arguments)]  # noqa: UP007
+    if origin in (list, dict):
+        return origin[tuple(_narrowed(each, None, above) for each in arguments)]
+    return type_
+
+
+def _whole(kind: type[Any], above: tuple[Any, ...]) -> Any:
+    """The same type with plain scalars; itself, if it has none."""
+    members = [
+        (each.name, _narrowed(each.type, None, above), _default(each, None)) for each in msgspec.structs.fields(kind)
+    ]
+    if all(each.type == member[1] for each, member in zip(msgspec.structs.fields(kind), members, strict=True)):
+        return kind
+    rename = {each.name: each.encode_name for each in msgspec.structs.fields(kind)}
+    return msgspec.defstruct(kind.__name__, members, rename=rename, kw_only=True, gc=False)

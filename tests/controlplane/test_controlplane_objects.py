@@ -1,0 +1,108 @@
+"""Objects as the server itself reads them: parts at once, large ones beside the loop, and each version once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+
+import pytest
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.controlplane.objects import StoreObjects
+from steersman.machinery.slow_lane import SlowLane
+from steersman.registry.core.configmaps import CONFIG_MAPS
+from steersman.rest.context import loopback
+from steersman.rest.objects import ByNamespace, Reading
+from steersman.storage.memory import MemoryStorage
+from steersman.store.encoding import Encoding
+from steersman.store.store import Store
+
+LARGE = {f"key-{number}": "" for number in range(2_000)}
+
+
+@pytest.fixture
+async def objects() -> AsyncIterator[StoreObjects]:
+    storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
+    store: Store[ConfigMap] = Store(CONFIG_MAPS, storage, SimpleNamespace(event_ttl=0, slow_lane=SlowLane()))
+    await store.start()
+    made = StoreObjects(store)
+    for name, data in (("large", LARGE), ("small", {"a": "b"})):
+        await made.create(loopback("ns"), ConfigMap(metadata=ObjectMeta(name=name, namespace="ns"), data=data))
+    yield made
+    await store.stop()
+    await storage.close()
+
+
+class Seen:
+    """What is read, and whether the thread of the loop did it."""
+
+    def __init__(self) -> None:
+        loop = threading.get_ident()
+        self.here: list[bool] = []
+
+        def make(config_map: ConfigMap) -> int:
+            self.here.append(threading.get_ident() == loop)
+            return len(config_map.data)
+
+        self.reading: Reading[int] = Reading(make, "data")
+
+
+async def changed(objects: StoreObjects, name: str) -> None:
+    def change(old: ConfigMap) -> ConfigMap:
+        old.data["another"] = ""
+        return old
+
+    await objects.update(loopback("ns", name), name, change)
+
+
+async def test_a_version_is_read_once(objects: StoreObjects) -> None:
+    seen = Seen()
+    assert [objects.known("ns", "small", seen.reading) for _ in range(3)] == [1, 1, 1]
+    assert seen.here == [True]
+    await changed(objects, "small")
+    assert objects.known("ns", "small", seen.reading) == 2
+    assert objects.known("ns", "nothing", seen.reading) is None
+    assert objects.known("ns", "a/b", seen.reading) is None
+
+
+async def test_large_objects_are_read_beside_the_loop_once_for_all_who_ask(objects: StoreObjects) -> None:
+    seen = Seen()
+    found = await asyncio.gather(*(objects.read_all("ns", seen.reading) for _ in range(3)))
+    assert found == [[2_000, 1]] * 3
+    assert sorted(seen.here) == [False, True]
+    assert objects.known_all("ns", seen.reading) == [2_000, 1]
+    assert len(seen.here) == 2
+
+
+async def test_a_reading_decodes_no_more_than_its_members(
+    objects: StoreObjects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Encoding, "_decode", None)
+    name: Reading[str] = Reading(lambda config_map: config_map.metadata.name, "metadata.name")
+    assert objects.known_all("", name) == ["large", "small"]
+    assert list(objects.names()) == list(objects.names("ns")) == [("ns", "large"), ("ns", "small")]
+    assert (objects.has("ns", "large"), objects.has("ns", "b")) == (True, False)
+
+
+async def test_whole_objects_are_the_callers_own(objects: StoreObjects) -> None:
+    found = [obj async for obj, _ in objects.every("ns")]
+    assert [(len(obj.data), lane is not None) async for obj, lane in objects.every()] == [(2_000, True), (1, False)]
+    for obj in (*found, await objects.find("ns", "large"), await objects.get(loopback("ns"), "large")):
+        obj.data.clear()
+    assert [len(obj.data) async for obj, _ in objects.every()] == [2_000, 1]
+    assert await objects.find("ns", "nothing") is None
+
+
+async def test_what_is_made_of_a_namespace_is_kept_until_an_object_changes(objects: StoreObjects) -> None:
+    seen = Seen()
+    of = ByNamespace(objects, seen.reading, tuple).of
+    for _ in range(2):
+        made, lane = await of("ns")
+        assert (made, lane is not None) == ((2_000, 1), True)
+    assert await of("empty") == ((), None)
+    await changed(objects, "small")
+    assert (await of("ns"))[0] == (2_000, 2)
+    assert len(seen.here) == 3, "what did not change was not read again"

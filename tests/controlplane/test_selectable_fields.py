@@ -1,0 +1,50 @@
+"""What field selectors look at is read out of stored objects without decoding the rest of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from differential.objects import every_sample
+
+from steersman.controlplane import on_request
+from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
+from steersman.machinery.serializer import from_plain
+from steersman.rest.resource import Resource
+from steersman.storage.entry import Entry
+from steersman.store.encoding import Encoding
+from steersman.store.listing import Selection
+
+SELECTABLE = [
+    pytest.param(resource, id=resource.plural)
+    for resource in (*on_request.kube_api(lambda *_: True), *AGGREGATOR, *API_EXTENSIONS)
+    if resource.selectable_fields
+]
+
+
+def bodies_of(resource: Resource[Any]) -> list[dict[str, Any]]:
+    """The samples of a resource as they are stored, and an object that has nothing."""
+    version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+    found = [
+        each.body for each in every_sample()
+        if each.resource.plural == resource.plural and each.api_version == version
+    ]  # fmt: skip
+    assert found
+    return [*({name: each[name] for name in each if name not in ("kind", "apiVersion")} for each in found), {}]
+
+
+@pytest.mark.parametrize("resource", SELECTABLE)
+def test_the_fields_of_an_object_are_those_of_the_whole(
+    resource: Resource[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding: Encoding[Any] = Encoding(resource.kind, resource.group, resource.version)
+    select = Selection(SimpleNamespace(encoding=encoding, resource=resource))  # type: ignore[arg-type]
+    expected, entries = [], []
+    for body in bodies_of(resource):
+        obj = from_plain(resource.kind, body)
+        expected.append({name: read(obj) for name, read in resource.selectable_fields.items()})
+        entries.append(Entry("key", encoding.present(encoding.value(obj), 7), 7))
+    monkeypatch.setattr(Encoding, "_decode", None)  # nothing is decoded whole
+    for entry, values in zip(entries, expected, strict=True):
+        assert values.items() <= select.fields(entry).items()
