@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from operator import attrgetter
-from threading import Lock
+from threading import Lock, Timer
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -139,7 +139,8 @@ class _Threads:
         self._working = 0
         self._interval = 0.0
         self._holds_collection = False
-        self._resting: asyncio.TimerHandle | None = None
+        self._ended = 0.0
+        self._resting: Timer | None = None
         self._collect_at = 0.0
 
     async def run(self, user: str, number: int, work: Callable[[], R]) -> R:
@@ -154,8 +155,6 @@ class _Threads:
             self._drop(user, step)
             del step  # as in `_do_step`
             raise
-        finally:
-            self._rest_soon()
         return result
 
     def has_room(self, user: str) -> bool:
@@ -229,24 +228,29 @@ class _Threads:
     def _end(self) -> None:
         with self._lock:
             self._working -= 1
+            self._ended = monotonic()
             if not self._working:
                 sys.setswitchinterval(self._interval)
-            if monotonic() > self._collect_at:
+            if self._ended > self._collect_at:
                 gc.collect(0)  # in a lane that never rests
-                self._collect_at = monotonic() + _COLLECTION_EVERY
+                self._collect_at = self._ended + _COLLECTION_EVERY
+            self._rest_soon()
 
     def _rest_soon(self) -> None:
-        if self._resting is None:
-            self._resting = asyncio.get_running_loop().call_later(_REST, self._rest)
+        # not a timer of the loop, which may end before: the process is to be left as it was
+        if self._holds_collection and self._resting is None:
+            self._resting = Timer(_REST, self._rest)
+            self._resting.daemon = True
+            self._resting.start()
 
     def _rest(self) -> None:
         """Lets garbage be collected if nothing has been done of late."""
-        self._resting = None
         with self._lock:
-            if not self._working and not self._waiting:
+            self._resting = None
+            if self._working or self._waiting or monotonic() < self._ended + _REST:
+                self._rest_soon()
+            else:
                 self._let_collect()
-                return
-        self._rest_soon()
 
     def _let_collect(self) -> None:
         if self._holds_collection:
@@ -260,8 +264,8 @@ class _Threads:
             given_up = [step for waiting in self._waiting.values() for step in waiting]
             self._waiting.clear()
             self._let_collect()
-        if self._resting is not None:
-            self._resting.cancel()
+            if self._resting is not None:
+                self._resting.cancel()
         for step in given_up:
             step.done.cancel()
 
