@@ -29,7 +29,8 @@ VERSION = ("505 HTTP Version Not Supported: unsupported protocol version",) * 2
 REFUSED: dict[bytes, str | tuple[str, str]] = {
     **{post(TE + value + b"\r\n", CHUNKS): UNSUPPORTED for value in (
         b"gzip, chunked", b"gzip", b"identity", b"", b"chunked, chunked", b"chunked;x=y", b"xchunked", b",chunked",
-        b"chunked\r\nTransfer-Encoding: chunked", b"gzip\r\nContent-Length: 3",
+        b"chunked\r\nTransfer-Encoding: chunked", b"gzip\r\nContent-Length: 3", "chun\u212aed".encode(),
+        b"chunked\r\n ",
     )},
     **{post(b"Content-Length: " + value + b"\r\n", b"abc"): BAD for value in (
         b"-1", b"+3", b"0x3", b"", b"3_0", b"3, 3", b"3\r\nContent-Length: 4", b"9223372036854775808", b"9" * 40,
@@ -54,6 +55,7 @@ REFUSED: dict[bytes, str | tuple[str, str]] = {
         b"A: b\x0bc\r\n", HOST,
     )},
     get(fields=b" Host: a\r\n"): BAD,
+    **{get(fields=HOST + field): BAD for field in (b"A\r\n b: c\r\n", b"Transfer-Encoding\r\n : chunked\r\n")},
     get(fields=HOST + b"A : b\r\n"): (f"{BAD}: invalid header name",) * 2,
     **{get(fields=fields): (f"{BAD}: missing required Host header",) * 2 for fields in (b"", b"Host : a\r\n")},
     **{get(fields=b"Host: a" + char.encode("latin-1") + b"b\r\n"): (f"{BAD}: malformed Host header",) * 2
@@ -163,6 +165,37 @@ async def test_line_ends_behind_a_post_are_passed_over(serve, http1):
     assert (await client.response())[2].startswith(b"GET /c")
 
 
+@pytest.mark.parametrize("trailer", [
+    b"\r\n", b"\n", b"A: b\r\n\r\n", b"A: b\n\r\n", b"A: b\r\n\n", b"A: b\n\n", b"A: b\r\n c\r\n\r\n",
+    b"A: b\r\n\t\n\n", b"A : b\r\n\r\n", b"A:b\n" * 1010 + b"\n",
+])  # fmt: skip
+async def test_a_trailer_ends_with_its_first_empty_line(serve, http1, trailer):
+    client = await http1(await serve(tell, limits=QUICK))
+    client.send(
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n" + trailer + get(b"/c")
+    )
+    assert (await client.response())[2].endswith(b"|abc")
+    assert (await client.response())[2] == b"GET /c  a |"
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_trailer_may_come_bit_by_bit(step):
+    sent = b"3\r\nabc\r\n0\r\nA: b\n\nGET / HTTP/1.1\r\n\r\nrest"
+    reader = ChunkReader()
+    taken, at, end = b"", 0, 0
+    while not reader.complete:
+        end = min(len(sent), end + step)
+        piece, at = reader.read(sent[:end], at)
+        taken += piece
+    assert (taken, sent[at:]) == (b"abc", b"GET / HTTP/1.1\r\n\r\nrest")
+
+
+async def test_a_length_may_go_on_with_nothing(serve, http1):
+    client = await http1(await serve(tell, limits=QUICK))
+    client.send(post(b"Content-Length: 3\r\n \r\n", b"abc"))
+    assert (await client.response())[2] == b"POST /  a content-length=3 |abc"
+
+
 MALFORMED_CHUNKS = {
     b"zz\r\n": "invalid byte in chunk length",
     b" 3\r\n": "invalid byte in chunk length",
@@ -178,7 +211,12 @@ MALFORMED_CHUNKS = {
     b"3;" + b"a" * 4094: "header line too long",
     b"1;%b\r\na\r\n" % (b"x" * 2000) * 9: "chunked encoding contains too much non-data",
     b"0\r\nX A b\r\n\r\n": 'malformed MIME header: missing colon: "X A b"',
-    b"0\r\n A: b\r\n\r\n": 'malformed MIME header initial line: "A: b"',
+    b"0\r\n A: b\r\n\r\n": 'malformed MIME header initial line: " A: b"',
+    b"0\r\n" + b" " * 81 + b"\r\n\r\n": "message too large",
+    b"0\r\nA b \r\n\r\n": 'malformed MIME header: missing colon: "A b "',
+    b"0\r\nA\r\n b: c\r\n\r\n": 'malformed MIME header: missing colon: "A"',
+    b'0\r\nA:"\\\x01\t\r\n\r\n': 'malformed MIME header line: "A:\\"\\\\\\x01"',
+    b"0\r\n\xff\xc3\xa9\xc2\xa0: a\r\n\r\n": 'malformed MIME header line: "\\xffé\\u00a0: a"',
     b"0\r\nA: " + b"b" * 5000: "http: suspiciously long trailer after chunked body",
 }
 

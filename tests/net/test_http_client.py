@@ -70,6 +70,14 @@ async def test_fields_keep_their_text(ask: Ask) -> None:
     assert request_head("GET", "/", [("X-A", "grün")]) == "GET / HTTP/1.1\r\nX-A: grün\r\n\r\n".encode()
 
 
+async def test_what_framed_a_body_is_not_told(ask: Ask) -> None:
+    chunks = b"3\r\nabc\r\n0\r\nA: b\n\n\r\n\r\n"
+    answer = await ask(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert (answer.headers, await answer.read(100)) == ([], b"abc")
+    answer = await ask(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc")
+    assert (answer.headers, await answer.read(100)) == ([("content-length", "3")], b"abc")
+
+
 async def test_what_head_answers_has_no_body(ask: Ask) -> None:
     answer = await ask(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", "HEAD")
     assert (answer.length, await answer.read(100)) == (500, b"")
@@ -100,7 +108,18 @@ async def test_a_body_that_is_cut_off_is_told(ask: Ask, data: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\nA\r\n\r\n", 'malformed MIME header: missing colon: "A"$'),
         (b"HTTP/1.1 200 OK\r\nA: b\x01\r\n\r\n", "malformed MIME header line"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "unsupported transfer encoding"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chun\u212aed\r\n\r\n".encode(), 'transfer encoding: "chun\u212aed"$'),
+        (
+            b"HTTP/1.1 200 OK\r\n" + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n",
+            'too many transfer encodings: \\["chunked" "chunked"\\]$',
+        ),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", 'bad Content-Length "x"$'),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\n", 'invalid empty Content-Length ""$'),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+            'http: message cannot contain multiple Content-Length headers; got \\["3" "4"\\]$',
+        ),
+        (b"HTTP/1.1 200 OK\r\nA\r\n b: c\r\n\r\n", 'missing colon: "A"$'),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1100 + b"\r\n", "headers exceeded"),
     ],
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.net.http1_head import Fault, MalformedFields, read_fields
+from steersman.net.http1_head import Fault, MalformedFields, end_of_fields, read_fields
 
 _LONGEST_LINE: Final = 4096
 _LONGEST_TRAILER: Final = 4096
-_MOST_TRAILERS: Final = 1000
+_MOST_TRAILERS: Final = _LONGEST_TRAILER
 _CHUNKS_AT_ONCE: Final = 256
 _FREE_OVERHEAD: Final = 16
 """Bytes that a chunk may have besides its data, and twice that data, before they count."""
@@ -115,18 +115,22 @@ class ChunkReader:
         self._in_trailer = not size
 
     def _trailer(self, data: bytes | bytearray, at: int) -> int:
-        """Passes over the fields after the last chunk, which nobody uses."""
+        """Passes over the fields after the last chunk, which nobody uses.
+
+        As in Go an empty line that ends in CRLF has to be in sight, but it need not be theirs: they end with the first
+        empty line, however that ends. What is behind it is the next request.
+        """
         if data[at : at + 2] == b"\r\n":
             self.complete = True
             return at + 2
-        end = data.find(b"\r\n\r\n", at, at + _LONGEST_TRAILER)
-        if end < 0:
+        if data.find(b"\r\n\r\n", at, at + _LONGEST_TRAILER) < 0:
             if len(data) - at >= _LONGEST_TRAILER:
                 raise MalformedChunks("http: suspiciously long trailer after chunked body")
             return at
+        end = end_of_fields(data, at)
         try:
-            read_fields(bytes(data[at : end + 4]), _MOST_TRAILERS)
+            read_fields(bytes(data[at:end]), _MOST_TRAILERS)
         except (MalformedFields, Fault) as error:
             raise MalformedChunks(str(error)) from None
         self.complete = True
-        return end + 4
+        return end

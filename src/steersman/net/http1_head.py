@@ -12,6 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
 
+from steersman.net.ascii import is_digits, lower
 from steersman.net.http2_request import LONGEST_KNOWN_NAME, is_well_escaped, text_of
 from steersman.net.message import Headers
 
@@ -24,6 +25,7 @@ _METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VERSION: Final = re.compile(r"HTTP/([0-9])\.([0-9])")
 _HOST: Final = re.compile(r"[0-9A-Za-z!$%&'()*+,\-.:;=\[\]_~]*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPES: Final = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PORT: Final = re.compile(r"(:[0-9]*)?")
 _PLAIN_HOST: Final = re.compile(r"[A-Za-z0-9.:\-\[\]]*")
@@ -34,6 +36,7 @@ _LONGEST_KEPT: Final = 4096
 """Bytes of the fields that a connection remembers from one request to the next."""
 _LONGEST_LIST: Final = 8192
 _LONGEST_LENGTH: Final = 1 << 63
+_LONGEST_INITIAL_LINE: Final = 80
 _NOT_IN_TRAILERS: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
 
 
@@ -180,7 +183,7 @@ def split_target(target: str, method: str) -> tuple[str, str, str]:
         found = _SCHEME.match(target)
         if found is None:
             raise bad_request()
-        scheme, rest = found[1].lower(), target[found.end() :]
+        scheme, rest = lower(found[1]), target[found.end() :]
     path, _, query = rest.partition("?")
     if not path.startswith("/"):
         return "", "", query
@@ -244,10 +247,12 @@ def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
         raise too_large()
     if block[:1] in (b" ", b"\t"):
         first = block.partition(b"\n")[0].removesuffix(b"\r")
+        if len(first) > _LONGEST_INITIAL_LINE:
+            raise MalformedFields("message too large")
         raise MalformedFields(f"malformed MIME header initial line: {quoted(first)}")
-    lines = block.split(b"\r\n")
+    lines, trimmed = block.split(b"\r\n"), bytes.strip
     if len(lines) != count + 1 or _FOLDED.search(block):
-        lines = _unfolded(block)
+        lines, trimmed = _unfolded(block), bytes.lstrip
     fields: list[tuple[str, str]] = []
     for line in lines:
         if not line:
@@ -256,38 +261,61 @@ def read_fields(block: bytes, max_count: int) -> list[tuple[str, str]]:
         if not colon:
             raise MalformedFields(f"malformed MIME header: missing colon: {quoted(line)}")
         name = _field_name(raw_name) if len(raw_name) <= LONGEST_KNOWN_NAME else _lower_name(raw_name)
-        value = text_of(raw_value.strip(b" \t"))
+        value = text_of(trimmed(raw_value, b" \t"))
         if not name or (not value.isprintable() and _BAD_IN_VALUE.search(value)):
-            raise MalformedFields(f"malformed MIME header line: {quoted(line)}")
+            shown = quoted(trimmed(line, b" \t"))
+            raise MalformedFields(f"malformed MIME header line: {shown}")
         fields.append((name, value))
     return fields
 
 
 def _unfolded(block: bytes) -> list[bytes]:
-    """The lines of a block that has some which end in LF alone, or go on with the one before."""
+    """The lines of a block that has some which end in LF alone, or go on with the one before.
+
+    A line without a colon stays alone: what would go on with it must not give it one. Each is trimmed before it is put
+    together, so that one that goes on with nothing ends in a space, as in Go.
+    """
     lines: list[list[bytes]] = []
     for line in block.split(b"\n"):
         line = line.removesuffix(b"\r")
         if not line:
             break
         if line[:1] in (b" ", b"\t"):
-            lines[-1].append(line.strip(b" \t"))
+            if b":" in lines[-1][0]:
+                lines[-1].append(line.strip(b" \t"))
         else:
-            lines.append([line])
+            lines.append([line.strip(b" \t") if b":" in line else line])
     return [b" ".join(parts) for parts in lines]
 
 
+def end_of_fields(data: bytes | bytearray, at: int) -> int:
+    """Where the fields that begin at `at` end: behind their empty line, of which `data` is known to have one."""
+    if data[at : at + 1] == b"\n":
+        return at + 1
+    if data[at : at + 2] == b"\r\n":
+        return at + 2
+    found = END_OF_HEAD.search(data, at)
+    assert found is not None
+    return found.end()
+
+
 def quoted(raw: bytes) -> str:
-    """As Go's %q, for ASCII."""
-    shown = text_of(raw.strip(b" \t")).replace("\\", "\\\\").replace('"', '\\"')
-    shown = shown.replace("\r", "\\r").replace("\t", "\\t")
-    escaped = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
-    return f'"{escaped}"'
+    """As Go's %q."""
+    shown = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').decode("utf-8", "backslashreplace")
+    if not shown.isprintable():
+        shown = "".join(char if char.isprintable() else _escaped(ord(char)) for char in shown)
+    return f'"{shown}"'
+
+
+def _escaped(code: int) -> str:
+    if code < 0x80:
+        return _ESCAPES.get(code) or f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
 def tokens(values: list[str]) -> set[str]:
     """The elements of a field that is a list, in lower case; of a very long one, those that it begins with."""
-    return {each.strip(" \t").lower() for value in values for each in value[:_LONGEST_LIST].split(",")}
+    return {lower(each.strip(" \t")) for value in values for each in value[:_LONGEST_LIST].split(",")}
 
 
 def request_fields(block: bytes, version: str, max_count: int) -> RequestFields:
@@ -333,7 +361,7 @@ def _body_length(headers: Headers, version: str) -> int | None:
         codings = headers.get_all("transfer-encoding")
         if version == "1.0":
             del headers["transfer-encoding"]
-        elif len(codings) > 1 or codings[0].lower() != "chunked":
+        elif len(codings) > 1 or lower(codings[0]) != "chunked":
             raise Fault("501 Not Implemented", "Unsupported transfer encoding")
         else:
             chunked = True
@@ -342,7 +370,7 @@ def _body_length(headers: Headers, version: str) -> int | None:
         given = headers.get_all("content-length")
         length = content_length(given)
         if len(given) > 1:
-            headers.replace("content-length", given[0])
+            headers.replace("content-length", given[0].strip(" \t"))
     if not chunked:
         return length
     headers.pop("content-length", None)
@@ -354,8 +382,8 @@ def _body_length(headers: Headers, version: str) -> int | None:
 
 def content_length(values: list[str]) -> int:
     """What Content-Length fields say. Raises Fault for what is no number, or several numbers."""
-    text = values[0]
-    if any(each != text for each in values) or not (text.isascii() and text.isdigit()):
+    text = values[0].strip(" \t")
+    if any(each.strip(" \t") != text for each in values) or not is_digits(text):
         raise bad_request()
     number = int(text) if len(text) < 40 else int(text.lstrip("0")[:40] or "0")
     if number >= _LONGEST_LENGTH:

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
+from steersman.net.ascii import lower
 from steersman.net.http1_body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1_head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
 from steersman.net.message import BodyAborted, Upgraded
@@ -126,13 +127,14 @@ class Answer:
         """Finds out where the body ends. Raises MalformedFields."""
         codings = [value for name, value in self.headers if name == "transfer-encoding"]
         chunked = bool(codings) and version >= "HTTP/1.1"
-        if chunked and (len(codings) > 1 or codings[0].lower() != "chunked"):
+        if chunked and len(codings) > 1:
+            raise MalformedFields(f"too many transfer encodings: {_all_quoted(codings)}")
+        if chunked and lower(codings[0]) != "chunked":
             raise MalformedFields(f"unsupported transfer encoding: {quoted(codings[0].encode())}")
-        lengths = [value for name, value in self.headers if name == "content-length"]
-        try:
-            length = content_length(lengths) if lengths else None
-        except Fault:
-            raise MalformedFields(f"bad Content-Length {quoted(lengths[0].encode())}") from None
+        length = self._length()
+        if codings:  # they say nothing to who is told of this answer; a length beside chunks counts nowhere
+            gone = ("transfer-encoding", "content-length" if chunked else "")
+            self.headers = [field for field in self.headers if field[0] not in gone]
         self.length = None if chunked else length
         if self._head_only or self.status in _BODILESS or self.status == 101:
             self._complete = True
@@ -143,6 +145,23 @@ class Answer:
         elif length is not None:
             self._body = KnownLength(length)
             self._complete = not length
+
+    def _length(self) -> int | None:
+        """What Content-Length says, in several fields only if they say the same. Raises MalformedFields."""
+        lengths = [value.strip(" \t") for name, value in self.headers if name == "content-length"]
+        if not lengths:
+            return None
+        if len(lengths) > 1:
+            if any(each != lengths[0] for each in lengths):
+                several = _all_quoted(lengths)
+                raise MalformedFields(f"http: message cannot contain multiple Content-Length headers; got {several}")
+            others = [field for field in self.headers if field[0] != "content-length"]
+            self.headers = [*others, ("content-length", lengths[0])]
+        try:
+            return content_length(lengths[:1])
+        except Fault:
+            what = "bad" if lengths[0] else "invalid empty"
+            raise MalformedFields(f"{what} Content-Length {quoted(lengths[0].encode())}") from None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in pieces, as they come. Raises BodyAborted."""
@@ -196,6 +215,10 @@ class Answer:
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
+
+
+def _all_quoted(texts: Iterable[str]) -> str:
+    return f"[{' '.join(quoted(text.encode()) for text in texts)}]"
 
 
 def _status_of(line: bytes) -> tuple[int, str]:

@@ -6,6 +6,7 @@ Follows k8s.io/apimachinery `util/proxy` (UpgradeAwareHandler, Transport) and Go
 from __future__ import annotations
 
 import logging
+from collections.abc import Set
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -16,8 +17,10 @@ from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
 from steersman.endpoints.proxy.rewriting import Rewriter, rewritten_page
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import bad_request, plain_internal, service_unavailable
+from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.dial import DialError
+from steersman.net.http1_head import content_length
 from steersman.net.http_client import Answer, BadAnswer, send
 from steersman.net.message import Headers, Response, Upgraded
 
@@ -104,7 +107,7 @@ def _request_headers(request: Request) -> tuple[list[tuple[str, str]], bool]:
         return headers, False
     length = request.headers.get("content-length")
     if length is not None and "transfer-encoding" not in request.headers:
-        headers.append(("Content-Length", length))
+        headers.append(("Content-Length", str(content_length([length]))))
         return headers, False
     headers.append(("Transfer-Encoding", "chunked"))
     return headers, True
@@ -119,7 +122,12 @@ def forwarded_for(request: Request) -> tuple[str, str]:
 
 def _listed(connection: str) -> set[str]:
     """The fields that a Connection field names: they are for this connection only."""
-    return {each.strip().lower() for each in connection.split(",") if each.strip()}
+    return {lower(each.strip(SPACE)) for each in connection.split(",")}
+
+
+def _passed_fields(answer: Answer, dropped: Set[str]) -> list[tuple[str, str]]:
+    """The fields of an answer that are passed on; what has a space in its name may be read, but not sent."""
+    return [field for field in answer.headers if field[0] not in dropped and " " not in field[0]]
 
 
 def canonical(name: str) -> str:
@@ -137,7 +145,7 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> 
         dropped = _HOP_BY_HOP | _OURS | _CORS | _listed(answer.header("connection"))
         if answer.status == 304:
             dropped |= {"content-type"}
-        headers = rewriter.with_redirect([field for field in answer.headers if field[0] not in dropped])
+        headers = rewriter.with_redirect(_passed_fields(answer, dropped))
         is_page = rewriter.is_page(headers)
         if answer.header("cache-control"):
             headers.append(_CACHE_CONTROL)
@@ -161,8 +169,7 @@ async def upgrade(request: Request, location: Location) -> Response:
     connection, answer = await connect_upgraded(location, request.method, headers)
     if answer.status != 101:
         return refused_upgrade(answer)
-    passed = [(name, value) for name, value in answer.headers if name not in _OURS]
-    return Response(101, passed, upgrade=partial(_take_over, connection, answer.leftover))
+    return Response(101, _passed_fields(answer, _OURS), upgrade=partial(_take_over, connection, answer.leftover))
 
 
 def upgrade_headers(
@@ -201,8 +208,7 @@ async def connect_upgraded(location: Location, method: str, headers: list[tuple[
 
 def refused_upgrade(answer: Answer) -> Response:
     """What the backend said instead of changing the protocol; the connection ends with it."""
-    dropped = _HOP_BY_HOP | _OURS
-    headers = [(name, value) for name, value in answer.headers if name not in dropped]
+    headers = _passed_fields(answer, _HOP_BY_HOP | _OURS)
     return Response(answer.status, headers, PassedBody(answer), close=True, length=answer.length)
 
 
