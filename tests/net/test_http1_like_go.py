@@ -6,7 +6,7 @@ import pytest
 
 from steersman.net.http1_body import ChunkReader, MalformedChunks
 from steersman.net.limits import Limits
-from steersman.net.message import BodyAborted, Request, Response
+from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 
 HOST = b"Host: a\r\n"
 END = b"Connection: close\r\n\r\n"
@@ -252,12 +252,65 @@ async def test_a_malformed_chunk_gets_one_answer_and_the_connection_closes(serve
     assert answer.endswith(b"invalid byte in chunk length")
 
 
-async def test_a_malformed_chunk_behind_an_answer_gets_none(serve, http1):
-    async def handler(request: Request) -> Response:
-        return Response(200, [], b"ok")
+IN_CHUNKS = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-    client = await http1(await serve(handler, limits=QUICK))
-    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+
+async def ok(request: Request) -> Response:
+    return Response(200, [], b"ok")
+
+
+async def test_an_answer_to_a_body_in_chunks_says_whether_the_connection_is_kept(serve, http1, eventually):
+    server = await serve(ok, limits=Limits(max_discard=10))
+    client = await http1(server)
+    client.send(IN_CHUNKS + b"3\r\nabc\r\n")
+    await eventually(lambda: server.statistics().requests == 1)
+    client.send(b"0\r\n\r\n" + get(b"/c"))
+    status, headers, body = await client.response()
+    assert (status, "connection" in headers, body) == (200, False, b"ok")
     assert (await client.response())[2] == b"ok"
+    client = await http1(server)
+    client.send(IN_CHUNKS + b"3\r\nabc\r\n")
+    await eventually(lambda: server.statistics().requests == 3)
+    client.send(b"10\r\n" + b"a" * 16 + b"\r\n0\r\n\r\n" + get(b"/c"))
+    assert ended_with(await client.rest(), b"ok")
+
+
+def ended_with(answer: bytes, body: bytes) -> bool:
+    """Whether this is one answer, after which the connection closes as it says."""
+    return answer.count(b"HTTP/1.1") == 1 and b"\r\nConnection: close\r\n" in answer and answer.endswith(body)
+
+
+async def test_a_body_that_is_too_large_closes_and_says_so(serve, http1):
+    async def handler(request: Request) -> Response:
+        with pytest.raises(BodyTooLarge):
+            await request.body.read(10)
+        return Response(413, [], b"large")
+
+    client = await http1(await serve(handler, limits=Limits(max_discard=1000)))
+    client.send(IN_CHUNKS + b"10\r\n" + b"a" * 16 + b"\r\n")
+    client.send((b"100\r\n" + b"a" * 256 + b"\r\n") * 300)
+    assert ended_with(await client.rest(), b"large")
+
+
+async def test_a_client_that_stops_in_the_middle_of_its_chunks_is_answered_nevertheless(serve, http1):
+    client = await http1(await serve(ok, limits=QUICK))
+    client.send(IN_CHUNKS + b"3\r\nabc\r\n")
+    assert ended_with(await client.rest(), b"ok")
+
+
+async def test_a_malformed_chunk_behind_an_answer_closes_and_the_answer_says_so(serve, http1, eventually):
+    server = await serve(ok)
+    client = await http1(server)
+    client.send(IN_CHUNKS + b"3\r\nabc\r\n")
+    await eventually(lambda: server.statistics().requests == 1)
     client.send(b"zz\r\n" + get())
-    assert await client.rest() == b""
+    assert ended_with(await client.rest(), b"ok")
+
+
+async def test_a_server_that_drains_does_not_wait_for_the_rest_of_a_body(serve, http1, eventually):
+    server = await serve(ok, limits=Limits(linger=0.05))
+    client = await http1(server)
+    client.send(IN_CHUNKS + b"3\r\nabc\r\n")
+    await eventually(lambda: server.statistics().requests == 1)
+    await server.drain(5)
+    assert ended_with(await client.rest(), b"ok")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
@@ -251,16 +252,17 @@ class Http1Connection(Receiver):
         except MalformedChunks as error:
             self._break_off(exchange, str(error))
             return self._waiting is not None
-        if exchange.done:
+        if exchange.done or exchange.held is not None:
             self._discarded += self._at - before
             if self._discarded > self.core.limits.max_discard:
-                self._close_soon()
+                self._close_after(exchange)
                 return False
         elif piece:
             body.feed(piece)
         if reader.complete:
             body.finish()
             self._end_of_body()
+            exchange.release(keep=True)
         elif self._at == before:
             return False
         return True
@@ -276,10 +278,30 @@ class Http1Connection(Receiver):
         self._deaf = True
         self._end_of_body()
         exchange.keep_alive = False
-        if exchange.done:
-            self._close_soon()
+        if exchange.done or exchange.held is not None:
+            self._close_after(exchange)
         else:
             cast(IncomingBody, exchange.body).fail(reason)
+
+    def hold(self, exchange: Http1Exchange) -> None:
+        """Holds an answer back until what is left of a body in chunks has come, or too much, or for a moment.
+
+        As in Go, only then is it known whether the connection is kept, which the answer has to say.
+        """
+        self._discarded = cast(IncomingBody, exchange.body).discard()
+        if self._discarded > self.core.limits.max_discard:
+            exchange.release(keep=False)
+            return
+        self.core.loop.call_later(self.core.limits.linger, partial(exchange.release, keep=False))
+        if self._at < len(self._input):
+            self._resume()
+
+    def _close_after(self, exchange: Http1Exchange) -> None:
+        """The rest of a body is not worth reading: an answer that was held back says so, and the connection closes."""
+        if exchange.held is not None:
+            exchange.release(keep=False)
+        else:
+            self._close_soon()
 
     # Flow control of reading
 

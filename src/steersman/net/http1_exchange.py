@@ -52,7 +52,8 @@ class Http1Exchange:
 
     __slots__ = (
         "_chunked", "_drain_waiters", "_no_body", "_offset", "_sink", "body", "buffered", "cancelled", "connection",
-        "done", "ended", "keep_alive", "old", "pending", "request", "responded", "task", "upgradable", "wants_continue",
+        "done", "ended", "held", "keep_alive", "old", "pending", "request", "responded", "task", "upgradable",
+        "wants_continue",
     )  # fmt: skip
 
     def __init__(self, connection: Http1Connection, request: Request, body: IncomingBody | EmptyBody) -> None:
@@ -66,6 +67,8 @@ class Http1Exchange:
         self.upgradable = False
         self.wants_continue = False
         self.responded = False
+        self.held: Response | None = None
+        """An answer that waits until it is known whether the connection is kept."""
         self.ended = False
         self.done = False
         """Everything has been handed over, or nobody wants it any more."""
@@ -88,7 +91,7 @@ class Http1Exchange:
     def respond(self, response: Response) -> None:
         """Queues the head, and the body unless it is an async iterator. Raises ValueError if it cannot be sent."""
         body, status = response.body, response.status
-        if self.done or self.responded:
+        if self.done or self.responded or self.held is not None:
             if is_pushed(body):
                 notify_closed(cast(Stream, body))
             return
@@ -107,6 +110,10 @@ class Http1Exchange:
         elif isinstance(body, (list, tuple)):
             pieces = body
             size = sum(map(len, body))
+        if pieces is not None and not response.close and self._unread_in_chunks():
+            self.held = response
+            connection.hold(self)
+            return
         fields = connection.core.h1_fields
         line = STATUS_LINES[status] if not self.old else b"HTTP/1.0" + STATUS_LINES[status][_OLD]
         parts = [line, *fields.encode(response.headers), fields.date()]
@@ -161,6 +168,25 @@ class Http1Exchange:
             return True
         limit = self.connection.core.limits.max_discard
         return body.expected is not None and body.expected > limit
+
+    def _unread_in_chunks(self) -> bool:
+        """Whether chunks may follow of which nobody knows how much they are, on a connection that would be kept."""
+        body = self.body
+        return (
+            isinstance(body, IncomingBody)
+            and body.expected is None
+            and not body.complete
+            and not self.wants_continue
+            and self.keep_alive
+            and not self.connection.core.draining
+        )
+
+    def release(self, *, keep: bool) -> None:
+        """Sends the answer that was held back, if the client is still there: the connection is kept or closed."""
+        response, self.held = self.held, None
+        if response is not None and not self.done:
+            self.keep_alive = keep
+            self.respond(response)
 
     def _switch_protocols(self, response: Response) -> None:
         if not self.upgradable or response.upgrade is None:
