@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from steersman.machinery.field import FieldError
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.yaml import from_json
+from steersman.net.message import BodyAborted
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
@@ -282,3 +284,84 @@ async def test_owners_of_fields_do_not_count_when_an_object_is_patched(noting: S
         noting, "application/json-patch+json", [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
     )
     assert answer.status == 200, answer.text[:200]
+
+
+async def watch_from(server: SmallServer, revision: str) -> Watch:
+    return Watch(await server.open("GET", f"{NOTES}?watch=1&resourceVersion={revision}", accept=TABLE))
+
+
+@pytest.mark.parametrize("revision", ["0", "1"])
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError(), RuntimeError("cannot schedule new futures after shutdown")]
+)
+async def test_a_watch_ends_in_order_when_the_lane_has_closed(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, revision: str, error: Any
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    large = as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}})
+    if revision == "0":
+        await noting.ask("POST", NOTES, large)
+    asked = asyncio.Event()
+
+    async def closed(*_: Any) -> Any:
+        asked.set()
+        await asyncio.sleep(0)
+        noting.server.lifecycle.shutting_down = True
+        raise error
+
+    monkeypatch.setattr(noting.config.slow_lane, "run", closed)
+    watches = [await watch_from(noting, revision) for _ in range(2)]
+    if revision == "1":
+        await noting.ask("POST", NOTES, large)
+    await asyncio.wait_for(asked.wait(), 10)
+    for watch in watches:
+        assert await asyncio.wait_for(watch.over(), 10)
+    assert not noting.server.watches
+    assert not caplog.records
+
+
+async def test_a_failed_encoding_fails_those_who_waited_for_it_alone(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    encode = watch_module.TableWatchStream._encode
+    faults = [ValueError("once")]
+
+    def faulty(stream: Any, kind: str, item: Any) -> bytes:
+        if faults:
+            raise faults.pop()
+        return encode(stream, kind, item)
+
+    monkeypatch.setattr(watch_module.TableWatchStream, "_encode", faulty)
+    first = await watch_from(noting, "1")
+    await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
+    with pytest.raises(BodyAborted):
+        await asyncio.wait_for(first.next(), 10)
+    second = await watch_from(noting, "1")
+    assert rows(await asyncio.wait_for(second.next(), 10)) == [["large", 1]]
+    assert [record.message for record in caplog.records] == ["a watch of configmaps failed"]
+
+
+async def test_an_encoding_that_fails_when_nobody_waits_any_more_is_not_told(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    begun, failed = asyncio.Event(), asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def late(*_: Any) -> Any:
+        begun.set()
+        await go_on.wait()
+        failed.set()
+        raise ValueError("nobody asks")
+
+    monkeypatch.setattr(noting.config.slow_lane, "run", late)
+    watch = await watch_from(noting, "1")
+    await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
+    await begun.wait()
+    await watch.response.aclose()
+    go_on.set()
+    await failed.wait()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert not caplog.records

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
@@ -174,8 +175,12 @@ class WatchStream:
 
     def finish(self) -> None:
         """Ends the watch properly: its time is up, or the server is going down."""
-        if self._writer is not None:
-            self._writer.end()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self._waiting = None
+            if self._filler is not None:
+                self._filler.cancel()
+            writer.end()
 
     def _over(self) -> bool:
         return self._writer is None
@@ -197,9 +202,19 @@ class WatchStream:
             self._live()
         except BodyAborted:
             return
-        except Exception:
-            logger.exception("a watch of %s failed", self._scope.group_resource)
-            writer.abort()
+        except (asyncio.CancelledError, Exception) as error:
+            self._broken_off(error)
+
+    def _broken_off(self, error: BaseException) -> None:
+        """What a task of this watch did not get done. Where the lane is closed, the watch ends as the server does."""
+        if isinstance(error, asyncio.CancelledError) or (
+            isinstance(error, RuntimeError) and self._scope.shared.stopping()
+        ):
+            self.finish()
+            return
+        logger.error("a watch of %s failed", self._scope.group_resource, exc_info=error)
+        if self._writer is not None:
+            self._writer.abort()
 
     def _takes_long(self, item: Item) -> bool:
         """Whether encoding an object would hold the loop; as it is stored it is only joined."""
@@ -281,10 +296,8 @@ class WatchStream:
                         return
                     self._write(data)
             self._waiting = None
-        except Exception:
-            logger.exception("a watch of %s failed", self._scope.group_resource)
-            if self._writer is not None:
-                self._writer.abort()
+        except (asyncio.CancelledError, Exception) as error:
+            self._broken_off(error)
 
     async def _encoded_once(self, event: WatchEvent) -> bytes:
         """An event's bytes, made in the slow lane by the first watcher that needs them."""
@@ -292,12 +305,13 @@ class WatchStream:
         if known is None:
             known = event.representations = {}
         data: bytes | asyncio.Task[bytes] | None = known.get(self._key)
+        if isinstance(data, bytes):
+            return data
         if data is None:
             making = self._scope.shared.slow_lane.run(self._encode, event.type, event.entry)
             known[self._key] = data = asyncio.ensure_future(making)
-        if isinstance(data, asyncio.Task):
-            known[self._key] = data = await asyncio.shield(data)
-        return data
+            data.add_done_callback(partial(_made, known, self._key))
+        return await asyncio.shield(data)
 
     def _wait(self, event: WatchEvent) -> None:
         """Keeps an event until the first objects are out; what would be too much ends the watch.
@@ -433,6 +447,14 @@ class TableWatchStream(WatchStream):
         if self._columns_sent:
             table["columnDefinitions"] = None
         return table
+
+
+def _made(known: dict[Any, Any], key: tuple[str, ...], making: asyncio.Task[bytes]) -> None:
+    """Keeps what was made of an event for its other watchers; of a failure nothing is kept."""
+    if making.cancelled() or making.exception() is not None:
+        del known[key]
+    else:
+        known[key] = making.result()
 
 
 def _bookmark_metadata(revision: int, annotations: dict[str, str]) -> ObjectMeta:
