@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -47,6 +49,11 @@ def test_urls_of_the_backend_lead_through_the_server(url: str, rewritten: str) -
         ("<textarea><a href=/x></textarea>", "<textarea><a href=/x></textarea>"),
         ("<!DOCTYPE html>1 < 2 &amp; 3", "<!DOCTYPE html>1 < 2 &amp; 3"),
         ("<a href", "<a href"),
+        ("<a href='/x>", "<a href='/x>"),
+        ('<a "=/x href=/x>', '<a "="/x" href="/api/v1/nodes/n/proxy/x">'),
+        ("<a\u00a0href=/x>", '<a\u00a0href= x="">'),
+        ("<script></\u017fcript><a href=/x>", "<script></\u017fcript><a href=/x>"),
+        ("<LIN\u212a href=/x>", '<lin\u212a href="/x">'),
         ("<input disabled formaction=/x>", '<input disabled="" formaction="/api/v1/nodes/n/proxy/x">'),
     ],
 )
@@ -72,8 +79,13 @@ def test_paths_and_queries_are_written_as_go_does() -> None:
     assert join_preserving_trailing_slash("", "") == ""
 
 
-@pytest.mark.parametrize("filling", ["<", "&", "a", "<!-", "&amp;", "&#38", "< "])
-@pytest.mark.parametrize("around", ["{}<a href='/x'>", "<a title='{}'>", "<script>{}</script ><a href='/x'>"])
+@pytest.mark.parametrize(
+    "filling", ["<", "&", "a", "<!-", "&amp;", "&#38", "< ", " ", "/", "a ", 'b="" ', "K", "=", "-"]
+)
+@pytest.mark.parametrize("around", [
+    "{}<a href='/x'>", "<a title='{}'>", "<script>{}</script ><a href='/x'>", "<a {}href='/x'>", "<a{}><a href='/x'>",
+    "<a title={}/ href='/x'>", "<a href='/x'{}", "<!--{}--><a href='/x'>",
+])  # fmt: skip
 def test_large_pages_are_the_same_though_they_are_looked_at_a_window_at_a_time(
     around: str, filling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +93,7 @@ def test_large_pages_are_the_same_though_they_are_looked_at_a_window_at_a_time(
         page = around.format("x" * more + filling * 40_000)
         expected = REWRITER.page(page)
         monkeypatch.setattr(rewriting, "_WINDOW", 1 << 30)
+        monkeypatch.setattr(rewriting, "_SHORT", 1 << 30)
         assert REWRITER.page(page) == expected
         monkeypatch.undo()
 
@@ -92,3 +105,33 @@ def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: py
     REWRITER.page('<a title="' + "&" * 1_000_000 + '">')
     assert len(sizes) > 30
     assert max(sizes) <= rewriting._WINDOW
+
+
+@pytest.mark.parametrize("page", [
+    "<a {}>".format("a " * 100_000), "<a {}>".format(" " * 200_000), "<{}>".format("A" * 200_000), "<a>" * 70_000,
+    "<a {}='{}'>".format("A" * 200_000, "x" * 200_000), "<a b={}>".format("x" * 200_000), "\u00e4" * 200_000,
+])  # fmt: skip
+def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    lower = rewriting.lower
+    monkeypatch.setattr(rewriting, "lower", lambda text: asked.append(len(text)) or lower(text))
+
+    class Noting:
+        """A pattern that notes how much each call of it may look at."""
+
+        def __init__(self, pattern: re.Pattern[str]) -> None:
+            self._pattern = pattern
+
+        def __getattr__(self, name: str) -> Callable[[str, int, int], re.Match[str] | None]:
+            def call(text: str, at: int, end: int) -> re.Match[str] | None:
+                asked.append(min(len(text), end) - at)
+                return getattr(self._pattern, name)(text, at, end)
+
+            return call
+
+    for name, value in vars(rewriting).copy().items():
+        if isinstance(value, re.Pattern):
+            monkeypatch.setattr(rewriting, name, Noting(value))
+    rewriting._rewrite(REWRITER, page.encode(), "")
+    assert max(asked) <= rewriting._WINDOW + 8
+    assert max(map(len, REWRITER.pieces("<a {}>".format("a " * 100_000)))) < 100_000

@@ -7,16 +7,19 @@ everything else is left as it came.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import html
 import logging
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from steersman.endpoints.proxy.location import escaped_path, join_path
 from steersman.machinery.errors import internal, service_unavailable
+from steersman.machinery.go_strings import trim_space
+from steersman.net.ascii import lower
 from steersman.net.http_client import Answer
 from steersman.net.message import BodyAborted, Response
 
@@ -57,18 +60,28 @@ _RAW: Final = frozenset(
     {"iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "textarea", "title", "xmp"}
 )
 """Elements in which nothing but their end is markup."""
-_MARKUP: Final = re.compile(r"<(?:(?P<comment>!--)|(?P<other>[/!?])|(?P<name>[A-Za-z][^\s/>]*))")
+_MARKUP: Final = re.compile(r"<[/!?A-Za-z]")
+_END_OF_NAME: Final = re.compile(r"[ \n\r\t\f/>]")
+_BEFORE_KEY: Final = re.compile(r"[^ \n\r\t\f/]")
+_END_OF_KEY: Final = re.compile(r"[ \n\r\t\f/>=]")
+_NO_BLANK: Final = re.compile(r"[^ \n\r\t\f]")
+_END_OF_BARE: Final = re.compile(r"[ \n\r\t\f>]")
+_TAG_END: Final = re.compile(r"[ \n\r\t\f/]*>")
 _ATTRIBUTE: Final = re.compile(
-    r"[\s/]*(?P<key>[^\s/>=][^\s/>=]*|=[^\s/>=]*)(?:\s*=\s*(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^\s>]+))?)?"
+    r"[ \n\r\t\f/]*(?P<key>[^ \n\r\t\f/>][^ \n\r\t\f/>=]*)"
+    r"(?:[ \n\r\t\f]*=[ \n\r\t\f]*"
+    r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^ \n\r\t\f>\"'][^ \n\r\t\f>]*))?)?"
 )
-_MARKUP_START: Final = re.compile(r"<[/!?A-Za-z]")
+_SHORT: Final = 1024
+"""Characters of an attribute that is read at once; a longer one is read a part at a time."""
+_BATCH: Final = 4096
+"""Pieces that are joined at once."""
 _WINDOW: Final = 32 << 10
 """Characters that one call of the standard library looks at."""
 _LONGEST_REFERENCE: Final = 64
 """More characters than a character reference has, but for the digits of a number."""
 _LONGEST_LINK: Final = 64 << 10
 """Characters of a link that is rewritten; a longer one is left as it is."""
-_TAG_END: Final = re.compile(r"[\s/]*>")
 
 
 class Rewriter:
@@ -102,48 +115,100 @@ class Rewriter:
     def is_page(self, headers: list[tuple[str, str]]) -> bool:
         """Whether an answer is an HTML page, and no redirect."""
         fields = dict(headers)
-        return not fields.get("location") and fields.get("content-type", "").partition(";")[0].strip() == "text/html"
+        return (
+            not fields.get("location") and trim_space(fields.get("content-type", "").partition(";")[0]) == "text/html"
+        )
 
     def page(self, text: str) -> str:
         """An HTML page with its links rewritten."""
-        return "".join(self._pieces(text))
+        return "".join(self.pieces(text))
 
-    def _pieces(self, text: str) -> Iterator[str]:
+    def pieces(self, text: str) -> list[str]:
+        """The same in parts."""
+        page = _Pieces()
         at = 0
-        while (found := _next_markup(text, at)) is not None:
-            yield text[at : found.start()]
-            if found["name"]:
-                at, tag, name = self._start_tag(text, found)
-                yield tag
-                if name in _RAW and at < len(text):
-                    end = _end_of_raw(text, at, name)
-                    yield text[at:end]
-                    at = end
-            else:
-                end = text.find("-->" if found["comment"] else ">", found.end())
-                stop = len(text) if end < 0 else end + (3 if found["comment"] else 1)
-                yield text[found.start() : stop]
-                at = stop
-        yield text[at:]
+        while (start := _next(_MARKUP, text, at, 1)) < len(text):
+            page.add(text[at:start])
+            kind = text[start + 1]
+            if kind in "/!?":
+                mark = "-->" if text.startswith("!--", start + 1) else ">"
+                at = _behind(mark, text, start + (4 if len(mark) > 1 else 2))
+                page.add(text[start:at])
+                continue
+            at, name = self._start_tag(text, start, page)
+            if name in _RAW and at < len(text):
+                end = _end_of_raw(text, at, name)
+                page.add(text[at:end])
+                at = end
+        page.add(text[at:])
+        return page.joined()
 
-    def _start_tag(self, text: str, found: re.Match[str]) -> tuple[int, str, str]:
-        """Where the tag ends, the tag anew, and its element; a tag that never ends is left as it is."""
-        name = found["name"].lower()
+    def _start_tag(self, text: str, start: int, page: _Pieces) -> tuple[int, str]:
+        """Where the tag ends, and its element; adds the tag anew, or as it is if it never ends."""
+        at = _next(_END_OF_NAME, text, start + 1)
+        name = _lowered(text[start + 1 : at])
         links = _LINKS.get(name, ())
-        at = found.end()
-        attributes = []
-        while (end := _TAG_END.match(text, at)) is None:
-            attribute = _ATTRIBUTE.match(text, at)
-            if attribute is None:
-                return len(text), text[found.start() :], ""
-            at = attribute.end()
-            key = attribute["key"].lower()
-            value = _unescaped(attribute["double"] or attribute["single"] or attribute["bare"] or "")
+        tag = _Pieces()
+        tag.add(f"<{name}")
+        while at < len(text):
+            stop = at + _SHORT
+            if (end := _TAG_END.match(text, at, stop)) is not None:
+                tag.add("/>" if text[end.end() - 2] == "/" else ">")
+                page.extend(tag)
+                return end.end(), name
+            found = _ATTRIBUTE.match(text, at, stop)
+            if found is not None and (ends := found.end()) < stop and text[ends : ends + 1] not in ('"', "'"):
+                at = ends
+                key, value = lower(found["key"]), found["double"] or found["single"] or found["bare"] or ""
+            else:
+                at = _next(_BEFORE_KEY, text, at)
+                if text[at : at + 1] in ("", ">"):
+                    continue
+                key, value, at = _attribute(text, at)
+            value = _unescaped(value)
             if key in links and len(value) <= _LONGEST_LINK:
                 value = self.url(value)
-            attributes.append(f' {key}="{_escaped(value)}"')
-        closed = "/" if text[end.end() - 2] == "/" else ""
-        return end.end(), f"<{name}{''.join(attributes)}{closed}>", name
+            tag.add(f' {key}="{_escaped(value)}"')
+        page.add(text[start:])
+        return len(text), ""
+
+
+class _Pieces:
+    """Pieces of a text, joined some at a time: a page may have millions."""
+
+    def __init__(self) -> None:
+        self._joined: list[str] = []
+        self._latest: list[str] = []
+
+    def add(self, piece: str) -> None:
+        self._latest.append(piece)
+        if len(self._latest) >= _BATCH:
+            self._joined.append("".join(self._latest))
+            self._latest.clear()
+
+    def extend(self, other: _Pieces) -> None:
+        for piece in other.joined():
+            self.add(piece)
+
+    def joined(self) -> list[str]:
+        return [*self._joined, *self._latest]
+
+
+def _attribute(text: str, at: int) -> tuple[str, str, int]:
+    """Key and value of the attribute at `at`, and where it ends: at the end of the text for a tag that never ends."""
+    end = _next(_END_OF_KEY, text, at + 1)
+    key = _lowered(text[at:end])
+    at = _next(_NO_BLANK, text, end)
+    if text[at : at + 1] != "=":
+        return key, "", end
+    at = _next(_NO_BLANK, text, at + 1)
+    quote = text[at : at + 1]
+    if quote and quote in "\"'":
+        end = _behind(quote, text, at + 1)
+        closed = end > at + 1 and text[end - 1] == quote
+        return key, text[at + 1 : end - 1], end if closed else len(text)
+    end = _next(_END_OF_BARE, text, at)
+    return key, text[at:end], end
 
 
 def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
@@ -156,18 +221,33 @@ def _windows(text: str, at: int, overlap: int) -> Iterator[tuple[int, int]]:
         at += _WINDOW
 
 
-def _next_markup(text: str, at: int) -> re.Match[str] | None:
-    """The next tag, comment or declaration."""
-    for start, end in _windows(text, at, 1):
-        if (place := _MARKUP_START.search(text, start, end)) is not None:
-            return _MARKUP.match(text, place.start())
-    return None
+def _next(pattern: re.Pattern[str], text: str, at: int, overlap: int = 0) -> int:
+    """Where the next match of at most 1 + `overlap` characters is, the end of the text if there is none."""
+    for start, end in _windows(text, at, overlap):
+        if (found := pattern.search(text, start, end)) is not None:
+            return found.start()
+    return len(text)
+
+
+def _behind(mark: str, text: str, at: int) -> int:
+    """The place behind the next `mark`, the end of the text if there is none."""
+    for start, end in _windows(text, at, len(mark) - 1):
+        if (found := text.find(mark, start, end)) >= 0:
+            return found + len(mark)
+    return len(text)
+
+
+def _lowered(text: str) -> str:
+    """With letters of ASCII in lower case, as html has names."""
+    if len(text) <= _WINDOW:
+        return lower(text)
+    return "".join(lower(text[start:end]) for start, end in _windows(text, 0, 0))
 
 
 def _end_of_raw(text: str, at: int, name: str) -> int:
     if name == "plaintext":
         return len(text)
-    pattern = re.compile(rf"</{name}[\s/>]", re.IGNORECASE)
+    pattern = re.compile(rf"</{name}[ \n\r\t\f/>]", re.IGNORECASE | re.ASCII)
     for start, end in _windows(text, at, len(name) + 3):
         if (found := pattern.search(text, start, end)) is not None:
             return found.start()
@@ -229,8 +309,21 @@ def _rewrite(rewriter: Rewriter, data: bytes, encoding: str) -> bytes:
             raise internal(f"errorf making {encoding} reader: {why}") from None
         if reader.unconsumed_tail:
             raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    page = rewriter.page(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    page = _encoded(rewriter.pieces(_decoded(data)))
     if window is None:
         return page
     writer = zlib.compressobj(wbits=window)
     return writer.compress(page) + writer.flush()
+
+
+def _decoded(data: bytes) -> str:
+    """As UTF-8, a part at a time; what is none is kept."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    parts = [decoder.decode(data[at : at + _WINDOW]) for at in range(0, len(data), _WINDOW)]
+    return "".join([*parts, decoder.decode(b"", True)])
+
+
+def _encoded(pieces: Iterable[str]) -> bytes:
+    return b"".join(
+        piece[start:end].encode("utf-8", "surrogateescape") for piece in pieces for start, end in _windows(piece, 0, 0)
+    )
