@@ -79,7 +79,7 @@ def whole(accept: str, query: str, compact: bytes) -> bytes:
             items = [PartialObjectMetadata(metadata=item.metadata) for item in items]
         bodies = [protobuf.list_item(protobuf.encode_body(item)) for item in items]
         return protobuf.envelope(protobuf.list_head(found.metadata) + b"".join(bodies), gvk)
-    return (pretty(compact) if "pretty" in query else compact) + b"\n"
+    return pretty(compact) if "pretty" in query else compact + b"\n"
 
 
 @given(notes=notes, limits=st.tuples(sizes, sizes, sizes, st.integers(1, 5), sizes, sizes, sizes, st.integers(1, 12)))

@@ -248,7 +248,7 @@ def _as_pretty(document: _Document) -> _Text:
     def render(items: Sequence[Item]) -> bytes:
         return pretty(b'{"%b":[%b]}' % (document.key, document.values(items)))[start:end]
 
-    return _Text(head + before, b",", after + tail + b"\n", render)
+    return _Text(head + before, b",", after + tail, render)
 
 
 def _as_yaml(document: _Document) -> _Text:

@@ -54,7 +54,7 @@ def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Re
         from steersman.machinery.yaml import from_json  # most servers are never asked for any
 
         return Response(code, [YAML_TYPE], from_json(data))
-    return Response(code, [JSON_TYPE], (pretty(data) if wanted.pretty else data) + b"\n")
+    return Response(code, [JSON_TYPE], pretty(data) if wanted.pretty else data + b"\n")
 
 
 def protobuf_document(data: bytes) -> bytes:
