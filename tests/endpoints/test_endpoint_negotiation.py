@@ -131,6 +131,10 @@ def test_pretty_can_be_asked_for_in_the_header(accept: str, pretty: bool) -> Non
         ("1", "", True),
         ("false", "curl/8", False),
         ("0", "curl/8", False),
+        ("yes", "curl/8", False),
+        ("tRUE", "", False),
+        ("T", "", True),
+        ("", "curl/8", True),
     ],
 )
 def test_who_gets_indented_json(query: str | None, agent: str, pretty: bool) -> None:
@@ -146,13 +150,33 @@ def test_who_gets_indented_json(query: str | None, agent: str, pretty: bool) -> 
         (YAML, YAML),
         (PROTOBUF, PROTOBUF),
         ("Application/JSON", JSON),
+        (" application/json ; a = 1 ;", JSON),
+        ('application/json; a="1"; a="1"; b="c;\\"d"', JSON),
     ],
 )
 def test_which_media_type_a_body_has(content_type: str, media: str) -> None:
     assert body_media(content_type) == media
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "json"])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain",
+        "application/xml",
+        "json",
+        "application/\u212aison",
+        "application/json; charset",
+        "application/json; a b",
+        "application/json; a=1; A=2",
+        'application/json;a="b',
+        "application/json; \u00e9=1",
+        ";charset=x",
+        "application/json;=x",
+        "application/json;;",
+        " ",
+        "application/json; a=1 b",
+    ],
+)
 def test_bodies_in_other_media_types_are_refused(content_type: str) -> None:
     with pytest.raises(StatusError) as caught:
         body_media(content_type)

@@ -107,6 +107,9 @@ def test_writing_methods_fail_the_condition_instead() -> None:
         ("bytes=-2", b"89", "bytes 8-9/10"),
         ("bytes=-99", DATA, "bytes 0-9/10"),
         ("bytes=5-99", b"56789", "bytes 5-9/10"),
+        ("bytes= +0 - 1,", b"01", "bytes 0-1/10"),
+        ("bytes=99-,0-1", b"01", "bytes 0-1/10"),
+        ("bytes=-0", b"", "bytes 10-9/10"),
     ],
 )
 def test_range_is_cut_out(header: str, body: bytes, content_range: str) -> None:
@@ -115,15 +118,25 @@ def test_range_is_cut_out(header: str, body: bytes, content_range: str) -> None:
     assert ("content-range", content_range) in response.headers
 
 
-@pytest.mark.parametrize("header", ["bytes=10-", "bytes=-0", "bytes=5-4", "bytes=-"])
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-,99-"])
 def test_range_outside_is_refused(header: str) -> None:
     response = serve(range=header)
     assert (response.status, response.body) == (416, b"invalid range: failed to overlap\n")
     assert ("content-range", "bytes */10") in response.headers
 
 
-@pytest.mark.parametrize("header", ["bytes=0-1,4-5", "lines=0-1", "bytes=a-b", "bytes=0-" + "9" * 30])
-def test_range_that_is_not_understood_gets_everything(header: str) -> None:
+@pytest.mark.parametrize("header", [
+    "bytes=5-4", "bytes=-", "lines=0-1", "bytes=a-b", "bytes=0-" + "9" * 30, "bytes=0-\u0663", "bytes=\u0663-",
+    "bytes=1_0-", "bytes=--5", "bytes", "bytes=5", "Bytes=0-1", "bytes=\u00a00-1",
+])  # fmt: skip
+def test_range_that_is_none_is_refused(header: str) -> None:
+    response = serve(range=header)
+    assert (response.status, response.body) == (416, b"invalid range\n")
+    assert "content-range" not in dict(response.headers)
+
+
+@pytest.mark.parametrize("header", ["bytes=0-1,4-5", "bytes=", "bytes=,"])
+def test_several_ranges_or_none_get_everything(header: str) -> None:
     assert (serve(range=header).status, serve(range=header).body) == (200, DATA)
 
 

@@ -14,6 +14,7 @@ from steersman.authentication.interface import (
     TokenIdentity,
 )
 from steersman.authentication.user import UserInfo
+from steersman.machinery.go_strings import to_lower, trim_space
 
 SPACE_WARNING: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 """The warning a client gets whose Authorization header `has_misplaced_space`."""
@@ -23,16 +24,16 @@ _SUBPROTOCOL_PREFIX: Final = "base64url.bearer.authorization.k8s.io."
 
 def bearer_token(authorization: str) -> str | None:
     """The token of an Authorization header of the Bearer scheme (RFC 6750), None if there is none."""
-    parts = authorization.strip().split(" ", 2)
-    if len(parts) < 2 or parts[0].lower() != "bearer":
+    parts = trim_space(authorization).split(" ", 2)
+    if len(parts) < 2 or to_lower(parts[0]) != "bearer":
         return None
     return parts[1] or None
 
 
 def has_misplaced_space(authorization: str) -> bool:
     """True if the header's token is not seen because two spaces stand before it."""
-    parts = authorization.strip().split(" ", 2)
-    return len(parts) == 3 and parts[0].lower() == "bearer" and not parts[1]
+    parts = trim_space(authorization).split(" ", 2)
+    return len(parts) == 3 and to_lower(parts[0]) == "bearer" and not parts[1]
 
 
 def subprotocol_token(protocols: str) -> tuple[str | None, str]:

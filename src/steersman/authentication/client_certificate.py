@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
+from steersman.machinery.go_strings import to_upper
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, Extensions
@@ -138,8 +139,8 @@ def describe(der: bytes) -> str:
         elif isinstance(extension.value, x509.AuthorityKeyIdentifier):
             authority = extension.value.key_identifier or b""
     return (
-        f"verifying certificate SN={certificate.serial_number}, SKID={subject.hex(':').upper()}, "
-        f"AKID={authority.hex(':').upper()} failed"
+        f"verifying certificate SN={certificate.serial_number}, SKID={to_upper(subject.hex(':'))}, "
+        f"AKID={to_upper(authority.hex(':'))} failed"
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 from steersman.authentication.service_account_keys import check_issuer
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.durations import DurationError, parse_duration
+from steersman.machinery.go_strings import trim_space
+from steersman.net.ascii import is_digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def _token_expiration(text: str) -> int:
 
 
 def _number(text: str) -> int:
-    if not text.lstrip("-").isdigit():
+    if not is_digits(text.removeprefix("-")):
         raise ValueError(f"{text!r} is no whole number")
     value = int(text)
     if value < 0:
@@ -82,7 +84,7 @@ def _port(text: str) -> int:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(trim_space(each) for each in text.split(",") if trim_space(each))
 
 
 def _one(text: str) -> tuple[str, ...]:
@@ -147,8 +149,8 @@ def _pairs(text: str) -> dict[str, str]:
     pairs = {}
     for each in text.split(","):
         key, _, value = each.partition("=")
-        if key.strip():
-            pairs[key.strip()] = value.strip()
+        if trim_space(key):
+            pairs[trim_space(key)] = trim_space(value)
     return pairs
 
 

@@ -35,6 +35,7 @@ from steersman.machinery.configuration import (
 from steersman.machinery.durations import format_duration
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.field import FieldError, aggregate
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.go_types import GoType, struct_of
 from steersman.machinery.kubeconfig import NO_CONFIGURATION, Endpoint, KubeconfigError, load_kubeconfig
 from steersman.machinery.serializer import from_plain
@@ -394,7 +395,7 @@ def _node_selectors(document: bytes) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     for key, selectors in plain.items() if isinstance(plain, dict) else ():
-        if key.lower() == _NODE_SELECTORS.lower() and isinstance(selectors, dict):
+        if to_lower(key) == to_lower(_NODE_SELECTORS) and isinstance(selectors, dict):
             found |= {name: _selector(value, as_text=as_text) for name, value in selectors.items()}
     return found
 
@@ -405,4 +406,4 @@ def _selector(value: Any, *, as_text: bool) -> str:
         return value
     if not as_text or value is None or isinstance(value, dict | list):
         return ""
-    return str(value).lower()
+    return to_lower(str(value))

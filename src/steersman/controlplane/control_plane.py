@@ -51,11 +51,13 @@ from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_AP
 from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery import nesting
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder, warn_of_access, write_whole
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.ip import unmapped
+from steersman.net.ascii import is_digits
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
@@ -382,14 +384,14 @@ _NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metad
 
 def _service_ranges(options: Options) -> list[IPv4Network | IPv6Network]:
     try:
-        return [ip_network(each.strip()) for each in options.service_cluster_ip_range.split(",")]
+        return [ip_network(trim_space(each)) for each in options.service_cluster_ip_range.split(",")]
     except ValueError as error:
         raise OptionsError(f"--service-cluster-ip-range: {error}") from None
 
 
 def _ports(text: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
-    if not (first.isdigit() and last.isdigit() and 0 < int(first) <= int(last) < 65536):
+    if not (is_digits(first) and is_digits(last) and 0 < int(first) <= int(last) < 65536):
         raise OptionsError(f"--service-node-port-range: {text!r} is no range of ports such as 30000-32767")
     return int(first), int(last)
 

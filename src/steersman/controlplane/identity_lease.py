@@ -15,6 +15,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError
+from steersman.machinery.go_strings import to_lower
 from steersman.rest.context import loopback
 
 RENEWAL: Final = 10.0
@@ -90,7 +91,7 @@ def server_id(hostname: str) -> str:
     parts = (part.encode() for part in (hostname, _COMPONENT))
     data = b"".join(len(part).to_bytes(2, "big") + part for part in parts)
     digest = hashlib.sha256(data).digest()[:16]
-    return "apiserver-" + base64.b32encode(digest).decode().rstrip("=").lower()
+    return "apiserver-" + to_lower(base64.b32encode(digest).decode().rstrip("="))
 
 
 def _is_over(lease: Lease, now: datetime) -> bool:

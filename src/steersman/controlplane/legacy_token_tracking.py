@@ -16,7 +16,7 @@ from steersman.rest.context import loopback
 NAMESPACE: Final = "kube-system"
 NAME: Final = "kube-apiserver-legacy-service-account-token-tracking"
 _SINCE: Final = "since"
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PAUSE: Final = 1800.0
 """Seconds in which the ConfigMap is made once at most: servers of two minds must not fight about it."""
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from steersman.controlplane.group_versions import GROUP_VERSIONS, WITHOUT_RESOURCES
 from steersman.controlplane.options import OptionsError
+from steersman.machinery.go_strings import to_lower
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True", ""})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -49,7 +50,7 @@ class RuntimeConfig:
             if not resource:
                 if (group, version) in self._versions:
                     self._versions[group, version] = served
-            elif resource[0] != resource[0].lower():
+            elif resource[0] != to_lower(resource[0]):
                 raise OptionsError(
                     f"invalid key {key}: group/version/resource and resource is always lowercase plural, "
                     f'not "{resource[0]}"'

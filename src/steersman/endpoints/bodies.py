@@ -16,6 +16,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError, bad_request, plain_internal, request_entity_too_large
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
 from steersman.machinery.scheme import kind_of
@@ -169,7 +170,7 @@ def warning_texts(strict_errors: list[str]) -> list[str]:
     """What a strict reading objects to as warnings: of YAML without the parser's heading."""
     texts = []
     for text in strict_errors:
-        texts += [line.strip() for line in text.removeprefix(_YAML_HEADING).split("\n")]
+        texts += [trim_space(line) for line in text.removeprefix(_YAML_HEADING).split("\n")]
     return texts
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode_in_order
 from steersman.rest.resource import OtherVersion, Resource, Subresource
@@ -38,7 +39,7 @@ def served(resources: Iterable[Resource[Any]]) -> list[ServedResource]:
 
 
 def _singular(resource: Resource[Any]) -> str:
-    return resource.singular or resource.kind.__name__.lower()
+    return resource.singular or to_lower(resource.kind.__name__)
 
 
 def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from steersman.machinery.go_strings import to_upper
 from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class RequestMetrics:
     @staticmethod
     def _make_labels(info: RequestInfo, *, dry_run: bool) -> Labels:
         if not info.resource_request:
-            verb = info.verb.upper() if info.verb in _KNOWN_METHODS else "OTHER"
+            verb = to_upper(info.verb) if info.verb in _KNOWN_METHODS else "OTHER"
             return (verb, "", "", "", "", "", "", "apiserver")
         scope = "cluster"
         if info.name or info.verb == "create":

@@ -6,11 +6,14 @@ refuses what the route cannot produce at all, the second understands parameters 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from steersman.machinery.errors import StatusError, not_acceptable, unsupported_media_type
+from steersman.machinery.go_numbers import parse_float
+from steersman.machinery.go_strings import to_lower
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -18,6 +21,18 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 PRODUCED: Final = (JSON, YAML, PROTOBUF)
 STREAMED: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _ENCODED: Final = frozenset(PRODUCED)
+
+_SPACE: Final = r"[ \t\n\v\f\r\x85\xa0]*+"
+_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_VALUE: Final = rf'(?:{_TOKEN}|"(?:[^"\\\r\n]|\\.)*+")'
+_MEDIA_TYPE: Final = re.compile(
+    rf"{_SPACE}({_TOKEN}/{_TOKEN}){_SPACE}((?:;{_SPACE}{_TOKEN}{_SPACE}={_SPACE}{_VALUE}{_SPACE})*+);?{_SPACE}",
+    re.ASCII,
+)
+"""What mime.ParseMediaType takes, whose errors nobody sees."""
+_PARAMETER: Final = re.compile(rf"({_TOKEN}){_SPACE}={_SPACE}({_VALUE})", re.ASCII)
+_ESCAPED: Final = re.compile(r"\\(.)", re.ASCII)
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 LONGEST_ACCEPT: Final = 2048
 """Characters of an Accept header that are read, before anybody is authenticated, and kept in caches."""
@@ -58,20 +73,23 @@ def _clauses(accept: str) -> tuple[_Clause, ...]:
     """The clauses of an Accept header in the order in which upstream tries them."""
     found = []
     for text in accept.split(","):
-        media, *parameters = text.split(";")
+        media, *parameters = text.strip(" ").split(";")
         pairs = []
         quality = 1.0
         for parameter in parameters:
             key, _, value = parameter.partition("=")
-            key, value = key.strip(), value.strip()
+            value, _, more = value.partition("=")
+            key = key.strip(" ")
+            if more or not value:
+                continue
             if key == "q":
                 try:
-                    quality = float(value)
+                    quality = parse_float(value)
                 except ValueError:
                     quality = 0.0
             else:
-                pairs.append((key, value))
-        found.append(_Clause(media.strip(), tuple(pairs), quality))
+                pairs.append((key, value.strip(" ")))
+        found.append(_Clause(media.strip(" "), tuple(pairs), quality))
     if len(found) > _SORTED_BY_INSERTION:
         return tuple(sorted(found, key=lambda clause: (-clause.quality, clause.media in _WILDCARDS)))
     for at in range(1, len(found)):
@@ -170,20 +188,29 @@ def body_media(content_type: str) -> str:
     """The media type of a body: JSON where nothing is said. Raises StatusError 415."""
     if content_type in _ENCODED:
         return content_type
-    media = content_type.partition(";")[0].strip().lower()
-    if not media:
+    if not content_type:
         return JSON
-    if media in _ENCODED:
+    found = _MEDIA_TYPE.fullmatch(content_type)
+    if found is not None and (media := to_lower(found[1])) in _ENCODED and _agree(found[2]):
         return media
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(PRODUCED)}"
     )
 
 
+def _agree(parameters: str) -> bool:
+    """Whether no parameter of a media type is there twice with different values."""
+    values: dict[str, str] = {}
+    for name, value in _PARAMETER.findall(parameters):
+        if values.setdefault(to_lower(name), _ESCAPED.sub(r"\1", value)) != _ESCAPED.sub(r"\1", value):
+            return False
+    return True
+
+
 def wants_pretty(query_value: str | None, user_agent: str) -> bool:
     """Whether JSON is to be indented: when asked for, and for curl and browsers when not."""
-    if query_value is not None:
-        return query_value.lower() not in ("false", "0", "f", "")
+    if query_value:
+        return query_value in _TRUE
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 

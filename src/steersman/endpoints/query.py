@@ -7,6 +7,8 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
+from steersman.machinery.go_strings import to_lower
+
 _MOST_PARAMETERS: Final = 10_000
 """Go takes a query of more for one that cannot be read: it has none (net/url `urlmaxqueryparams`)."""
 _bad_escape: Final = re.compile(r"%(?![0-9a-fA-F]{2})").search
@@ -87,4 +89,4 @@ def unescape(text: str) -> str:
 
 def truthy(text: str | None) -> bool:
     """How a boolean query parameter reads: anything but an absent value, "false" and "0"."""
-    return text is not None and text.lower() not in ("false", "0")
+    return text is not None and to_lower(text) not in ("false", "0")

@@ -13,6 +13,7 @@ from typing import Final
 from steersman.endpoints.query import first_parameter, truthy, unescape
 from steersman.machinery import fields, labels
 from steersman.machinery.go_numbers import parse_int
+from steersman.machinery.go_strings import to_lower
 
 VERBS: Final = {
     "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
@@ -109,7 +110,7 @@ def request_info(method: str, path: str, query_text: str) -> RequestInfo:
 def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     """The same, made anew."""
     path = unescape(path)
-    info = RequestInfo(False, path, method.lower())
+    info = RequestInfo(False, path, to_lower(method))
     parts = path.strip("/").split("/", _MOST_PARTS - 1)
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
         return info

@@ -14,6 +14,7 @@ import msgspec
 from steersman.api.autoscaling import v1, v2
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.api.scalars import Int32, Quantity, Time, Wire, nil, zero_quantity
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.quantity import parse
 from steersman.machinery.scheme import Conversion
 from steersman.machinery.serializer import decode_scalar, encode
@@ -267,10 +268,10 @@ def _by_own_names(form: Any, plain: Any) -> Any:
         return [_by_own_names(form.item_type, item) for item in plain]
     if not isinstance(form, msgspec.inspect.StructType) or not isinstance(plain, dict):
         return plain
-    known = {each.encode_name.lower(): each for each in form.fields}
+    known = {to_lower(each.encode_name): each for each in form.fields}
     found: dict[str, Any] = {}
     for name, value in plain.items():
-        member = known.get(name.lower())
+        member = known.get(to_lower(name))
         if member is None:
             found[name] = value
         else:

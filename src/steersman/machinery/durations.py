@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from steersman.machinery.field import quote
+from steersman.machinery.times import quote
 
 _UNITS = {
     "ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000,

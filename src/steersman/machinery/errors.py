@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from steersman.machinery.field import FieldError, quote
+from steersman.machinery.go_strings import to_lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +306,7 @@ def generic_server_response(
         text = f"an error on the server ({quote(message)}) has prevented the request from succeeding"
     if resource != NO_RESOURCE:
         target = f"{resource} {name}" if name else str(resource)
-        text = f"{text} ({verb.lower()} {target})"
+        text = f"{text} ({to_lower(verb)} {target})"
     causes = (Cause(CAUSE_UNEXPECTED_SERVER_RESPONSE, message),) if unexpected else ()
     return StatusError(
         code, reason, text, name=name, group=resource.group, kind=resource.resource,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from steersman.machinery.go_strings import to_lower, to_upper
 from steersman.machinery.go_types import GoMember, GoType, members_of
 from steersman.machinery.json_syntax import END_TEXT, MAX_DEPTH_TEXT
 from steersman.machinery.json_tree import JSONSyntaxError, Members, Tree, parse_tree
@@ -29,14 +30,16 @@ def internal(type_: GoType, package: str) -> GoType:
     """A struct, or a list of them, as upstream's internal type of `package`, whose members have their names in Go."""
     if type_.kind == "list" and type_.element is not None:
         return replace(type_, shown=f"[]{package}.{_base(type_)}", element=internal(type_.element, package))
-    members = {name[:1].upper() + name[1:]: _internal_member(each, package) for name, each in members_of(type_).items()}
+    members = {
+        to_upper(name[:1]) + name[1:]: _internal_member(each, package) for name, each in members_of(type_).items()
+    }
     return replace(type_, shown=f"{package}.{_base(type_)}", members=members)
 
 
 def with_wire_names(plain: Any) -> Any:
     """What was read as an internal type, with the names that its versions have for the members."""
     if isinstance(plain, dict):
-        return {name[:1].lower() + name[1:]: with_wire_names(value) for name, value in plain.items()}
+        return {to_lower(name[:1]) + name[1:]: with_wire_names(value) for name, value in plain.items()}
     return [with_wire_names(each) for each in plain] if isinstance(plain, list) else plain
 
 
@@ -59,10 +62,10 @@ def _by_own_names(type_: GoType, tree: Tree) -> Tree:
         element = type_.element
         return tree if element is None else Members((name, _by_own_names(element, value)) for name, value in tree)
     known = members_of(type_)
-    folded = {name.lower(): name for name in known}
+    folded = {to_lower(name): name for name in known}
     found: list[tuple[str, Tree]] = []
     for name, value in tree:
-        own = name if name in known else folded.get(name.lower(), name)
+        own = name if name in known else folded.get(to_lower(name), name)
         found.append((own, _by_own_names(known[own].type, value) if own in known else value))
     return Members(found)
 

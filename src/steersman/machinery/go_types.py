@@ -10,7 +10,7 @@ from steersman.api import tables
 
 _QUALIFIED = re.compile(r"[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
 _MAP = re.compile(r"map\[[^\]]*\]")
-_NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+")
+_NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
 
 UNMARSHALERS = frozenset({
     "api.resource.Quantity", "meta.v1.Time", "meta.v1.MicroTime", "meta.v1.Duration", "meta.v1.FieldsV1",

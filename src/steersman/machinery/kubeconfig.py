@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from steersman.machinery.configuration import media_of
 from steersman.machinery.field import quote
+from steersman.machinery.go_strings import to_lower, trim_space
 from steersman.machinery.private_files import warn_of_access
 from steersman.machinery.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
 from steersman.net.verification import judge_as_go
@@ -183,7 +184,7 @@ def _credentials(user: _Files) -> Callable[[], str]:
 def _token_in(path: Path) -> str:
     """Raises OSError if there is no token in the file."""
     try:
-        token = path.read_bytes().decode("ascii").strip()
+        token = trim_space(path.read_bytes().decode("ascii"))
     except UnicodeDecodeError:
         raise OSError(f'the token in the file "{path}" is not ASCII') from None
     if not token:
@@ -208,4 +209,4 @@ def _text(given: Any, key: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)
+    return to_lower(os.strerror(error.errno)) if error.errno else str(error)

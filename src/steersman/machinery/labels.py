@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.machinery import field
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+from steersman.net.ascii import is_digits
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import LabelSelector
@@ -110,7 +111,7 @@ _integer: Final = re.compile(r"([+-]?)0*([0-9]{0,19})", re.ASCII).fullmatch
 def _int64(text: str) -> int | None:
     """The decimal number in `text`, None if there is none or it does not fit in 64 bits."""
     found = _integer(text)
-    if found is None or not text[-1:].isdigit():
+    if found is None or not is_digits(text[-1:]):
         return None
     number = int(found[1] + (found[2] or "0"))
     return number if -(1 << 63) <= number < 1 << 63 else None

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache, total_ordering
 from typing import Final
 
+from steersman.net.ascii import is_digits
+
 BINARY_SI: Final = "BinarySI"
 DECIMAL_SI: Final = "DecimalSI"
 DECIMAL_EXPONENT: Final = "DecimalExponent"
@@ -185,7 +187,7 @@ def _read(text: str) -> tuple[Quantity, bool]:
     if len(digits) > _MAX_DIGITS:
         raise QuantityError(NUMERIC_WRONG)
     mantissa = -int(digits) if sign == "-" else int(digits)
-    has_digits = any(map(str.isdigit, text[: match.start(4)]))
+    has_digits = any(map(is_digits, text[: match.start(4)]))
     if format == BINARY_SI:
         return _binary(mantissa, whole, fraction, exponent, has_digits=has_digits)
     exponent -= len(fraction)
@@ -206,7 +208,7 @@ def _suffix(suffix: str) -> tuple[int, str]:
     if (exponent := _BINARY.get(suffix)) is not None:
         return exponent, BINARY_SI
     digits = suffix[1:]
-    if suffix[0] in "eE" and len(digits) <= 20 and digits.lstrip("+-").isdecimal():
+    if suffix[0] in "eE" and len(digits) <= 20 and is_digits(digits.lstrip("+-")):
         parsed = int(digits)
         if -(2**63) <= parsed < 2**63:
             return (parsed + 2**31) % 2**32 - 2**31, DECIMAL_EXPONENT  # upstream cuts it to 32 bits

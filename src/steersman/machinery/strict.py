@@ -20,6 +20,7 @@ import orjson
 
 from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
+from steersman.machinery.go_strings import to_lower, trim_space
 from steersman.machinery.go_types import GoType, members_of, struct, struct_of
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
 from steersman.machinery.json_tree import (
@@ -434,7 +435,7 @@ class Reader:
         try:
             if name == "Quantity":
                 text = tree if isinstance(tree, str) else render(tree).decode()
-                return quantity.canonical(text.strip())
+                return quantity.canonical(trim_space(text))
             if not isinstance(tree, str) or isinstance(tree, Number):
                 raise TypeMismatch(kind_of(tree), "string", "", ())
             canonical = {
@@ -559,7 +560,7 @@ def _peek_slowly(data: bytes) -> tuple[str, str]:
         raise DecodeError(f"{prefix}json: cannot unmarshal {kind_of(tree)} into Go value of type {_TYPE_META_TYPE}")
     wrong = ""
     for name, value in tree:
-        key = name.lower()
+        key = to_lower(name)
         if key not in found or value is None:
             continue
         if isinstance(value, str) and not isinstance(value, Number):

@@ -88,7 +88,7 @@ def _canonical(text: str, layout: str) -> str | None:
     rest = f"{moment:%m-%dT%H:%M:%SZ}" if layout is RFC3339 else f"{moment:%m-%dT%H:%M:%S.%fZ}"
     year = moment.year - year_shift
     if not 0 <= year <= 9999:  # its zone takes it there: what is printed then nobody can read, not even this server
-        raise TimeError(f"parsing time {_quote(text)}: year outside of range [0,9999]")
+        raise TimeError(f"parsing time {quote(text)}: year outside of range [0,9999]")
     return f"{year:04d}-{rest}"
 
 
@@ -105,11 +105,11 @@ def _parse(text: str, layout: str) -> tuple[datetime, int]:
     fraction, rest = _fraction(text, rest, layout)
     offset, rest = _zone(text, rest, layout)
     if rest:
-        raise TimeError(f"parsing time {_quote(text)}: extra text: {_quote(rest)}")
+        raise TimeError(f"parsing time {quote(text)}: extra text: {quote(rest)}")
     year, month, day, hour, minute, second = values
     shift = 400 if year < 400 else -400 if year > 9000 else 0
     if not 1 <= day <= _days(year, month):
-        raise TimeError(f"parsing time {_quote(text)}: day out of range")
+        raise TimeError(f"parsing time {quote(text)}: day out of range")
     moment = datetime(year + shift, month, day, hour, minute, second, fraction, tzinfo=UTC)
     return moment - timedelta(minutes=offset), shift
 
@@ -133,7 +133,7 @@ def _walk(text: str, layout: str) -> tuple[list[int], str]:
             raise _cannot(text, layout, rest, element)
         value, rest = int(rest[:digits]), rest[digits:]
         if not low <= value < high and name:
-            raise TimeError(f"parsing time {_quote(text)}: {name} out of range")
+            raise TimeError(f"parsing time {quote(text)}: {name} out of range")
         values.append(value)
     return values, rest
 
@@ -157,20 +157,18 @@ def _zone(text: str, rest: str, layout: str) -> tuple[int, str]:
         raise _cannot(text, layout, rest, "Z07:00")
     hours, minutes = int(match[2]), int(match[3])
     if hours > 24:
-        raise TimeError(f"parsing time {_quote(text)}: time zone offset hour out of range")
+        raise TimeError(f"parsing time {quote(text)}: time zone offset hour out of range")
     if minutes > 60:
-        raise TimeError(f"parsing time {_quote(text)}: time zone offset minute out of range")
+        raise TimeError(f"parsing time {quote(text)}: time zone offset minute out of range")
     offset = hours * 60 + minutes
     return (-offset if match[1] == "-" else offset), rest[match.end() :]
 
 
 def _cannot(text: str, layout: str, rest: str, element: str) -> TimeError:
-    return TimeError(
-        f"parsing time {_quote(text)} as {_quote(layout)}: cannot parse {_quote(rest)} as {_quote(element)}"
-    )
+    return TimeError(f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(rest)} as {quote(element)}")
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
     """`text` as package time quotes it: its own simpler form of strconv.Quote, bytes outside ASCII in hexadecimal."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'

@@ -14,7 +14,9 @@ import msgspec
 from steersman.machinery.durations import format_duration
 from steersman.machinery.errors import StatusError, generic_server_response
 from steersman.machinery.field import quote
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.kubeconfig import Endpoint
+from steersman.net.ascii import is_digits
 from steersman.net.dial import DialError, dial, resolve
 from steersman.net.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted
@@ -165,7 +167,7 @@ def _refusal(answer: Answer, data: bytes) -> StatusError:
         return StatusError(status.code, status.reason, status.message, retry_after=wait, details_present=bool(wait))
     text = "unknown"
     if answer.header("content-type").startswith("text/"):
-        text = data.decode("utf-8", "replace").strip()
+        text = trim_space(data.decode("utf-8", "replace"))
     after = answer.header("retry-after")
-    retry_after = int(after) if after.isdecimal() and len(after) < 6 else 0
+    retry_after = int(after) if is_digits(after) and len(after) < 6 else 0
     return generic_server_response(answer.status, "POST", message=text, retry_after=retry_after)

@@ -15,6 +15,7 @@ import msgspec
 import yaml as pyyaml
 
 from steersman.machinery.field import format_float, quote
+from steersman.machinery.go_strings import is_letter
 from steersman.machinery.nesting import MAX_DEPTH
 from steersman.machinery.serializer import encode, whole_or_float
 from steersman.machinery.slow_lane import MAX_VALUES, too_many_values
@@ -356,7 +357,7 @@ def _number(value: int | float) -> str:
 
 def _ordered(members: dict[str, Any]) -> list[str]:
     """Keys in go-yaml's order: letters after everything else, runs of digits by their number."""
-    if all(key.isascii() and key.isalpha() for key in members):
+    if all(key.isascii() and is_letter(key) for key in members):
         return sorted(members)
     return sorted(members, key=cmp_to_key(_compare))
 
@@ -365,8 +366,8 @@ def _compare(first: str, second: str) -> int:
     for index, (a, b) in enumerate(zip(first, second, strict=False)):
         if a == b:
             continue
-        if a.isalpha() or b.isalpha():
-            return (a > b) - (a < b) if a.isalpha() and b.isalpha() else 1 if a.isalpha() else -1
+        if is_letter(a) or is_letter(b):
+            return (a > b) - (a < b) if is_letter(a) and is_letter(b) else 1 if is_letter(a) else -1
         return _compare_digits(first, second, index) or (a > b) - (a < b)
     return len(first) - len(second)
 

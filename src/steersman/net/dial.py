@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address
 from typing import Final, cast
 
+from steersman.net.ascii import lower
 from steersman.net.upgrade import UpgradedConnection
 
 DIAL_TIMEOUT: Final = 30.0
@@ -155,7 +156,7 @@ async def _connect(
 
 def _reason(error: Exception) -> str:
     number = error.errno if isinstance(error, OSError) else None
-    return _REASONS.get(number or 0) or (os.strerror(number).lower() if number else str(error))
+    return _REASONS.get(number or 0) or (lower(os.strerror(number)) if number else str(error))
 
 
 def _tls_failure(error: ssl.SSLError, host: str) -> str:
@@ -172,5 +173,5 @@ def _tls_failure(error: ssl.SSLError, host: str) -> str:
         return f"tls: failed to verify certificate: x509: {what}"
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
         return "tls: first record does not look like a TLS handshake"
-    reason = (error.reason or str(error)).lower().replace("_", " ")
+    reason = lower(error.reason or str(error)).replace("_", " ")
     return f"remote error: tls: {reason}"

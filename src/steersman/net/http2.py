@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from steersman.net import hpack
 from steersman.net import http2_frames as frames
+from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
 from steersman.net.connection import BATCH, Core, peer_of
 from steersman.net.flood import TokenBucket
@@ -421,7 +422,7 @@ class Http2Connection(Http2Output):
                 lambda size: self._consumed(stream, size), lambda: self._continue(stream), head.content_length
             )
             stream.recv_window = limits.stream_window
-            stream.wants_continue = head.headers.get("expect", "").lower() == "100-continue"
+            stream.wants_continue = lower(head.headers.get("expect", "")) == "100-continue"
         headers = Headers(head.headers)
         headers.sent = head.headers.sent
         stream.request = Request(

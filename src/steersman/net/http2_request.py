@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from steersman.net.ascii import is_digits
 from steersman.net.http2_frames import ErrorCode, StreamFault
 from steersman.net.message import Headers
 
@@ -148,7 +149,7 @@ def _head(headers: Headers, pairs: list[tuple[str, str]]) -> Head:
     if headers.get("te", "trailers") != "trailers":
         raise ValueError("TE other than trailers")
     length = headers.get("content-length")
-    if length is not None and not (length.isascii() and length.isdigit() and len(length) < 20):
+    if length is not None and not (is_digits(length) and len(length) < 20):
         raise ValueError("invalid content-length")
     content_length = None if length is None else int(length)
     if method == "CONNECT":

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from steersman.net.ascii import lower
 from steersman.net.message import Upgraded
 
 PROTOCOL: Final = "SPDY/3.1"
@@ -365,7 +366,7 @@ class Session:
     def _compressed(self, fields: Mapping[str, str]) -> bytes:
         parts = [struct.pack(">I", len(fields))]
         for name, value in fields.items():
-            for text in (name.lower().encode("latin-1"), value.encode("latin-1")):
+            for text in (lower(name).encode("latin-1"), value.encode("latin-1")):
                 parts += (struct.pack(">I", len(text)), text)
         return self._compressor.compress(b"".join(parts)) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
 

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steersman.net.ascii import lower
+
 log = logging.getLogger("steersman.net")
 
 _CHECK_EVERY: Final = 2.0
@@ -68,7 +70,7 @@ class ServerTLS:
         self.refresh()
         chosen = self._default
         if name is not None and self._by_name:
-            name = name.lower()
+            name = lower(name)
             parent = name.partition(".")[2]
             chosen = self._by_name.get(name) or self._by_name.get(f"*.{parent}") or chosen
         connection.context = chosen
@@ -102,7 +104,7 @@ class ServerTLS:
             default = default or context
             if len(self._certificates) > 1:
                 for name in item.names or _dns_names(item.cert_file):
-                    by_name.setdefault(name.lower(), context)
+                    by_name.setdefault(lower(name), context)
         assert default is not None
         return default, by_name
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from steersman.net.ascii import SPACE, lower
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
 from steersman.net.turns import SLICE
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from websockets.protocol import Protocol
 
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_ASKS_FOR_UPGRADE: Final = re.compile(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECASE)
-_ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*")
+_ASKS_FOR_UPGRADE: Final = re.compile(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECASE | re.ASCII)
+_ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 _MAX_INCOMING: Final = 1 << 20
 """Bytes of one message from the client; they are read and thrown away."""
@@ -37,7 +38,7 @@ _BATCH: Final = 128 << 10
 def is_websocket_request(headers: Headers) -> bool:
     """Whether the client asks for a WebSocket instead of a plain answer."""
     return (
-        headers.get("upgrade", "").lower() == "websocket"
+        lower(headers.get("upgrade", "")) == "websocket"
         and _ASKS_FOR_UPGRADE.match(headers.get("connection", "")) is not None
     )
 
@@ -68,7 +69,7 @@ def handshake(headers: Headers, *, protocol: str | None = None) -> Response:
 
 def requested_protocols(headers: Headers) -> list[str]:
     """The subprotocols that a client offers, in order."""
-    return [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip()]
+    return [each.strip(SPACE) for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip(SPACE)]
 
 
 def _refusal(status: int, text: bytes) -> Response:

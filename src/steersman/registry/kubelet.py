@@ -12,6 +12,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Node
 from steersman.machinery.errors import plain_internal
+from steersman.machinery.go_strings import to_lower
 from steersman.net.verification import judge_as_go
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -61,7 +62,7 @@ class KubeletConnection:
         except ssl.SSLError:
             raise plain_internal("tls: the certificates or keys for kubelets cannot be used") from None
         except OSError as error:
-            why = os.strerror(error.errno or 0).lower()
+            why = to_lower(os.strerror(error.errno or 0))
             raise plain_internal(f"open {error.filename or 'the files for kubelets'}: {why}") from None
         return kept[1]
 

@@ -14,6 +14,7 @@ from steersman.endpoints.responses import (
     method_not_allowed,
     plain_response,
 )
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.serializer import encode_in_order, pretty
 from steersman.net.message import Response
 from steersman.server.health import HealthChecks
@@ -98,7 +99,7 @@ async def _openid(media: str, make: Callable[[], bytes], request: Request) -> Re
     if request.method != "GET":
         return error_response(request, method_not_allowed())
     accept = request.headers.get("accept", "*/*")
-    accepted = [clause.partition(";")[0].strip() for clause in accept.split(",")]
+    accepted = [trim_space(clause.partition(";")[0]) for clause in accept.split(",")]
     if accept and not {media, "*/*"} & set(accepted):
         return error_response(request, route_not_acceptable((media,)))
     return Response(200, [("content-type", media), _DISCOVERY_CACHE], await asyncio.to_thread(make))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.private_files import check_regular, read_private, set_aside, warn_of_access, write_whole
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def ensure_certificates(
     """
     files = CertificateFiles(Path(folder))
     now = now or datetime.now(UTC)
-    wanted = [*dict.fromkeys((*_NAMES, socket.gethostname().lower(), *map(_normal, hosts)))]
+    wanted = [*dict.fromkeys((*_NAMES, to_lower(socket.gethostname()), *map(_normal, hosts)))]
     if not _is_current(files, wanted, now):
         _make(files, wanted, now)
     return files
@@ -160,7 +161,7 @@ def _normal(host: str) -> str:
     try:
         return str(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
-        return host.lower().rstrip(".")
+        return to_lower(host).rstrip(".")
 
 
 def _pairs(files: CertificateFiles) -> tuple[Path, ...]:

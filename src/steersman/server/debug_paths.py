@@ -13,6 +13,7 @@ from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response
 from steersman.machinery.errors import bad_request, not_acceptable, request_entity_too_large
 from steersman.machinery.field import quote
 from steersman.machinery.go_numbers import atoi
+from steersman.machinery.go_strings import trim_space
 from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
@@ -43,7 +44,7 @@ def install_debug_paths(server: Server, flags: Mapping[str, str]) -> None:
 def _refused(request: Request) -> Response | None:
     """406 unless the client takes plain text."""
     accepted = request.headers.get("accept", "*/*").split(",")
-    if any(each.partition(";")[0].strip() in ("text/plain", "text/*", "*/*") for each in accepted):
+    if any(trim_space(each.partition(";")[0]) in ("text/plain", "text/*", "*/*") for each in accepted):
         return None
     return error_response(request, not_acceptable("only the following media types are accepted: text/plain"))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from steersman.machinery.go_numbers import parse_float
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
@@ -42,17 +44,17 @@ def media_ranges(accept: str) -> list[tuple[float, bool, bool, str, str]]:
 
 def _media_range(text: str) -> tuple[float, bool, bool, str, str] | None:
     """One media range, as a key that sorts the best liked first; None if it is none."""
-    media, *parameters = text.split(";")
-    major, slash, minor = (part.strip() for part in media.partition("/"))
+    media, *parameters = text.strip(" ").split(";")
+    major, slash, minor = (part.strip(" ") for part in media.partition("/"))
     if major == "*" and not slash:
         minor = "*"
     if not minor or "/" in minor:
         return None
     quality = 1.0
     for name, _, value in (parameter.partition("=") for parameter in parameters):
-        if name.strip() == "q":
+        if name.strip(" ") == "q":
             try:
-                quality = float(value)
+                quality = parse_float(value)
             except ValueError:
                 quality = 0.0
     return -quality, major == "*", minor == "*", major, minor

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
-from typing import Final
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
+from steersman.machinery.go_numbers import parse_int
+from steersman.machinery.go_strings import trim_space
+from steersman.net.ascii import SPACE
 from steersman.net.message import Response
-
-_RANGE: Final = re.compile(r"bytes=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
 
 
 def serve_content(
@@ -29,15 +28,19 @@ def serve_content(
     if status == 412:
         return Response(412, tagged)
     full = [*tagged, ("accept-ranges", "bytes"), ("last-modified", format_datetime(modified, usegmt=True))]
-    wanted = _RANGE.fullmatch(request.headers.get("range", ""))
-    if wanted is None or request.method not in ("GET", "HEAD") or not _range_applies(request, modified, etag):
+    asked = request.headers.get("range", "")
+    if not asked or request.method not in ("GET", "HEAD") or not _range_applies(request, modified, etag):
         return Response(200, full, data)
-    span = _span(wanted[1], wanted[2], len(data))
-    if span is None:
+    try:
+        spans = _spans(asked, len(data))
+    except _RangeError as error:
         kept = [header for header in headers if header[0] not in ("content-type", "cache-control")]
-        refused = [*kept, TEXT_TYPE, NOSNIFF, ("content-range", f"bytes */{len(data)}")]
-        return Response(416, refused, b"invalid range: failed to overlap\n")
-    first, end = span
+        if error.beyond:
+            kept.append(("content-range", f"bytes */{len(data)}"))
+        return Response(416, [*kept, TEXT_TYPE, NOSNIFF], f"{error}\n".encode())
+    if len(spans) != 1:
+        return Response(200, full, data)
+    first, end = spans[0]
     return Response(206, [*full, ("content-range", f"bytes {first}-{end - 1}/{len(data)}")], data[first:end])
 
 
@@ -60,7 +63,7 @@ def _condition(request: Request, modified: datetime, etag: str) -> int:
 
 def _matches(header: str, etag: str) -> bool:
     """Whether a list of entity tags, or "*", has this one."""
-    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    tags = [trim_space(tag).removeprefix("W/") for tag in header.split(",")]
     return tags == ["*"] or (bool(etag) and etag in tags)
 
 
@@ -80,10 +83,45 @@ def _range_applies(request: Request, modified: datetime, etag: str) -> bool:
     return condition is None or (bool(etag) and condition == etag) or _date(condition) == modified
 
 
-def _span(first: str, last: str, size: int) -> tuple[int, int] | None:
-    """Start and end of a range within `size` bytes; None if it lies outside."""
-    if not first:
-        return (max(0, size - int(last)), size) if last and int(last) else None
-    start = int(first)
-    end = min(int(last) + 1, size) if last else size
-    return (start, end) if start < size and start < end else None
+class _RangeError(Exception):
+    """A Range header that cannot be served; `beyond` if it can be read."""
+
+    def __init__(self, text: str, *, beyond: bool = False) -> None:
+        super().__init__(text)
+        self.beyond = beyond
+
+
+def _spans(asked: str, size: int) -> list[tuple[int, int]]:
+    """Start and end of each range within `size` bytes, as Go's net/http reads them. Raises _RangeError."""
+    unit, equals, rest = asked.partition("=")
+    if unit != "bytes" or not equals:
+        raise _RangeError("invalid range")
+    spans, beyond = [], False
+    for each in rest.split(","):
+        text = each.strip(SPACE)
+        if not text:
+            continue
+        first, dash, last = (part.strip(SPACE) for part in text.partition("-"))
+        if not dash:
+            raise _RangeError("invalid range")
+        if not first:
+            spans.append((max(0, size - _offset(last)), size))
+        elif (start := _offset(first)) >= size:
+            beyond = True
+        elif last and _offset(last) < start:
+            raise _RangeError("invalid range")
+        else:
+            spans.append((start, min(_offset(last) + 1, size) if last else size))
+    if beyond and not spans:
+        raise _RangeError("invalid range: failed to overlap", beyond=True)
+    return spans
+
+
+def _offset(text: str) -> int:
+    try:
+        offset = parse_int(text)
+    except ValueError:
+        offset = -1
+    if offset < 0 or text[0] == "-":
+        raise _RangeError("invalid range")
+    return offset

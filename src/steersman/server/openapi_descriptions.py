@@ -15,10 +15,10 @@ _PACKAGE: Final = "lightkube-models"
 _WRAPPED_AT: Final = 78
 """Columns of the package's wrapped text."""
 
-_CLASS: Final = re.compile(r'^class (\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL)
-_FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$")
-_VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?")
-_LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ")
+_CLASS: Final = re.compile(r'^class (\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL | re.ASCII)
+_FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$", re.ASCII)
+_VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
+_LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from steersman.machinery.go_strings import to_upper
 from steersman.server.openapi_documents import Tree
 
 _ITEM: Final = "/{name}"
@@ -87,7 +88,7 @@ def _described(paths: dict[str, Tree], path: str, method: str, operation: Tree) 
 
 def _of_subresource(action: str, method: str, name: str, owner: str) -> str:
     if action == "connect":
-        return f"connect {method.upper()} requests to {name} of {owner}"
+        return f"connect {to_upper(method)} requests to {name} of {owner}"
     if action == "post":
         return f"create {name} of {_with_article(owner)}"
     return f"{_OF_AN_ITEM[action]} {name} of the specified {owner}" if action in _OF_AN_ITEM else ""

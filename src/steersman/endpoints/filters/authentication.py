@@ -11,6 +11,7 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.machinery.errors import unauthorized
+from steersman.machinery.go_strings import to_lower
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def _take_token(request: Request, headers: Headers) -> str | None:
         if token is None and has_misplaced_space(authorization):
             request.warnings.append(SPACE_WARNING)
         return token
-    if "upgrade" not in headers or "websocket" not in headers["upgrade"].lower():
+    if "upgrade" not in headers or "websocket" not in to_lower(headers["upgrade"]):
         return None
     token, rest = subprotocol_token(headers.get("sec-websocket-protocol", ""))
     if token is not None:

@@ -46,7 +46,7 @@ the slow lane. YAML takes several times longer to read than JSON."""
 
 def is_apply(request: Request) -> bool:
     """Whether a PATCH is one of these."""
-    return request.headers.get("content-type", "").partition(";")[0].strip() == APPLY_YAML
+    return request.headers.get("content-type", "").partition(";")[0].strip(" ") == APPLY_YAML
 
 
 @dataclass(slots=True)

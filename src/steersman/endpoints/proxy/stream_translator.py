@@ -15,8 +15,10 @@ from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import internal
 from steersman.machinery.field import quote
+from steersman.machinery.go_strings import to_lower, trim_space
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
 from steersman.machinery.serializer import encode_in_order
+from steersman.net.ascii import is_digits
 from steersman.net.dial import DialError
 from steersman.net.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
@@ -194,7 +196,7 @@ class _Translation:
                 raise
         except (DialError, BadAnswer, ValueError) as error:
             raise _Failed(f'error sending request: Post "{self._location}": {error}') from None
-        if answer.status == 101 and PROTOCOL.lower() in answer.header("upgrade").lower():
+        if answer.status == 101 and to_lower(PROTOCOL) in to_lower(answer.header("upgrade")):
             return connection, answer
         try:
             if 300 <= answer.status < 400 and answer.header("location"):
@@ -293,9 +295,9 @@ async def _refusal(answer: Answer) -> str:
     told = _decoded(_REFUSAL, text.encode())
     if isinstance(told, _Refusal):
         for message in (told.message, told.error):
-            if isinstance(message, str) and message.strip():
-                return message.strip()
-    return text.strip() or "empty server response"
+            if isinstance(message, str) and trim_space(message):
+                return trim_space(message)
+    return trim_space(text) or "empty server response"
 
 
 def _judge(message: bytes, protocol: str) -> None:
@@ -317,7 +319,7 @@ def _judge(message: bytes, protocol: str) -> None:
     for cause in status.details.causes or ():
         if cause is not None and cause.reason == "ExitCode":
             code = cause.message or ""
-            if not (code.isascii() and code.isdigit() and len(code) <= _MAX_CODE_DIGITS and int(code) < 256):
+            if not (is_digits(code) and len(code) <= _MAX_CODE_DIGITS and int(code) < 256):
                 raise _Failed(f"error stream protocol error: invalid exit code value {quote(code)}")
             raise _NonZeroExit(int(code))
     raise _Failed("error stream protocol error: no ExitCode cause given")

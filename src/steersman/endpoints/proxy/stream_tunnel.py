@@ -13,6 +13,7 @@ from steersman.endpoints.proxy.passing import pass_bytes
 from steersman.endpoints.proxy.upgrade_aware import connect_upgraded, forwarded_for, refused_upgrade, upgrade_headers
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import text_response
+from steersman.machinery.go_strings import to_lower, trim_space
 from steersman.net.message import Headers, Response, Upgraded
 from steersman.net.spdy import PROTOCOL
 from steersman.net.websocket import handshake, is_websocket_request, requested_protocols
@@ -50,10 +51,10 @@ async def tunnel(request: Request, location: Location) -> Response:
     backend, answer = await connect_upgraded(location, "POST", headers)
     if answer.status != 101:
         return refused_upgrade(answer)
-    if PROTOCOL.lower() not in answer.header("upgrade").lower():
+    if to_lower(PROTOCOL) not in to_lower(answer.header("upgrade")):
         await answer.close()
         return text_response(500, "unable to upgrade: missing upgrade headers in response\n")
-    chosen = answer.header("x-stream-protocol-version").strip()
+    chosen = trim_space(answer.header("x-stream-protocol-version"))
     response = handshake(request.headers, protocol=f"{PREFIX}{chosen}" if chosen else "")
     if response.status != 101:
         await answer.close()

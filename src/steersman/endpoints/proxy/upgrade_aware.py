@@ -17,6 +17,7 @@ from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
 from steersman.endpoints.proxy.rewriting import Rewriter, rewritten_page
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import bad_request, plain_internal, service_unavailable
+from steersman.machinery.go_strings import to_lower
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.dial import DialError
@@ -176,7 +177,7 @@ def upgrade_headers(
     headers: Headers, host: str, more: list[tuple[str, str]], *, without: frozenset[str] = frozenset()
 ) -> list[tuple[str, str]]:
     """The fields of a request that asks for an upgrade, as they are passed on: `without` some, and with `more`."""
-    left_out = _NEVER_PASSED_ON | _FRAMING | without | {name.lower() for name, _ in more}
+    left_out = _NEVER_PASSED_ON | _FRAMING | without | {to_lower(name) for name, _ in more}
     kept = [(canonical(name), value) for name, value in headers.pairs if name not in left_out]
     return [("Host", host), *kept, *more]
 

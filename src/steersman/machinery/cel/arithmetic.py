@@ -31,6 +31,7 @@ from steersman.machinery.cel.values import (
     no_such_overload,
     type_of_value,
 )
+from steersman.machinery.go_strings import to_lower
 
 _ORDERED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
 _NUMBERS: Final = frozenset({int, UInt, float})
@@ -259,7 +260,7 @@ def convert_double(value: Any) -> Any:
             return float(value)
         case str() if len(value) <= _MAX_DOUBLE_TEXT and _FLOAT.fullmatch(value):
             result = float(value)
-            if math.isinf(result) and "n" not in value.lower():
+            if math.isinf(result) and "n" not in to_lower(value):
                 raise _cannot(value, "double")
             return result
     raise _cannot(value, "double")

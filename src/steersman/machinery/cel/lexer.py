@@ -96,7 +96,8 @@ def tokenize(text: str, report: Callable[[int, str], None]) -> tuple[list[Token]
 _PREFIX = re.compile(
     rf"[bB]?(?:[rR](?:\"\"\"[\s\S]*|'''[\s\S]*|\"[^\"\n\r]*|'[^'\n\r]*)"
     rf"|\"\"\"(?:{_ESCAPE}|[^\\])*|'''(?:{_ESCAPE}|[^\\])*|\"(?:{_ESCAPE}|[^\\\"\n\r])*|'(?:{_ESCAPE}|[^\\'\n\r])*)"
-    rf"|`[A-Za-z0-9_./ -]*|[&|=]"
+    rf"|`[A-Za-z0-9_./ -]*|[&|=]",
+    re.ASCII,
 )
 _ESCAPE_PREFIX = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?")
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.machinery import errors
 from steersman.machinery.field import quote
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.go_types import GoMember, GoType, members_of
 
 MERGE: Final = "merge"
@@ -76,4 +77,4 @@ def _member(parent: GoType, name: str) -> GoMember:
 
 def _folded(name: str) -> str:
     """A name without its case, as Go's JSON decoder folds it: the long s and the Kelvin sign are letters, too."""
-    return name.lower().replace("\u017f", "s")
+    return to_lower(name).replace("\u017f", "s")

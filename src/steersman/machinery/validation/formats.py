@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
+from steersman.machinery.go_strings import to_lower
+
 DNS1123_LABEL_MAX_LENGTH: Final = 63
 DNS1123_SUBDOMAIN_MAX_LENGTH: Final = 253
 DNS1035_LABEL_MAX_LENGTH: Final = 63
@@ -193,7 +195,7 @@ def is_long_name(value: str) -> list[str]:
 
 def is_long_name_caseless(value: str) -> list[str]:
     """A DNS name in letters of any case (`k8s-long-name-caseless`)."""
-    return _long_name(value.lower(), _CASELESS_SUBDOMAIN_ERROR)
+    return _long_name(to_lower(value), _CASELESS_SUBDOMAIN_ERROR)
 
 
 def _long_name(value: str, error: str) -> list[str]:

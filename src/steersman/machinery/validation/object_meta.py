@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.machinery import field
 from steersman.machinery.field import FieldError, Path, quote
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import (
     byte_length,
     is_dns1035_label,
@@ -162,7 +163,7 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator
     """Annotations: the keys' format, in any case, and the size of all of them."""
     size = 0
     for key, value in annotations.items():
-        for message in is_qualified_name(key.lower()):
+        for message in is_qualified_name(to_lower(key)):
             yield field.invalid(path, key, message)
         size += byte_length(key) + byte_length(value)
     if size > TOTAL_ANNOTATION_SIZE_LIMIT:

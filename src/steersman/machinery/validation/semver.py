@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_NUMBER: Final = r"0|[1-9]\d*"
-_IDENTIFIER: Final = rf"(?:{_NUMBER}|\d*[a-zA-Z-][0-9a-zA-Z-]*)"
+from steersman.net.ascii import is_digits
+
+_NUMBER: Final = r"0|[1-9][0-9]*"
+_IDENTIFIER: Final = rf"(?:{_NUMBER}|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
 _PATTERN: Final = re.compile(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
     r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?",
@@ -36,11 +38,12 @@ def parse_semver(text: str) -> Semver | None:
         return None
     major, minor, patch = (_number(found[index]) for index in (1, 2, 3))
     identifiers = found[4].split(".") if found[4] else []
-    values = [_number(each) if each.isdigit() else 0 for each in identifiers]
+    values = [_number(each) if is_digits(each) else 0 for each in identifiers]
     if major is None or minor is None or patch is None or None in values:
         return None
     prerelease = tuple(
-        (0, value or 0, "") if each.isdigit() else (1, 0, each) for each, value in zip(identifiers, values, strict=True)
+        (0, value or 0, "") if is_digits(each) else (1, 0, each)
+        for each, value in zip(identifiers, values, strict=True)
     )
     return Semver((major, minor, patch), not prerelease, prerelease)
 

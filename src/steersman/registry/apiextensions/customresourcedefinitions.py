@@ -11,6 +11,7 @@ from steersman.api.apiextensions.v1 import (
     CustomResourceDefinition,
     CustomResourceDefinitionStatus,
 )
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.columns import CREATED_AT
 from steersman.rest.context import Context
@@ -24,7 +25,7 @@ def set_defaults(definition: CustomResourceDefinition) -> None:
     """Names that follow from the kind, versions that differ in name only."""
     spec = definition.spec
     names = spec.names
-    names.singular = names.singular or names.kind.lower()
+    names.singular = names.singular or to_lower(names.kind)
     if not names.list_kind and names.kind:
         names.list_kind = f"{names.kind}List"
     if spec.conversion is None:

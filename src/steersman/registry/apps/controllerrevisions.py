@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from steersman.api.apps.v1 import ControllerRevision
 from steersman.machinery.field import FieldError, Path, Verbatim, invalid, required
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.serializer import compact
 from steersman.machinery.validation.object_meta import (
     FIELD_IMMUTABLE,
@@ -22,7 +23,7 @@ def controller(revision: ControllerRevision) -> str:
     for owner in revision.metadata.owner_references:
         if owner.controller:
             group = owner.api_version.rpartition("/")[0]
-            kind = owner.kind.lower()
+            kind = to_lower(owner.kind)
             return f"{kind}.{group}/{owner.name}" if group else f"{kind}/{owner.name}"
     return "<none>"
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from steersman.machinery.durations import DurationError, parse_duration
 from steersman.machinery.field import quote
+from steersman.machinery.go_strings import split_space, to_lower, trim_space
 
 DESCRIPTORS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 
@@ -43,7 +44,7 @@ def check_schedule(text: str) -> None:
     if text.startswith("@"):
         _check_descriptor(text)
         return
-    fields = text.split()
+    fields = split_space(text)
     if len(fields) != len(_BOUNDS):
         raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
     for field, (low, high, names) in zip(fields, _BOUNDS, strict=True):
@@ -58,7 +59,7 @@ def check_time_zone(name: str) -> None:
     for part in name.split("/"):
         if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
             raise unknown
-    if name.lower() == "local":
+    if to_lower(name) == "local":
         raise ScheduleError("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
     if not _zone_exists(name):
         raise unknown
@@ -83,7 +84,7 @@ def _without_zone(text: str) -> str:
     zone = setting.partition("=")[2]
     if zone not in ("", "UTC", "Local") and not _zone_exists(zone):
         raise ScheduleError(f"provided bad location {zone}: unknown time zone {zone}")
-    return schedule.strip()
+    return trim_space(schedule)
 
 
 def _check_descriptor(text: str) -> None:
@@ -125,12 +126,12 @@ def _check_range(text: str, low: int, high: int, names: dict[str, int]) -> None:
 
 
 def _number_or_name(text: str, names: dict[str, int]) -> int:
-    named = names.get(text.lower())
+    named = names.get(to_lower(text))
     return _number(text) if named is None else named
 
 
 def _number(text: str) -> int:
-    if not _NUMBER.fullmatch(text) or not text.isascii():
+    if not _NUMBER.fullmatch(text):
         reason = f"strconv.Atoi: parsing {quote(text)}: invalid syntax"
         raise ScheduleError(f"failed to parse int from {text}: {reason}")
     if len(text) > 19:

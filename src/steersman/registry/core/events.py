@@ -12,6 +12,7 @@ from steersman.api.core.v1 import Event
 from steersman.api.events.v1 import Event as NewEvent
 from steersman.machinery.conversion_events import from_core, to_core
 from steersman.machinery.field import FieldError, Path, invalid, required
+from steersman.machinery.go_strings import to_lower, trim_space
 from steersman.machinery.times import age
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 from steersman.machinery.validation.object_meta import (
@@ -173,7 +174,7 @@ def _count(event: Event) -> int:
 
 
 def _object(event: Event) -> str:
-    kind = event.involved_object.kind.lower()
+    kind = to_lower(event.involved_object.kind)
     return f"{kind}/{event.involved_object.name}" if event.involved_object.name else kind
 
 
@@ -191,7 +192,7 @@ EVENTS: Final = Resource(
         Column("Object", _object),
         Column("Subobject", lambda e: e.involved_object.field_path, priority=1),
         Column("Source", _source, priority=1),
-        Column("Message", lambda e: e.message.strip()),
+        Column("Message", lambda e: trim_space(e.message)),
         Column("First Seen", _first_seen, priority=1),
         Column("Count", _count, priority=1),
         Column("Name", lambda e: e.metadata.name, priority=1, format="name"),

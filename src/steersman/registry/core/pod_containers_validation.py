@@ -18,6 +18,7 @@ from steersman.machinery.field import (
     required,
     too_many,
 )
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.pod_resources import AnyContainer, is_sidecar
 from steersman.machinery.validation.formats import is_valid_port_name, is_valid_port_num
 from steersman.registry.core.pod_env_validation import validate_env, validate_env_from
@@ -269,5 +270,5 @@ def validate_ephemeral_containers(scope: PodScope, path: Path) -> Iterator[Field
 
 def validate_image_of_pod(container: AnyContainer, path: Path) -> Iterator[FieldError]:
     """Templates may pad the image with spaces, pods may not."""
-    if container.image.strip() != container.image:
+    if trim_space(container.image) != container.image:
         yield invalid(path / "image", container.image, "must not have leading or trailing whitespace")

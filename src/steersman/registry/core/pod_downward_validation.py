@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.quantity import parse
 from steersman.registry.core.pod_paths_validation import validate_qualified_name
 
@@ -83,7 +84,7 @@ def validate_object_field_selector(
         if name not in fields:
             yield not_supported(path / "fieldPath", name, fields)
     elif name == "metadata.annotations":
-        yield from validate_qualified_name(subscript.lower(), path)
+        yield from validate_qualified_name(to_lower(subscript), path)
     else:
         yield from validate_qualified_name(subscript, path)
 

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from steersman.machinery.go_strings import to_lower
+
 LONGEST_REFERENCE: Final = 1024
 """Bytes; longer ones cannot be valid (a name has at most 255, a tag 128, a digest about 140)."""
 
@@ -31,7 +33,7 @@ def image_tag(image: str) -> str:
     if not image or len(image) > LONGEST_REFERENCE or _IDENTIFIER.fullmatch(image):
         return ""
     domain, rest = _split_domain(image)
-    if (path := rest.partition(":")[0]) != path.lower():
+    if (path := rest.partition(":")[0]) != to_lower(path):
         return ""
     match = _REFERENCE.fullmatch(f"{domain}/{rest}")
     if match is None or len(match["name"]) > _LONGEST_NAME:
@@ -45,7 +47,7 @@ def image_tag(image: str) -> str:
 def _split_domain(image: str) -> tuple[str, str]:
     """The registry and the rest; names without a registry are Docker Hub's."""
     first, slash, rest = image.partition("/")
-    if slash and (first == "localhost" or "." in first or ":" in first or first != first.lower()):
+    if slash and (first == "localhost" or "." in first or ":" in first or first != to_lower(first)):
         domain, path = ("docker.io" if first == "index.docker.io" else first), rest
     else:
         domain, path = "docker.io", image

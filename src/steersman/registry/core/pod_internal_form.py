@@ -18,6 +18,7 @@ import msgspec
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.machinery.field import Verbatim
+from steersman.machinery.go_strings import to_upper
 
 LONGEST_DIFF: Final = 4000
 """Lines of a spec up to which the diff is the shortest there is; finding that takes quadratic time."""
@@ -108,7 +109,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
 
 
 def _go_name(name: str) -> str:
-    return _NAMES.get(name) or name[0].upper() + name[1:]
+    return _NAMES.get(name) or to_upper(name[0]) + name[1:]
 
 
 def internal_form(value: Any) -> Any:

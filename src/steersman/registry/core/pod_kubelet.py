@@ -35,6 +35,7 @@ from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.times import TimeError, canonical_time
 from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
+from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.kubelet import unverified_tls
@@ -166,7 +167,7 @@ def _ports(query: Query) -> list[int]:
     """The ports that are asked for. Raises StatusError 400."""
     ports = []
     for text in query.get_all("ports"):
-        if not (text.isascii() and text.isdigit()):
+        if not is_digits(text):
             wrong = "invalid syntax"
         elif len(text.lstrip("0")) > 5 or int(text) > 65535:
             wrong = "value out of range"

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, quote, required, too_long
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.pod_resources import all_containers
 from steersman.registry.core.pod_internal_form import internal_text
 from steersman.registry.core.pod_paths_validation import validate_descending_path
@@ -54,7 +55,7 @@ def validate_app_armor_profile(profile: core.AppArmorProfile | None, path: Path)
         if name is None:
             yield required(here, "must be set when AppArmor type is Localhost")
             return
-        if name.strip() != name:
+        if trim_space(name) != name:
             yield invalid(here, name, "must not be padded with whitespace")
         elif not name:
             yield required(here, "must be set when AppArmor type is Localhost")

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_subdomain
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.iscsi_names import FORMATS, is_iscsi_name
@@ -180,7 +181,7 @@ def validate_flex_volume(
     if not source.driver:
         yield required(path / "driver")
     for key in source.options:
-        namespace = "." + key.partition("/")[0].lower()
+        namespace = "." + to_lower(key.partition("/")[0])
         if namespace.endswith((".kubernetes.io", ".k8s.io")):
             yield invalid((path / "options")[key], key, "kubernetes.io and k8s.io namespaces are reserved")
 
@@ -283,5 +284,5 @@ def validate_csi_driver_name(name: str, path: Path) -> Iterator[FieldError]:
         return
     if len(name.encode()) > _LONGEST_DRIVER_NAME:
         yield too_long(path, _LONGEST_DRIVER_NAME)
-    for message in is_dns1123_subdomain(name.lower()):
+    for message in is_dns1123_subdomain(to_lower(name)):
         yield invalid(path, name, message)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote, required
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.validation.formats import inclusive_range_error
 from steersman.registry.core.pod_internal_form import internal_diff, internal_text
 from steersman.registry.core.pod_options import PodValidationOptions
@@ -75,7 +76,7 @@ def _validate_images(containers: list[core.Container], path: Path) -> Iterator[F
     for index, container in enumerate(containers):
         if not container.image:
             yield required(path[index] / "image")
-        if container.image.strip() != container.image:
+        if trim_space(container.image) != container.image:
             yield invalid(path[index] / "image", container.image, _NO_PADDING)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.pod_resources import all_containers
 from steersman.machinery.validation.formats import is_dns1123_subdomain
 from steersman.registry.core.pod_options import PodValidationOptions
@@ -82,7 +83,7 @@ def validate_host_process(spec: core.PodSpec, path: Path, options: PodValidation
         total += 1
         own = _host_process(container.security_context)
         if of_pod is not None and own is not None and of_pod != own:
-            text = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
+            text = f"pod hostProcess value must be identical if both are specified, was {to_lower(str(of_pod))}"
             yield invalid(here.child("securityContext", "windowsOptions", "hostProcess"), own, text)
         of_host += bool(of_pod if own is None else own)
     if not of_host:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.machinery.errors import service_unavailable
+from steersman.net.ascii import is_digits
 
 
 def split_scheme_name_port(text: str) -> tuple[str, str, str] | None:
@@ -18,7 +19,7 @@ def split_scheme_name_port(text: str) -> tuple[str, str, str] | None:
 
 def proxied_port(text: str) -> int:
     """A port that a client names. Raises StatusError 503 for what is none."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535):
+    if not (is_digits(text) and len(text) <= 5 and int(text) <= 65535):
         raise service_unavailable(f"error trying to reach service: dial tcp: address {text}: invalid port")
     return int(text)
 

@@ -5,6 +5,7 @@ Follows pkg/registry/core/service/storage (`ResourceLocation`).
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from steersman.machinery.errors import (
     service_unavailable,
 )
 from steersman.machinery.field import quote
+from steersman.machinery.go_numbers import parse_int
 from steersman.net.message import Response
 from steersman.registry.core.pod_kubelet import pod_tls
 from steersman.registry.core.proxy_names import proxied_path, split_scheme_name_port
@@ -43,8 +45,8 @@ async def locate(services: Services, ctx: Context, text: str) -> Location:
     if parts is None:
         raise bad_request(f"invalid service request {quote(text)}")
     scheme, name, port = parts
-    if port.isdecimal():
-        port = await _port_name(services, ctx, name, int(port))
+    with contextlib.suppress(ValueError):
+        port = await _port_name(services, ctx, name, parse_int(port))
     endpoints = await _endpoints(services, ctx, name)
     if not endpoints.subsets:
         raise service_unavailable(f"no endpoints available for service {quote(name)}")

@@ -15,6 +15,7 @@ from steersman.machinery.field import (
     not_supported,
     required,
 )
+from steersman.machinery.go_strings import trim_space
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_valid_port_num
 from steersman.machinery.validation.ip import (
     is_valid_cidr_for_legacy_field,
@@ -269,16 +270,16 @@ def _validate_source_ranges(service: Service, old: Service | None) -> Iterator[F
         path = _SPEC / "LoadBalancerSourceRanges"
         if spec.type != LOAD_BALANCER:
             yield forbidden(path, _ONLY_LOAD_BALANCER)
-        known = {text.strip() for text in old.spec.load_balancer_source_ranges} if old is not None else set()
+        known = {trim_space(text) for text in old.spec.load_balancer_source_ranges} if old is not None else set()
         for index, text in enumerate(spec.load_balancer_source_ranges):
-            yield from is_valid_cidr_for_legacy_field(text.strip(), path[index], valid_old=known)
+            yield from is_valid_cidr_for_legacy_field(trim_space(text), path[index], valid_old=known)
     elif (annotation := annotations.get(SOURCE_RANGES)) is not None:
         path = Path("metadata", "annotations")[SOURCE_RANGES]
         if spec.type != LOAD_BALANCER:
             yield forbidden(path, _ONLY_LOAD_BALANCER)
         unchanged = old is not None and old.metadata.annotations.get(SOURCE_RANGES, "") == annotation
-        for text in annotation.strip().split(",") if annotation.strip() and not unchanged else ():
-            yield from is_valid_cidr_for_legacy_field(text.strip(), path)
+        for text in trim_space(annotation).split(",") if trim_space(annotation) and not unchanged else ():
+            yield from is_valid_cidr_for_legacy_field(trim_space(text), path)
 
 
 def _validate_load_balancer_class(service: Service, old: Service | None) -> Iterator[FieldError]:

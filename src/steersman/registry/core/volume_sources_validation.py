@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import inclusive_range_error
 from steersman.machinery.validation.object_meta import validate_namespace_name
 from steersman.registry.core import pod_storage_validation as shared
@@ -99,7 +100,7 @@ def _validate_cinder(source: core.CinderPersistentVolumeSource, path: Path) -> I
 def _validate_flex_volume(source: core.FlexPersistentVolumeSource, path: Path) -> Iterator[FieldError]:
     yield from _required(source, path, driver="driver")
     for key in source.options:
-        domain = f".{key.partition('/')[0].lower()}"
+        domain = f".{to_lower(key.partition('/')[0])}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             yield invalid(path.child("options")[key], key, "kubernetes.io and k8s.io namespaces are reserved")
 

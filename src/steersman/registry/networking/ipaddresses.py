@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.networking.v1 import IPAddress, ParentReference
 from steersman.machinery.field import FieldError, Path, invalid, required
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
 from steersman.machinery.validation.ip import is_valid_ip
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
@@ -62,7 +63,7 @@ def _parent_text(address: IPAddress) -> str:
     if parent is None:
         return "<none>"
     resource = f"{parent.resource}.{parent.group}" if parent.group else parent.resource
-    return "/".join(part for part in (resource.lower(), parent.namespace) if part) + f"/{parent.name}"
+    return "/".join(part for part in (to_lower(resource), parent.namespace) if part) + f"/{parent.name}"
 
 
 IP_ADDRESSES: Final = Resource(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, quote, required, too_long, too_many
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import byte_length, is_c_identifier, is_dns1123_label, is_dns1123_subdomain
 from steersman.registry.storage.validation import validate_driver_name
 
@@ -57,7 +58,7 @@ def validate_uuid(uid: str, path: Path) -> Iterator[FieldError]:
 
 def _uuid_error(text: str) -> str:
     """What is wrong with a UUID in any form: plain, without dashes, as a URN, in braces; "" if nothing is."""
-    length, plain = byte_length(text), text.lower()
+    length, plain = byte_length(text), to_lower(text)
     if length == len(_URN) + 36:
         if not plain.startswith(_URN):
             return f"invalid urn prefix: {quote(text[: len(_URN)])}"

@@ -8,6 +8,7 @@ from typing import Any
 from steersman.api.resource.v1 import ResourceSlice
 from steersman.machinery import times
 from steersman.machinery.field import FieldError
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.resource.slice_validation import validate_slice
 from steersman.rest.context import Context
@@ -64,7 +65,7 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 
     def warnings_on_create(self, ctx: Context, resource_slice: ResourceSlice) -> Iterator[str]:
         driver = resource_slice.spec.driver
-        if driver != driver.lower():
+        if driver != to_lower(driver):
             yield f'spec.driver: driver names should be lowercase; "{driver}" contains uppercase characters'
 
     def warnings_on_update(self, ctx: Context, new: ResourceSlice, old: ResourceSlice) -> Iterator[str]:

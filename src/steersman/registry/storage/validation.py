@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from steersman.machinery.field import FieldError, Path, invalid, required, too_long
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import byte_length, is_dns1123_subdomain, is_qualified_name
 
 MAX_PARAMETERS: Final = 512
@@ -24,8 +25,8 @@ def validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
     if not name:
         yield required(path)
         return
-    for message in is_qualified_name(name.lower()):
-        yield invalid(path, name.lower(), message)
+    for message in is_qualified_name(to_lower(name)):
+        yield invalid(path, to_lower(name), message)
 
 
 def validate_parameters(parameters: Mapping[str, str], path: Path, *, needed: bool) -> Iterator[FieldError]:
@@ -48,5 +49,5 @@ def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
         return
     if byte_length(name) > MAX_DRIVER_NAME:
         yield too_long(path, MAX_DRIVER_NAME)
-    for message in is_dns1123_subdomain(name.lower()):
+    for message in is_dns1123_subdomain(to_lower(name)):
         yield invalid(path, name, message)

@@ -19,6 +19,7 @@ from steersman.machinery.cel.values import (
     is_map,
     type_of_value,
 )
+from steersman.machinery.go_strings import to_upper
 
 _DEFAULT_PRECISION: Final = 6
 _MAX_PRECISION: Final = 1000
@@ -240,7 +241,7 @@ def _as_hex(value: Any, precision: int | None, upper: bool) -> str:
     if isinstance(value, str):
         value = value.encode()
     text = value.hex() if isinstance(value, bytes) else format(_integer(value), "x")
-    return text.upper() if upper else text
+    return to_upper(text) if upper else text
 
 
 def _as_octal(value: Any, precision: int | None, upper: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from steersman.machinery.cel.environment import Library, Overload
 from steersman.machinery.cel.types import BOOL, INT, STRING, object_type
 from steersman.machinery.cel.values import MAX_UINT, EvaluationError, Extension
+from steersman.machinery.go_strings import to_lower
 
 SEMVER: Final = object_type("kubernetes.Semver")
 
@@ -66,7 +67,7 @@ def parse_version(text: str) -> SemverValue:
 
 def _number(name: str, text: str) -> int:
     if not _NUMBERS.fullmatch(text):
-        raise EvaluationError(f"Invalid character(s) found in {name.lower()} number {json.dumps(text)}")
+        raise EvaluationError(f"Invalid character(s) found in {to_lower(name)} number {json.dumps(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{name} number must not contain leading zeroes {json.dumps(text)}")
     return _unsigned(text)

@@ -11,6 +11,8 @@ from steersman.machinery.cel.environment import Library, Overload
 from steersman.machinery.cel.library.addresses import is_ip_literal
 from steersman.machinery.cel.types import BOOL, STRING, list_of, map_of, object_type
 from steersman.machinery.cel.values import EvaluationError, Extension
+from steersman.machinery.go_strings import to_lower
+from steersman.net.ascii import is_digits
 
 URL: Final = object_type("kubernetes.URL")
 
@@ -61,7 +63,7 @@ def _parse(text: str, *, of_request: bool) -> _Parts:
     if text.startswith(":"):
         raise _UrlError("missing protocol scheme")
     match = _SCHEME.match(text)
-    scheme, rest = (match[1].lower(), text[match.end() :]) if match else ("", text)
+    scheme, rest = (to_lower(match[1]), text[match.end() :]) if match else ("", text)
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
@@ -143,7 +145,7 @@ def _hostname(value: URLValue) -> str:
     if host.startswith("["):
         return host[1 : host.index("]")]
     name, colon, port = host.rpartition(":")
-    return name if colon and (not port or port.isdigit()) else host
+    return name if colon and (not port or is_digits(port)) else host
 
 
 def _port(value: URLValue) -> str:

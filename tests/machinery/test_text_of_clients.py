@@ -1,0 +1,116 @@
+"""What Python takes for a digit, a letter or a space is Unicode's; what servers read of clients is not.
+
+The sources read text with the functions of `net.ascii` and `machinery.go_strings` and with patterns that say re.ASCII.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import steersman
+from steersman.machinery.go_numbers import parse_float
+from steersman.machinery.go_strings import is_letter, split_space, to_lower, to_upper, trim_space
+
+assert steersman.__file__ is not None
+SOURCES = Path(steersman.__file__).parent
+HELPERS = {"net/ascii.py", "machinery/go_strings.py"}
+KINDS_OF_CHARACTERS = {"isdigit", "isdecimal", "isnumeric", "isalnum", "isalpha", "isspace", "isupper", "islower"}
+OF_ANY_SPACE_OR_CASE = {
+    "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "lower", "upper", "casefold", "title", "swapcase",
+}  # fmt: skip
+UNICODE_IN_PATTERN = re.compile(r"\\[dDwWsSbB]|re\.I\b|IGNORECASE|\(\?[aLmsux]*i")
+ALLOWED = {
+    "admission_plugins/pod_node_selector.py": {"parts[0].strip()", "parts[1].strip()"},
+    "authentication/service_account_keys.py": {"rest.strip()"},
+    "authorization/impersonation.py": {"key.lower()"},
+    "cli/kubeconfig.py": {"str(error).split()"},
+    "cli/serve.py": {"text.split()"},
+    "controlplane/metrics.py": {"Path('/proc/self/statm').read_text().split()"},
+    "endpoints/discovery.py": {"hashlib.sha512(encode_in_order(value)).hexdigest().upper()"},
+    "machinery/cel/grammar.py": {"text.split()"},
+    "machinery/cel/library/strings.py": {"each.lower()", "each.upper()"},
+    "machinery/configuration.py": {"data.lstrip()"},
+    "machinery/printable.py": {"PRINTABLE.split()"},
+    "net/http1_head.py": {"raw.lower()"},
+    "net/http_client.py": {"code.isdigit()"},
+    "net/spdy.py": {"_WORDS.split()"},
+    "registry/apps/controllerrevisions.py": {"bytes(revision.data).lstrip()"},
+    "server/debug_paths.py": {"data.isdigit()"},
+    "server/openapi_sources.py": {"digest.hexdigest().upper()"},
+    "storage/sqlite/file.py": {"os.pread(self._descriptor, 20, 0).decode('ascii', 'replace').strip()"},
+    "storage/sqlite/log.py": {"numbers.split()"},
+    "store/listing.py": {"text.isdigit()"},
+    "store/store.py": {"text.isdigit()"},
+}
+"""By file: what reads bytes, or text of the server's own, or asks for ASCII beside it."""
+
+
+def unicode_readings(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        name, text = node.func.attr, ast.unparse(node)
+        if name in KINDS_OF_CHARACTERS or (name in OF_ANY_SPACE_OR_CASE and not node.args and not node.keywords):
+            yield text
+        elif ast.unparse(node.func.value) == "re" and "re.ASCII" not in text:
+            pattern = ast.unparse(node.args[0]) if node.args else ""
+            if not pattern.startswith(("b'", 'b"')) and UNICODE_IN_PATTERN.search(eval_free(text)):
+                yield text
+
+
+def eval_free(text: str) -> str:
+    """A call as it would be written with raw strings."""
+    return text.replace("\\\\", "\\")
+
+
+def test_text_is_not_read_as_unicode() -> None:
+    found = {}
+    for file in sorted(SOURCES.rglob("*.py")):
+        name = str(file.relative_to(SOURCES))
+        if name.startswith("api/") or name in HELPERS:
+            continue
+        others = sorted(set(unicode_readings(file.read_text())) - ALLOWED.get(name, set()))
+        if others:
+            found[name] = others
+    assert found == {}
+
+
+@pytest.mark.parametrize("source", [
+    "text.isdigit()", "text.strip()", "text.lower()", r"re.compile(r'\d')", "re.compile('a', re.IGNORECASE)",
+    "re.match('(?i)a', text)",
+])  # fmt: skip
+def test_what_is_found(source: str) -> None:
+    assert list(unicode_readings(source)) == [ast.unparse(ast.parse(source))]
+    assert list(unicode_readings("text.strip(' '); re.compile('\\\\d', re.ASCII); re.compile(b'\\\\d')")) == []
+
+
+def test_space_and_case_are_those_of_go() -> None:
+    assert trim_space("\u00a0\x85 \x1c a\u2003\t\u200b\u3000") == "\x1c a\u2003\t\u200b"
+    assert split_space("a\u00a0b\x1cc\u2003d\x0be") == ["a", "b\x1cc", "d", "e"]
+    assert to_lower("\u212a\u0130\u03a3\u0391\u03a3\u00df") == "ki\u03c3\u03b1\u03c3\u00df"
+    assert to_upper("\u00df\u017fa") == "\u00dfSA"
+    assert is_letter("\u00e4")
+    assert not is_letter("1")
+
+
+@pytest.mark.parametrize(("text", "number"), [
+    ("1", 1.0), ("1_0", 10.0), ("0x1p-2", 0.25), ("0x_1p1", 2.0), ("1.", 1.0), ("+.5", 0.5), ("1e5", 1e5), ("-1", -1.0),
+    ("inf", float("inf")), ("+Infinity", float("inf")), ("1e400", float("inf")), ("1e-999", 0.0),
+])  # fmt: skip
+def test_floats_are_those_of_go(text: str, number: float) -> None:
+    assert parse_float(text) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", " 1", "1 ", "\u0663", ".", "0.5e", "0b1", "1__0", "_1", "1_", "+nan", "0x1", "\u00b2"]
+)
+def test_what_is_no_float_to_go(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid syntax"):
+        parse_float(text)
+    assert math.isnan(parse_float("nan"))
