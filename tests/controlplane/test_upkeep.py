@@ -224,3 +224,18 @@ async def test_work_that_fails_is_logged_and_tried_again(caplog) -> None:
     before = done
     await asyncio.sleep(0.01)
     assert done == before
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_work_that_is_woken_as_it_is_stopped_ends(turns: int) -> None:
+    async def work() -> None:
+        return
+
+    periodic = Periodic("some work", work, 60)
+    periodic.start()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    periodic.wake()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await asyncio.wait_for(periodic.stop(), 5)

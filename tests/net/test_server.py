@@ -7,6 +7,7 @@ import resource
 
 import pytest
 
+from steersman.net import http1 as http1_module
 from steersman.net import http2_frames as frames
 from steersman.net.http2_frames import ErrorCode
 from steersman.net.limits import Limits
@@ -145,3 +146,14 @@ async def test_two_thousand_idle_connections_cost_little_and_answer(serve, http1
     for client in clients:
         assert (await client.response())[0] == 200
     assert server.statistics().open_http1 == 2000
+
+
+async def test_a_head_that_never_ends_does_not_keep_the_server(serve, http1, monkeypatch, eventually):
+    monkeypatch.setattr(http1_module, "LONGEST_AT_THE_END", 0.05)
+    server = await serve(Gate(), limits=Limits(idle_timeout=0.2, linger=0.01))
+    client = await http1(server)
+    client.send(b"GET / HT")
+    await eventually(lambda: server.statistics().open_http1 == 1)
+    draining = asyncio.create_task(server.drain(60))
+    assert await client.rest() == b""
+    await asyncio.wait_for(draining, 10)

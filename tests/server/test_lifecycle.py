@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,23 @@ async def test_clients_are_sent_elsewhere_where_that_is_asked_for(start_control_
     body.released.set()
     assert (await late).status == 201
     await stopping
+
+
+async def test_requests_and_connections_have_one_time_to_end_in(start_control_plane, client_of, monkeypatch):
+    plane = await start_control_plane()
+    client, body, given = client_of(plane), HeldBody(), []
+
+    class Listener:
+        async def drain(self, timeout: float) -> None:
+            given.append(timeout)
+
+    monkeypatch.setattr(plane.server, "config", replace(plane.server.config, shutdown_timeout=0.05))
+    monkeypatch.setattr(plane.server, "_http", Listener())
+    late = asyncio.create_task(client.raw("POST", CONFIGMAPS, body, content_type="application/json"))
+    await body.begun.wait()
+    await plane.stop()
+    assert given == [1.0]
+    late.cancel()
 
 
 async def test_stopping_twice_does_nothing_more(start_control_plane):

@@ -37,8 +37,10 @@ class Periodic:
 
     async def _run(self) -> None:
         while True:
+            # asyncio.wait_for would lose a cancellation that comes with the wake, and then nothing ended this task.
             with suppress(TimeoutError):  # the interval is over
-                await asyncio.wait_for(self._woken.wait(), self._interval)
+                async with asyncio.timeout(self._interval):
+                    await self._woken.wait()
             self._woken.clear()
             try:
                 await self._work()

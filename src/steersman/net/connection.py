@@ -23,6 +23,9 @@ BATCH: Final = 128 << 10
 More than this would be a mapping of its own to the allocator: a page fault for every 4 KB sent.
 """
 
+LONGEST_AT_THE_END: Final = 5.0
+"""Seconds that the rest of a head may take when the server goes down, as in Go."""
+
 
 @dataclass(slots=True)
 class Counters:

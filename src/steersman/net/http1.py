@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import BATCH, Core, Receiver, peer_of
+from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, Receiver, peer_of
 from steersman.net.http1_body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1_exchange import Http1Exchange
 from steersman.net.http1_head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
@@ -465,5 +465,8 @@ class Http1Connection(Receiver):
                 self.abort()
         elif self._upgraded is None and self._current is None:
             in_head = self._in_head or not self._served
-            if now - self._waiting_since > (limits.header_timeout if in_head else limits.idle_timeout):
+            longest = limits.header_timeout if in_head else limits.idle_timeout
+            if self.core.draining:
+                longest = min(longest, LONGEST_AT_THE_END)
+            if now - self._waiting_since > longest:
                 self._close_soon()

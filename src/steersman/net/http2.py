@@ -12,7 +12,7 @@ from steersman.net import hpack
 from steersman.net import http2_frames as frames
 from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
-from steersman.net.connection import BATCH, Core, peer_of
+from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, peer_of
 from steersman.net.flood import TokenBucket
 from steersman.net.http2_blocks import BlockReader, TooLarge
 from steersman.net.http2_frames import ConnectionFault, ErrorCode, Setting, StreamFault
@@ -612,13 +612,16 @@ class Http2Connection(Http2Output):
     def check(self, now: float) -> None:
         """Closes the connection if it has been idle, or in the middle of a head, for too long."""
         limits = self._limits
+        longest_head = limits.header_timeout
+        if self.core.draining:
+            longest_head = min(longest_head, LONGEST_AT_THE_END)
         if self._closing_since is not None:
             if now - self._closing_since > limits.linger + limits.tls_shutdown_timeout:
                 self.abort()
         elif not self._settings_seen:
             if now - self._idle_since > limits.header_timeout:
                 self.abort()
-        elif self._block is not None and now - self._block_since > limits.header_timeout:
+        elif self._block is not None and now - self._block_since > longest_head:
             self._fail(ErrorCode.ENHANCE_YOUR_CALM, "header block not completed")
         elif not self.streams and now - self._idle_since > limits.idle_timeout:
             self.shut_down()

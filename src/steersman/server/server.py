@@ -34,6 +34,9 @@ from steersman.server.lifecycle import Lifecycle
 
 logger = logging.getLogger(__name__)
 
+_LEAST_DRAIN: Final = 1.0
+"""Seconds that clients have for the ends of their answers, whatever came before."""
+
 PathHandler = Callable[[Request], Awaitable[Response]]
 
 _MOST_ROOT_PARTS: Final = 3
@@ -205,7 +208,10 @@ class Server:
         await self.hooks.run_post_start()
 
     async def stop(self) -> None:
-        """The orderly end: readyz fails, hooks, no new requests, drain, close watches, close connections."""
+        """The orderly end: readyz fails, hooks, no new requests, close watches, drain, close connections.
+
+        Requests and connections together have `shutdown_timeout` seconds; then they are cut off.
+        """
         lifecycle, config = self.lifecycle, self.config
         lifecycle.shutting_down = True
         await self.hooks.run_pre_shutdown()
@@ -214,13 +220,14 @@ class Server:
         lifecycle.not_accepting = True
         for watch in list(self.watches):
             watch.finish()
+        deadline = asyncio.get_running_loop().time() + config.shutdown_timeout
         try:
-            async with asyncio.timeout(config.shutdown_timeout):
+            async with asyncio.timeout_at(deadline):
                 await self.requests.close()
         except TimeoutError:
             logger.warning("requests were still running after %g s", config.shutdown_timeout)
         if self._http is not None:
-            await self._http.drain(config.shutdown_timeout)
+            await self._http.drain(max(deadline - asyncio.get_running_loop().time(), _LEAST_DRAIN))
             self._http = None
 
     async def abort(self) -> None:

@@ -270,7 +270,8 @@ class Cacher:
         if revision <= self.revision:
             return
         try:
-            await asyncio.wait_for(self._storage.wait_until(revision), timeout)
+            async with asyncio.timeout(timeout):
+                await self._storage.wait_until(revision)
         except TimeoutError:
             raise FutureRevision(revision, self.revision) from None
 
