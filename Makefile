@@ -6,7 +6,7 @@ JOBS ?= auto
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install up test test-all lint format bench bench-load types clean
+.PHONY: help install up test test-all lint format bench bench-load types printable clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ bench-load: ## build the load generator of bench/load (needs Go 1.26)
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
 	$(BIN)/python tools/generate_types.py
+
+printable: install ## ask Go anew which characters it prints as they are (needs Go)
+	@command -v $(GO) >/dev/null || { echo "printable needs Go on the PATH (or GO=/path/to/go)" >&2; exit 1; }
+	GO=$(GO) $(BIN)/python tools/generate_printable.py
 
 clean: ## remove what was built
 	rm -rf .venv .venv-* $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

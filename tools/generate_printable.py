@@ -1,8 +1,9 @@
 """Writes src/steersman/machinery/printable_ranges.py anew: what Go's strconv.IsPrint says of every code point.
 
-Needs Go; the output depends on its version's Unicode alone.
+Needs Go (GO=/path/to/go); the output depends on its version's Unicode alone.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "main.go"
         program.write_text(PROGRAM)
-        unicode, *ranges = subprocess.check_output(["go", "run", program], text=True).split()
+        unicode, *ranges = subprocess.check_output([os.environ.get("GO", "go"), "run", program], text=True).split()
     lines = "\n".join(textwrap.wrap(" ".join(ranges), 118, break_on_hyphens=False))
     out = ROOT / "src/steersman/machinery/printable_ranges.py"
     out.write_text(MODULE.format(unicode=unicode, ranges=lines))

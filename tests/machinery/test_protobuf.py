@@ -36,6 +36,7 @@ from steersman.api.core.v1 import (
 from steersman.api.meta.v1 import ListMeta, ManagedFieldsEntry, ObjectMeta, Status, Table
 from steersman.api.resource.v1 import DeviceAttribute
 from steersman.machinery import protobuf, serializer
+from steersman.machinery.errors import StatusError
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.scheme import kinds_of
 from steersman.machinery.serializer import decode_json, from_plain, to_plain
@@ -328,6 +329,18 @@ def test_packed_numbers_are_read_as_well():
         body = key + length_of(body) + body
     pod = protobuf.decode(container_status, body)
     assert pod.status.container_statuses[0].user.linux.supplemental_groups == [1, 2, 300, 7]
+
+
+@pytest.mark.parametrize("packed", [(70_000,), (40_000, 40_000), (65_536, 0)])
+def test_numbers_of_one_list_are_counted_however_they_come(packed):
+    body = b"".join(b"\x1a" + length_of(b"\x01" * count) + b"\x01" * count for count in packed)
+    for key in (b"\x0a", b"\x6a", b"\x42", b"\x1a"):  # linux, user, containerStatuses, status
+        body = key + length_of(body) + body
+    if sum(packed) > 65_536:
+        with pytest.raises(StatusError, match="limit is 65536 values"):
+            protobuf.decode(kinds_of("", "v1")["Pod"], body)
+    else:
+        protobuf.decode(kinds_of("", "v1")["Pod"], body)
 
 
 def test_numbers_are_cut_to_their_size():

@@ -9,7 +9,7 @@ quantity nobody can read) is refused here.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from datetime import UTC, datetime, timedelta
 from functools import _lru_cache_wrapper, lru_cache
 from typing import Any, Final
@@ -148,8 +148,7 @@ def _read(
                 if not (entries := values.get(name)):
                     entries = values[name] = {}
                 _read_entry(element, data, start, pos, depth, budget, entries)
-                if len(entries) > MAX_VALUES:
-                    raise too_many_values()
+                _check_count(entries)
             elif kind == TIME:
                 values[name] = _of_scalar(_time, data[start:pos]) if length > _MAX_CACHED else _time(data[start:pos])
             elif kind == EMBEDDED:
@@ -182,10 +181,15 @@ def _append(values: dict[str, Any], name: str, item: Any) -> None:
     """Adds an item to a list that may not be there yet."""
     if items := values.get(name):
         items.append(item)
-        if len(items) > MAX_VALUES:
-            raise too_many_values()
+        _check_count(items)
     else:
         values[name] = [item]
+
+
+def _check_count(items: Sized) -> None:
+    """Raises StatusError 413 for more of one field than a body may have."""
+    if len(items) > MAX_VALUES:
+        raise too_many_values()
 
 
 def _read_rare(
@@ -212,12 +216,11 @@ def _read_rare(
             numbers.append(number != 0 if element.kind == BOOL else number)
         if pos > end:
             raise DecodeError(_END)
-        if len(numbers) > MAX_VALUES:
-            raise too_many_values()
         if items := values.get(name):
             items += numbers
         else:
-            values[name] = numbers
+            items = values[name] = numbers
+        _check_count(items)
     else:
         values[name] = _read_value(kind, element, data, pos, end, depth, budget)
 
