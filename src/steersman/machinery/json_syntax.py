@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import msgspec
+
 from steersman.machinery.field import quote
 from steersman.machinery.nesting import MAX_DEPTH
 
@@ -160,3 +162,11 @@ def _shown(char: str) -> str:
     if char == '"':
         return "'\"'"
     return f"'{quote(char)[1:-1]}'"
+
+
+def words_of(error: msgspec.MsgspecError) -> str:
+    """What is said of an error of the codec: the words of the value that was refused, never the codec's own."""
+    cause = error.__cause__
+    if isinstance(cause, ValueError) and not isinstance(cause, msgspec.MsgspecError):
+        return str(cause)
+    return "json: cannot unmarshal a value into the object"

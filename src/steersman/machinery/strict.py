@@ -22,7 +22,7 @@ from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
 from steersman.machinery.go_strings import to_lower, trim_space
 from steersman.machinery.go_types import GoType, members_of, struct, struct_of
-from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
 from steersman.machinery.json_tree import (
     JSONSyntaxError,
     Members,
@@ -231,7 +231,7 @@ def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T
     try:
         return Decoded(decoder(cls).decode(encode_in_order(plain)), read.warnings)
     except msgspec.MsgspecError as error:
-        raise DecodeError(str(error)) from None
+        raise DecodeError(words_of(error)) from None
 
 
 _STRING = GoType("string", "string")

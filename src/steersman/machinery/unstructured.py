@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from steersman.machinery.go_types import GoType, members_of, struct_of
-from steersman.machinery.json_syntax import MAX_DEPTH_TEXT
+from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, words_of
 from steersman.machinery.json_tree import parse_tree
 from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import decoder, encode, encode_in_order, whole_or_float
@@ -51,7 +51,7 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
     try:
         obj = decoder(cls).decode(encode_in_order(conversion.value(struct_of(cls), data)))
     except msgspec.MsgspecError as error:
-        raise DecodeError(str(error)) from None
+        raise DecodeError(words_of(error)) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
     return Decoded(obj, [f'unknown field "{path}"' for path in unknown])
 

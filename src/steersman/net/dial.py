@@ -154,6 +154,23 @@ async def _connect(
     return protocol
 
 
+_ALERTS: Final = {
+    "ACCESS_DENIED": "access denied", "BAD_CERTIFICATE": "bad certificate", "BAD_RECORD_MAC": "bad record MAC",
+    "CERTIFICATE_EXPIRED": "expired certificate", "CERTIFICATE_REQUIRED": "certificate required",
+    "CERTIFICATE_REVOKED": "revoked certificate", "CERTIFICATE_UNKNOWN": "unknown certificate",
+    "DECODE_ERROR": "error decoding message", "DECRYPT_ERROR": "error decrypting message",
+    "HANDSHAKE_FAILURE": "handshake failure", "ILLEGAL_PARAMETER": "illegal parameter",
+    "INAPPROPRIATE_FALLBACK": "inappropriate fallback", "INSUFFICIENT_SECURITY": "insufficient security level",
+    "INTERNAL_ERROR": "internal error", "MISSING_EXTENSION": "missing extension",
+    "NO_APPLICATION_PROTOCOL": "no application protocol", "NO_RENEGOTIATION": "no renegotiation",
+    "PROTOCOL_VERSION": "protocol version not supported", "UNEXPECTED_MESSAGE": "unexpected message",
+    "UNKNOWN_CA": "unknown certificate authority", "UNRECOGNIZED_NAME": "unrecognized name",
+    "UNSUPPORTED_CERTIFICATE": "unsupported certificate", "UNSUPPORTED_EXTENSION": "unsupported extension",
+    "USER_CANCELLED": "user canceled",
+}  # fmt: skip
+"""What Go calls the alerts of TLS that another server sends, by OpenSSL's names."""
+
+
 def _reason(error: Exception) -> str:
     number = error.errno if isinstance(error, OSError) else None
     return _REASONS.get(number or 0) or (lower(os.strerror(number)) if number else str(error))
@@ -169,9 +186,9 @@ def _tls_failure(error: ssl.SSLError, host: str) -> str:
         elif code in _WRONG_NAME:
             what = f"certificate is not valid for {host}"
         else:
-            what = error.verify_message
+            what = "certificate cannot be verified"
         return f"tls: failed to verify certificate: x509: {what}"
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
         return "tls: first record does not look like a TLS handshake"
-    reason = lower(error.reason or str(error)).replace("_", " ")
-    return f"remote error: tls: {reason}"
+    alert = re.sub("^(?:SSLV3|TLSV1|TLSV13)_ALERT_", "", error.reason or "")
+    return f"remote error: tls: {_ALERTS[alert]}" if alert in _ALERTS else "tls: handshake failure"

@@ -98,8 +98,8 @@ def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T | str:
     """What a kubelet or a client has written as JSON; why not, if it is none, too deep, or of another shape."""
     try:
         return decoder.decode(data)
-    except msgspec.DecodeError as error:
-        return syntax_error(data) or str(error)
+    except msgspec.DecodeError:
+        return syntax_error(data) or "json: cannot unmarshal what is of another type"
     except RecursionError:
         return MAX_DEPTH_TEXT
     except UnicodeDecodeError:

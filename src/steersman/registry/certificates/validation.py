@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -162,16 +161,45 @@ def _request_error(pem: bytes) -> str:
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
+    block, _ = decode_block(pem)
+    if block is None or block.type != "CERTIFICATE REQUEST":
+        return "PEM block type must be CERTIFICATE REQUEST"
     try:
-        block, _ = decode_block(pem)
-        if block is None or block.type != "CERTIFICATE REQUEST":
-            return "PEM block type must be CERTIFICATE REQUEST"
         request = x509.load_der_x509_csr(block.content)
-        if not request.is_signature_valid:
-            return "x509: signature does not match"
-    except (ValueError, UnsupportedAlgorithm, InvalidSignature) as error:
-        return f"x509: {_first_line(error)}"
-    return ""
+    except ValueError:
+        return _der_error(block.content)
+    try:
+        valid = request.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        return "x509: cannot verify signature: algorithm unimplemented"
+    except InvalidSignature:
+        valid = False
+    return "" if valid else _wrong_signature(request.public_key())
+
+
+def _wrong_signature(key: object) -> str:
+    """What Go says of a signature that is not this key's."""
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    if isinstance(key, RSAPublicKey):
+        return "crypto/rsa: verification error"
+    return f"x509: {'ECDSA' if isinstance(key, EllipticCurvePublicKey) else 'Ed25519'} verification failure"
+
+
+def _der_error(data: bytes) -> str:
+    """What Go says of a sequence that is cut off or goes on; of another fault, that there is one."""
+    if len(data) < 2:
+        return "asn1: syntax error: " + ("truncated tag or length" if data else "sequence truncated")
+    size, start = data[1], 2
+    if size > 0x80:
+        start += size - 0x80
+        size = int.from_bytes(data[2:start], "big")
+    if len(data) < start + size:
+        return "asn1: syntax error: data truncated"
+    if len(data) > start + size:
+        return "asn1: syntax error: trailing data"
+    return "asn1: syntax error: sequence truncated" if not size else "asn1: structure error: no certificate request"
 
 
 def _certificate_error(pem: bytes) -> str:
@@ -187,12 +215,10 @@ def _certificate_error(pem: bytes) -> str:
         if block.has_headers:
             return "no PEM block headers are permitted"
         found += 1
+        if not block.content:
+            return "found CERTIFICATE PEM block containing 0 certificates"
         try:
             x509.load_der_x509_certificate(block.content)
-        except ValueError as error:
-            return f"x509: malformed certificate: {_first_line(error)}"
+        except ValueError:
+            return "x509: malformed certificate"
     return "" if found else "must contain at least one CERTIFICATE PEM block"
-
-
-def _first_line(error: Exception) -> str:
-    return re.split(r"[\r\n]", str(error), maxsplit=1)[0]

@@ -47,6 +47,18 @@ _EXPIRED_AT_ONCE: Final = 500
 _FATAL: Final = frozenset({"SQLITE_IOERR_FSYNC", "SQLITE_IOERR_DIR_FSYNC"})
 """After these nobody knows what is on the disk: the kernel may have dropped pages that it will not write again."""
 
+_FAULTS: Final = {
+    "SQLITE_FULL": "the disk or its quota is full",
+    "SQLITE_IOERR": "the disk failed",
+    "SQLITE_CORRUPT": "the file is damaged",
+    "SQLITE_NOTADB": "the file is damaged",
+    "SQLITE_READONLY": "the file is read-only",
+    "SQLITE_BUSY": "the file is locked",
+    "SQLITE_CANTOPEN": "the file cannot be opened",
+    "SQLITE_NOMEM": "there is no memory left",
+    "SQLITE_TOOBIG": "the value is too large",
+}
+
 
 class SQLiteStorage:
     """A `Storage` in a SQLite file, opened with `open`.
@@ -193,12 +205,12 @@ class SQLiteStorage:
 
     def _failed(self, batch: list[Write], error: Exception) -> None:
         if getattr(error, "sqlite_errorname", "") in _FATAL:
-            self._refusal = f"the disk failed to keep a write ({error}); restart to read what it has"
+            self._refusal = f"the disk failed to keep a write ({_fault(error)}); restart to read what it has"
             batch, self._pending = batch + self._pending, []
         self._flush()
         for write in batch:
             if not write.future.done():
-                failure = StorageUnavailable(f"nothing was written: {error}")
+                failure = StorageUnavailable(f"nothing was written: {_fault(error)}")
                 failure.__cause__ = error
                 write.future.set_exception(failure)
 
@@ -236,7 +248,7 @@ class SQLiteStorage:
         try:
             return await self._readers.run(read)
         except sqlite3.Error as error:
-            raise StorageUnavailable(f"the file cannot be read: {error}") from error
+            raise StorageUnavailable(f"the file cannot be read: {_fault(error)}") from error
 
     async def subscribe(self, prefix: str, *, after_revision: int, deliver: Deliver) -> Subscription:
         self._check_open()
@@ -289,7 +301,7 @@ class SQLiteStorage:
                 await self._run_slices(compaction.delete_slice)
                 await self._run_slices(compaction.vacuum_slice)
             except sqlite3.Error as error:
-                raise StorageUnavailable(f"compaction failed: {error}") from error
+                raise StorageUnavailable(f"compaction failed: {_fault(error)}") from error
 
     async def _run_slices(self, work: Callable[[Log], bool]) -> None:
         """Calls `work` on the writer's thread, batches in between, until there is no more of it."""
@@ -336,6 +348,13 @@ class SQLiteStorage:
     def _check_open(self) -> None:
         if self._closed is not None:
             raise StorageUnavailable("the store is closed")
+
+
+def _fault(error: Exception) -> str:
+    """What clients are told of a failure of the file: in words of ours, with SQLite's name for it."""
+    name = str(getattr(error, "sqlite_errorname", ""))
+    why = next((text for prefix, text in _FAULTS.items() if name.startswith(prefix)), "the database failed")
+    return f"{why} ({name})" if name else why
 
 
 def _abandon(opening: asyncio.Task[tuple[FileLock, Log, Path]]) -> None:

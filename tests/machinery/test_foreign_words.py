@@ -1,0 +1,101 @@
+"""No answer depends on the version of a library: what it says of an error is not told to clients."""
+
+from __future__ import annotations
+
+import ast
+import sqlite3
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import steersman
+from steersman.machinery.json_syntax import words_of
+from steersman.net.dial import _tls_failure
+from steersman.storage.sqlite.store import _fault
+
+assert steersman.__file__ is not None
+SOURCES = Path(steersman.__file__).parent
+FOREIGN = {
+    "msgspec.MsgspecError", "msgspec.DecodeError", "msgspec.ValidationError", "ssl.SSLError", "sqlite3.Error",
+    "UnsupportedAlgorithm", "InvalidSignature", "DuplicateExtension", "zlib.error", "binascii.Error",
+    "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
+}  # fmt: skip
+TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "machinery/kubeconfig.py",
+                "authentication/client_certificate.py"}  # fmt: skip
+"""What is told at the start, or in the log."""
+
+
+def told(source: str) -> Iterator[str]:
+    """Handlers of libraries' errors that make the error's text a part of theirs."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ExceptHandler) or node.name is None or node.type is None:
+            continue
+        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        if not FOREIGN.intersection(map(ast.unparse, kinds)):
+            continue
+        for each in ast.walk(ast.Module(node.body, [])):
+            shown = each.value if isinstance(each, ast.FormattedValue) else None
+            if isinstance(each, ast.Call) and ast.unparse(each.func) in ("str", "repr") and each.args:
+                shown = each.args[0]
+            if isinstance(shown, ast.Name) and shown.id == node.name:
+                yield f"except {ast.unparse(node.type)}: {ast.unparse(each)}"
+
+
+def test_no_library_speaks_to_clients() -> None:
+    found = {}
+    for file in sorted(SOURCES.rglob("*.py")):
+        name = str(file.relative_to(SOURCES))
+        if not name.startswith(("api/", *TO_OPERATORS)) and (texts := list(told(file.read_text()))):
+            found[name] = texts
+    assert found == {}
+
+
+def test_what_is_found() -> None:
+    source = "try: pass\nexcept {}:\n    raise ValueError({})\n"
+    assert list(told(source.format("ssl.SSLError as e", "f'a {e}'")))
+    assert list(told(source.format("(OSError, sqlite3.Error) as e", "str(e)")))
+    assert not list(told(source.format("OwnError as e", "str(e)")))
+
+
+def test_values_that_are_refused_speak_for_themselves() -> None:
+    class Kind(msgspec.Struct):
+        a: int
+
+    def refuse(kind: type, value: object) -> object:
+        raise ValueError("our words")
+
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.json.decode(b'{"a":"b"}', type=Kind)
+    assert words_of(caught.value) == "json: cannot unmarshal a value into the object"
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.json.decode(b'"a"', type=complex, dec_hook=refuse)
+    assert words_of(caught.value) == "our words"
+
+
+@pytest.mark.parametrize(("reason", "text"), [
+    ("SSLV3_ALERT_HANDSHAKE_FAILURE", "remote error: tls: handshake failure"),
+    ("TLSV1_ALERT_PROTOCOL_VERSION", "remote error: tls: protocol version not supported"),
+    ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "remote error: tls: certificate required"),
+    ("TLSV1_ALERT_UNKNOWN_CA", "remote error: tls: unknown certificate authority"),
+    ("DH_KEY_TOO_SMALL", "tls: handshake failure"),
+    (None, "tls: handshake failure"),
+])  # fmt: skip
+def test_alerts_of_tls_are_told_as_go_does(reason: str | None, text: str) -> None:
+    error = ssl.SSLError("a library's words")
+    error.reason = reason
+    assert _tls_failure(error, "h") == text
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("SQLITE_FULL", "the disk or its quota is full (SQLITE_FULL)"),
+    ("SQLITE_IOERR_FSYNC", "the disk failed (SQLITE_IOERR_FSYNC)"),
+    ("SQLITE_MISUSE", "the database failed (SQLITE_MISUSE)"),
+    ("", "the database failed"),
+])  # fmt: skip
+def test_faults_of_the_file_are_told_in_our_words(name: str, text: str) -> None:
+    error = sqlite3.OperationalError("a library's words")
+    error.sqlite_errorname = name
+    assert _fault(error) == text
