@@ -29,7 +29,7 @@ GOOD = request(ec.generate_private_key(ec.SECP256R1()))
     (ec.generate_private_key(ec.SECP256R1()), "x509: ECDSA verification failure"),
     (rsa.generate_private_key(65537, 2048), "crypto/rsa: verification error"),
     (ed25519.Ed25519PrivateKey.generate(), "x509: Ed25519 verification failure"),
-])  # fmt: skip
+], ids=["ECDSA", "RSA", "Ed25519"])  # fmt: skip
 def test_a_signature_that_is_wrong(key: ec.EllipticCurvePrivateKey, error: str) -> None:
     der = request(key)
     assert _request_error(in_pem(der)) == ""
@@ -42,7 +42,7 @@ def test_a_signature_that_is_wrong(key: ec.EllipticCurvePrivateKey, error: str) 
     (GOOD[:50], "asn1: syntax error: data truncated"),
     (GOOD + b"\0", "asn1: syntax error: trailing data"),
     (b"\x30\x03\x02\x01\x01", "asn1: structure error: no certificate request"),
-])  # fmt: skip
+], ids=["nothing", "empty", "cut off", "goes on", "another sequence"])  # fmt: skip
 def test_what_is_no_request(der: bytes, error: str) -> None:
     assert _request_error(in_pem(der)) == error
 
@@ -51,6 +51,6 @@ def test_what_is_no_request(der: bytes, error: str) -> None:
     (b"", "found CERTIFICATE PEM block containing 0 certificates"),
     (b"abc", "x509: malformed certificate"),
     (GOOD, "x509: malformed certificate"),
-])  # fmt: skip
+], ids=["nothing", "text", "a request"])  # fmt: skip
 def test_what_is_no_certificate(der: bytes, error: str) -> None:
     assert _certificate_error(in_pem(der, "CERTIFICATE")) == error
