@@ -18,6 +18,7 @@ from steersman.endpoints.handlers import watch as watch_module
 from steersman.machinery import protobuf
 from steersman.machinery.field import FieldError
 from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.yaml import from_json
 from steersman.net.message import BodyAborted
@@ -309,7 +310,7 @@ async def test_a_watch_ends_in_order_when_the_lane_has_closed(
         noting.server.lifecycle.shutting_down = True
         raise error
 
-    monkeypatch.setattr(noting.config.slow_lane, "run", closed)
+    monkeypatch.setattr(SlowLane, "run", closed)
     watches = [await watch_from(noting, revision) for _ in range(2)]
     if revision == "1":
         await noting.ask("POST", NOTES, large)
@@ -355,7 +356,7 @@ async def test_an_encoding_that_fails_when_nobody_waits_any_more_is_not_told(
         failed.set()
         raise ValueError("nobody asks")
 
-    monkeypatch.setattr(noting.config.slow_lane, "run", late)
+    monkeypatch.setattr(SlowLane, "run", late)
     watch = await watch_from(noting, "1")
     await noting.ask("POST", NOTES, as_json({"metadata": {"name": "large"}, "data": {"key": "x" * 5_000}}))
     await begun.wait()
