@@ -2,7 +2,8 @@
 PYTHON ?= python3
 GO ?= go
 VENV ?= .venv
-JOBS ?= auto
+# one more than there are cores, as some tests wait
+JOBS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 

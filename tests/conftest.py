@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -27,8 +28,9 @@ from steersman.net.message import Headers  # noqa: E402
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("suite")
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+settings.register_profile("thorough", settings.get_profile("suite"), max_examples=100)
+settings.load_profile("thorough" if os.environ.get("CI") else "suite")
 
 TOKENS = 'admin-token,admin,admin,"system:masters"\nalice-token,alice,alice,"dev"\n'
 

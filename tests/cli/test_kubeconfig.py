@@ -111,7 +111,7 @@ def test_without_a_server_it_says_so(tmp_path: Path):
     assert not (tmp_path / "config").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[" * 3000, b"clusters: 7\nusers: []\ncontexts: []", b"- a"])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[" * 800, b"clusters: 7\nusers: []\ncontexts: []", b"- a"])
 @pytest.mark.parametrize("spoilt", ["admin.kubeconfig", "config"])
 def test_a_damaged_file_is_told_and_nothing_is_changed(folder: Path, tmp_path: Path, content: bytes, spoilt: str):
     target = tmp_path / "data" / "config"

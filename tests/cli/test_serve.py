@@ -51,7 +51,7 @@ def test_keys_are_for_their_owner_only(make_server):
         assert mode & 0o077 == 0 or path.suffix == ".db", f"{path.name} is {mode:o}"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_ends_it_in_order(make_server, number: signal.Signals):
     server = make_server()
     server.start()
@@ -216,7 +216,9 @@ def test_certificates_stay_from_start_to_start(make_server):
     assert {path.name: path.read_bytes() for path in server.folder.glob("*.crt")} == before
 
 
-@pytest.mark.parametrize("name", ["steersman.db", "sa.key", "ca.key", "ca.crt"])
+@pytest.mark.parametrize(
+    "name", ["steersman.db", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sa.key", "ca.key", "ca.crt"))]
+)
 def test_an_empty_file_is_told_and_nothing_in_the_folder_is_changed(make_server, name: str):
     server = make_server()
     server.start()

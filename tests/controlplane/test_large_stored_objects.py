@@ -87,6 +87,7 @@ def selectors(sample: Sample, name: str) -> list[str]:
     return every + [f"fieldSelector={field}!%3Dnobody" for field in fields]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sample", "number"), SAMPLES)
 async def test_every_verb(
     api: Any, api_with_everything: Any, namespace: str, on_the_loop: list[str], sample: Sample, number: int

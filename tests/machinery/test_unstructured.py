@@ -138,7 +138,13 @@ PLAIN = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["metadata", "spec", "status", "kind", "other"]), PLAIN))
+NAMED = st.none() | st.dictionaries(st.sampled_from(["name", "labels", "type", "other"]), PLAIN, max_size=3)
+DOCUMENTS = st.fixed_dictionaries(
+    {}, optional={"metadata": NAMED, "spec": NAMED, "status": NAMED, "kind": st.text(), "other": PLAIN}
+)
+
+
+@given(DOCUMENTS)
 def test_what_becomes_an_object_says_the_same_afterwards(document):
     try:
         found = from_unstructured_with_validation(Service, document).obj
