@@ -331,6 +331,13 @@ def test_packed_numbers_are_read_as_well():
     assert pod.status.container_statuses[0].user.linux.supplemental_groups == [1, 2, 300, 7]
 
 
+def test_fields_that_nobody_knows_count_as_objects_do():
+    pod = kinds_of("", "v1")["Pod"]
+    protobuf.decode(pod, b"\x78\x00" * 30_000)
+    with pytest.raises(StatusError, match="limit is 32768 objects"):
+        protobuf.decode(pod, b"\x78\x00" * 33_000)
+
+
 @pytest.mark.parametrize("packed", [(70_000,), (40_000, 40_000), (65_536, 0)])
 def test_numbers_of_one_list_are_counted_however_they_come(packed):
     body = b"".join(b"\x1a" + length_of(b"\x01" * count) + b"\x01" * count for count in packed)

@@ -1,11 +1,13 @@
 """Formats of single values: what passes, what is said of the rest."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.machinery.field import Path
-from steersman.machinery.validation import domains, formats
+from steersman.machinery.validation import conditions, domains, formats
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
@@ -241,3 +243,19 @@ def test_long_names_are_judged_as_short_ones(text):
     for judge in (formats.is_dns1123_subdomain, formats.is_dns1123_subdomain_with_underscore):
         long = f"{text}{'.a' * 3000}"
         assert (len(judge(long)) == 1) == (judge(f"{text}.a") == [])
+
+
+PATTERNS = [
+    formats._LABEL, formats._DNS1035_LABEL, formats._QUALIFIED_NAME, formats._LABEL_VALUE, formats._C_IDENTIFIER,
+    formats._HTTP_HEADER_NAME, formats._ENV_VAR_NAME, formats._CONFIG_MAP_KEY, "[-a-z0-9]+", "[ -<>-~]*",
+    conditions._REASON, domains._HTTP_PATH,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_long_texts_match_as_short_ones_do(pattern: str):
+    matches = formats.characters(pattern)
+    for char in "aZ0-_.:/= \n\u00e9\u212a":
+        for before, after in ((0, 6000), (6000, 0), (4095, 2000), (4096, 2000), (3000, 3000)):
+            text = "a" * before + char + "a" * after
+            assert bool(matches(text)) == bool(re.compile(pattern, re.ASCII).fullmatch(text))

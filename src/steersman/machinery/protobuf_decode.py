@@ -75,7 +75,7 @@ _NEGATIVE: Final = "proto: negative length found during unmarshaling"
 
 
 _Budget = Iterator[int]
-"""Ends when the document has as many messages as it may have."""
+"""Ends when the document has as many messages, and fields that nobody knows, as it may have."""
 
 
 def read_message(message: Message, data: bytes) -> Any:
@@ -115,6 +115,7 @@ def _read(
         try:
             kind, name, element = readers[key]
         except KeyError:
+            next(budget)
             pos = _skip_field(message.name, message.fields, data, pos, key)
             continue
         if kind < BOOL:

@@ -5,13 +5,12 @@ Follows k8s.io/apimachinery `apis/meta/v1/validation`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from steersman.machinery import field
 from steersman.machinery.field import FieldError, Path
-from steersman.machinery.validation.formats import byte_length, regex_error
+from steersman.machinery.validation.formats import byte_length, characters, regex_error
 from steersman.machinery.validation.selectors import validate_label_name
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ MAX_MESSAGE_LENGTH: Final = 32 * 1024
 
 _STATUSES: Final = ("False", "True", "Unknown")
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_is_reason: Final = re.compile(_REASON, re.ASCII).fullmatch
+_is_reason: Final = characters(_REASON)
 _REASON_ERROR: Final = regex_error(
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
     "characters or '_,:', and must end with an alphanumeric character or '_'",

@@ -5,13 +5,13 @@ Follows k8s.io/apimachinery `util/validation`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from steersman.machinery import field
 from steersman.machinery.field import FieldError, Path
 from steersman.machinery.validation.formats import (
+    characters,
     is_dns1123_label,
     is_dns1123_subdomain,
     is_qualified_name,
@@ -19,7 +19,7 @@ from steersman.machinery.validation.formats import (
 )
 
 _HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_is_http_path: Final = re.compile(_HTTP_PATH, re.ASCII).fullmatch
+_is_http_path: Final = characters(_HTTP_PATH)
 
 
 def is_fully_qualified_name(name: str, path: Path) -> Iterator[FieldError]:

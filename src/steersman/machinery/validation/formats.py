@@ -76,12 +76,28 @@ def byte_length(value: str) -> int:
 Match = Callable[[str], object]
 
 
+_LONG: Final = 4096
+
+
+def characters(pattern: str) -> Match:
+    """A matcher for a pattern that says of which set the first character is, the last, and those between; all have `a`.
+
+    Of a long text some characters are matched at a time, so that others get on.
+    """
+    short = _whole(pattern)
+
+    def matches(text: str) -> object:
+        if len(text) <= _LONG:
+            return short(text)
+        pieces = (text[at : at + _LONG] for at in range(0, len(text), _LONG))
+        return short(f"{text[0]}a") and short(f"a{text[-1]}") and all(short(f"a{piece}a") for piece in pieces)
+
+    return matches
+
+
 def _whole(pattern: str) -> Match:
     """A matcher of a whole text, newlines at its end included; upstream's patterns know ASCII only."""
     return re.compile(pattern, re.ASCII).fullmatch
-
-
-_LONG: Final = 4096
 
 
 def _dotted(label: str) -> Match:
@@ -94,22 +110,22 @@ def _dotted(label: str) -> Match:
     return matches
 
 
-_is_label: Final = _whole(_LABEL)
+_is_label: Final = characters(_LABEL)
 _is_subdomain: Final = _dotted(_LABEL)
 _is_subdomain_underscore: Final = _dotted(_LABEL_UNDERSCORE)
 _is_wildcard_subdomain: Final = _whole(_WILDCARD_SUBDOMAIN)
-_is_1035_label: Final = _whole(_DNS1035_LABEL)
-_is_name_part: Final = _whole(_QUALIFIED_NAME)
-_is_label_value: Final = _whole(_LABEL_VALUE)
-_is_c_identifier: Final = _whole(_C_IDENTIFIER)
+_is_1035_label: Final = characters(_DNS1035_LABEL)
+_is_name_part: Final = characters(_QUALIFIED_NAME)
+_is_label_value: Final = characters(_LABEL_VALUE)
+_is_c_identifier: Final = characters(_C_IDENTIFIER)
 _is_percent: Final = _whole(_PERCENT)
-_is_http_header_name: Final = _whole(_HTTP_HEADER_NAME)
-_is_env_var_name: Final = _whole(_ENV_VAR_NAME)
-_is_config_map_key: Final = _whole(_CONFIG_MAP_KEY)
+_is_http_header_name: Final = characters(_HTTP_HEADER_NAME)
+_is_env_var_name: Final = characters(_ENV_VAR_NAME)
+_is_config_map_key: Final = characters(_CONFIG_MAP_KEY)
 _is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
 """In which nothing is wrong."""
-_is_port_name_charset: Final = _whole("[-a-z0-9]+")
-_is_relaxed_env_var_name: Final = _whole("[ -<>-~]*")
+_is_port_name_charset: Final = characters("[-a-z0-9]+")
+_is_relaxed_env_var_name: Final = characters("[ -<>-~]*")
 
 _LABEL_ERROR: Final = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
