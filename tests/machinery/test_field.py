@@ -15,6 +15,7 @@ HERE = Path("spec", "a")
     ("path", "text"),
     [
         (Path(), "<nil>"),
+        (Path(""), "[]"),
         (Path("spec"), "spec"),
         (Path("spec", "ports")[0] / "name", "spec.ports[0].name"),
         (Path("data")["a b"], "data[a b]"),

@@ -54,6 +54,8 @@ class Path:
 
     Validators walk the same paths again and again, so a path keeps those below it that the code names, and the first
     few items of lists; what a client names (the keys of maps) is never kept.
+
+    `Path("")` is upstream's `NewPath("")`, the object as a whole, and reads `[]`; `Path()` is its nil and reads `<nil>`.
     """
 
     __slots__ = ("_below", "_text")
@@ -113,7 +115,7 @@ def _path(text: str) -> Path:
 
 @lru_cache(1024)
 def _root(names: tuple[str, ...]) -> Path:
-    return _path(".".join(names))
+    return _path("[]" if names == ("",) else ".".join(names))
 
 
 class Verbatim(str):

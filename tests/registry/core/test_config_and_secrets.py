@@ -38,7 +38,7 @@ async def test_more_than_a_mebibyte_is_refused(cluster: Callable[..., Any]) -> N
     c = await cluster(CONFIG_MAPS, SECRETS)
     await c.create("configmaps", named("fits", data={"a": "x" * (1 << 20)}))
     faults = await c.faults(c.create("configmaps", named("a", data={"a": "x" * (1 << 20), "b": "y"})))
-    assert faults == ["<nil>: Too long: may not be more than 1048576 bytes"]
+    assert faults == ["[]: Too long: may not be more than 1048576 bytes"]
     faults = await c.faults(c.create("secrets", named("a", stringData={"a": "x" * ((1 << 20) + 1)})))
     assert faults == ["data: Too long: may not be more than 1048576 bytes"]
 
