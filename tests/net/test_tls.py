@@ -56,6 +56,32 @@ async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_c
     assert server.statistics().open_http1 == 0
 
 
+@pytest.mark.parametrize("request_line", [b"GET /api HTTP/1.1", b"HEAD / HTTP/1.1", b"POST /api HTTP/1.1", b"PUT / HTTP/1.0"])
+async def test_plain_http_is_answered_as_go_does_and_closed(
+    serve, client_context, certificate, request_line, eventually, caplog
+):
+    server = await serve(who, tls=ServerTLS([certificate]))
+    reader, writer = await asyncio.open_connection(*server.address)
+    writer.write(request_line + b"\r\nHost: h\r\n\r\n" + b"x" * 5000)
+    answer = await asyncio.wait_for(reader.read(), 5)
+    assert answer == b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+    writer.close()
+    await eventually(lambda: server.statistics().tls_handshake_errors == 1)
+    assert server.statistics().open_http1 == 0
+    assert (await ask(server, client_context()))[0] == b"none"
+    assert not caplog.records
+
+
+async def test_what_is_neither_tls_nor_http_gets_no_answer(serve, certificate, eventually):
+    server = await serve(who, tls=ServerTLS([certificate]))
+    reader, writer = await asyncio.open_connection(*server.address)
+    writer.write(b"HELLO there, is anybody listening?\r\n\r\n")
+    with contextlib.suppress(ConnectionError):
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+    await eventually(lambda: server.statistics().tls_handshake_errors == 1)
+
+
 async def test_the_certificate_follows_the_name_asked_for(serve, client_context, authority, certificate):
     other = authority.issue("other.example.org")
     wild = authority.issue("wild.example.net")

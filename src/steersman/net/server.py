@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from steersman.net.tls import ServerTLS
 _BACKLOG: Final = 4096
 _LONGEST_CHECK_INTERVAL: Final = 5.0
 _LONGEST_CLOSE: Final = 5.0
+_PLAIN_HTTP: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +178,20 @@ class _Accepted(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         tls = transport.get_extra_info("ssl_object")
-        if tls is not None:
+        if tls is not None and tls.plain_http:
+            self._answer_plain_http(sock)
+        elif tls is not None:
             self._become(Http2Connection(core) if tls.selected_alpn_protocol() == "h2" else Http1Connection(core), b"")
         else:
             core.connections.add(self)
+
+    def _answer_plain_http(self, sock: socket.socket) -> None:
+        """Says in plain text, as Go does, that TLS is spoken here, and closes."""
+        self._core.counters.tls_handshake_errors += 1
+        # The transport would encrypt. Nothing was sent on this socket before, so it takes these few bytes at once.
+        with contextlib.suppress(OSError):
+            os.write(sock.fileno(), _PLAIN_HTTP)
+        self.abort()
 
     def data_received(self, data: bytes) -> None:
         self._first += data

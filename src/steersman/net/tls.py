@@ -35,6 +35,29 @@ class Certificate:
     names: tuple[str, ...] = ()
 
 
+class ServerSide(ssl.SSLObject):
+    """A server's side of one connection, which lets a client that speaks plain HTTP pass as if it had shaken hands.
+
+    The loop closes a connection whose handshake fails before anybody is given its transport. Taken for done, it comes
+    to the protocol, which sees `plain_http`, answers and closes; nothing is ever read of it.
+    """
+
+    plain_http = False
+
+    def do_handshake(self) -> None:
+        """Goes on with the handshake. Raises ssl.SSLError."""
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if error.reason != "HTTP_REQUEST":
+                raise
+            self.plain_http = True
+
+    def getpeercert(self, binary_form: Any = False) -> Any:
+        """As ssl.SSLObject has it; None from a client that speaks plain HTTP."""
+        return None if self.plain_http else super().getpeercert(binary_form)
+
+
 class ServerTLS:
     """The TLS configuration of a server; the first certificate serves clients that ask for no name, or an unknown one.
 
@@ -64,6 +87,7 @@ class ServerTLS:
         self.context = self._new_context(self._certificates[0])
         """For create_server(): hands each connection over to the context for the name asked for."""
         self.context.sni_callback = self._choose
+        self.context.sslobject_class = ServerSide
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Called in every handshake, with a server name or without."""
