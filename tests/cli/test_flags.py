@@ -35,7 +35,7 @@ def test_without_flags_the_defaults_are_kube_apiservers():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--secure-port=8443"], ["--secure-port", "8443"], ["-secure-port=8443"], ["--secure_port=8443"]],
+    [["--secure-port=8443"], ["--secure-port", "8443"], ["--secure_port=8443"]],
     ids=" ".join,
 )
 def test_a_value_is_given_as_go_takes_it(arguments: list[str]):
@@ -49,6 +49,21 @@ def test_a_value_is_given_as_go_takes_it(arguments: list[str]):
 def test_a_boolean_needs_no_value_and_takes_none_from_the_next_argument(argument: str, value: bool):
     options = parsed(argument, "--secure-port=1")
     assert (options.anonymous_auth, options.secure_port) == (value, 1)
+
+
+@pytest.mark.parametrize("arguments", [["-v", "3"], ["-v=3"], ["-v3"], ["--v=3"], ["--v", "3"]], ids=" ".join)
+def test_the_one_shorthand_is_that_of_the_log_level(arguments: list[str]):
+    assert parsed(*arguments, "--secure-port=1").verbosity == 3
+
+
+@pytest.mark.parametrize("asking", ["-h", "--help"])
+def test_help_is_asked_for_in_two_ways(asking: str):
+    assert "--secure-port: " in serve(asking).stdout
+
+
+def test_the_version_is_told_as_by_the_command_itself():
+    told = serve("--version")
+    assert (told.exit_code, told.stdout) == (0, CliRunner().invoke(main, ["--version"]).stdout)
 
 
 def test_durations_are_gos():
@@ -102,6 +117,13 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ("--runtime-config=resource.k8s.io/v9", "group version resource.k8s.io/v9 that has not been registered"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
         ("--runtime-config=apps/v1=no", "invalid value of apps/v1: no, err: strconv.ParseBool"),
+        ("-data-dir", "unknown shorthand flag: 'd' in -data-dir"),
+        ("-p", "unknown shorthand flag: 'p' in -p"),
+        ("-authorization-mode=RBAC", "unknown shorthand flag: 'a' in -authorization-mode=RBAC"),
+        ("-v", "--v needs a value"),
+        ("---v=1", "bad flag syntax: ---v=1"),
+        ("--=1", "bad flag syntax: --=1"),
+        ("--data-dir=", "--data-dir: the name of a folder is needed"),
         ("stray", "unexpected argument 'stray'"),
     ],
 )

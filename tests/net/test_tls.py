@@ -56,7 +56,9 @@ async def test_a_certificate_of_a_foreign_authority_fails_the_handshake_and_is_c
     assert server.statistics().open_http1 == 0
 
 
-@pytest.mark.parametrize("request_line", [b"GET /api HTTP/1.1", b"HEAD / HTTP/1.1", b"POST /api HTTP/1.1", b"PUT / HTTP/1.0"])
+@pytest.mark.parametrize(
+    "request_line", [b"GET /api HTTP/1.1", b"HEAD / HTTP/1.1", b"POST /api HTTP/1.1", b"PUT / HTTP/1.0"]
+)
 async def test_plain_http_is_answered_as_go_does_and_closed(
     serve, client_context, certificate, request_line, eventually, caplog
 ):

@@ -1,6 +1,7 @@
 """kube-apiserver's flags: those supported here, and the names of the others so that they are never ignored.
 
-Values are read as Go's pflag reads them: `--flag=value` or `--flag value`, booleans also as a bare `--flag`.
+Values are read as Go's pflag reads them: `--flag=value` or `--flag value`, booleans also as a bare `--flag`, and the
+one shorthand, `-v 3`, also as `-v=3` and `-v3`.
 """
 
 from __future__ import annotations
@@ -104,6 +105,13 @@ def _file(text: str) -> str:
         raise ValueError(f"{text}: {error.strerror}") from None
 
 
+def _folder(text: str) -> Path:
+    """A folder that need not be there yet; an empty name would be the one the server is started in."""
+    if not text:
+        raise ValueError("the name of a folder is needed")
+    return Path(text)
+
+
 def _one_file(text: str) -> tuple[str, ...]:
     return (_file(text),)
 
@@ -155,7 +163,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 FLAGS: Final[dict[str, Flag]] = {
-    "data-dir": Flag("data_dir", Path, "folder of the data, keys and kubeconfig"),
+    "data-dir": Flag("data_dir", _folder, "folder of the data, keys and kubeconfig"),
     "storage": Flag("storage", _storage, "sqlite (in the folder) or memory (gone at the end)"),
     "bind-address": Flag("bind_address", _address, "address to listen on"),
     "secure-port": Flag("secure_port", _port, "port to listen on, 0 for a free one"),
@@ -223,7 +231,7 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
         text = waiting.pop(0)
         if not text.startswith("-") or text in ("-", "--"):
             raise OptionsError(f"unexpected argument {text!r}")
-        name, given, value = text.lstrip("-").partition("=")
+        name, given, value = _split(text)
         flag = _lookup(name.replace("_", "-"))
         if not given:
             if flag.boolean:
@@ -240,6 +248,17 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
     options = Options(**values)
     check(options)
     return options
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """The name of the flag, something if a value comes with it, and that value. Raises OptionsError."""
+    if not text.startswith("--"):
+        if text[1] != "v":
+            raise OptionsError(f"unknown shorthand flag: {text[1]!r} in {text}")
+        return "v", text[2:], text[2:].removeprefix("=")
+    if text[2] in "-=":
+        raise OptionsError(f"bad flag syntax: {text}")
+    return text[2:].partition("=")
 
 
 def _lookup(name: str) -> Flag:

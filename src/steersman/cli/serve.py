@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+import steersman
 from steersman.cli.flags import FLAGS, parse
 from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
@@ -25,17 +26,23 @@ def _epilog() -> str:
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["-h", "--help"]},
+    # Were -h one of click's names, an argument such as -authorization-mode would ask for help: it has an h in it.
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": ["--help"]},
     epilog=_epilog(),
 )
+@click.version_option(steersman.__version__, prog_name="steersman")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def serve(flags: tuple[str, ...]) -> None:
+@click.pass_context
+def serve(context: click.Context, flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.
 
     FLAGS are kube-apiserver's, by the same names, plus --data-dir, --storage and --debug-loop-watchdog. Defaults are
     kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is ready it says
     so in one line: where it is, and the kubeconfig of its administrator.
     """
+    if "-h" in flags:
+        click.echo(context.get_help())
+        return
     try:
         options = parse(list(flags), default_data_dir())
     except OptionsError as error:

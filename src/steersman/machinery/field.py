@@ -55,7 +55,7 @@ class Path:
     Validators walk the same paths again and again, so a path keeps those below it that the code names, and the first
     few items of lists; what a client names (the keys of maps) is never kept.
 
-    `Path("")` is upstream's `NewPath("")`, the object as a whole, and reads `[]`; `Path()` is its nil and reads `<nil>`.
+    `Path("")` is upstream's `NewPath("")` and reads `[]`; `Path()` is its nil and reads `<nil>`.
     """
 
     __slots__ = ("_below", "_text")
