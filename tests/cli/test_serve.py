@@ -247,7 +247,7 @@ def test_a_certificate_and_a_key_that_do_not_match_are_told_by_name(make_server)
     assert server.stop() == 0
     crt, key = server.folder / "apiserver.crt", server.folder / "admin.key"
     server.flags += (f"--tls-cert-file={crt}", f"--tls-private-key-file={key}")
-    assert f"the certificate {crt} and the key {key} cannot be used" in refusal(server)
+    assert refusal(server) == f"steersman: --tls-private-key-file: {key} is not the key of {crt}\n"
 
 
 def test_keys_that_others_can_read_are_told_and_serve(make_server):

@@ -95,8 +95,8 @@ class ServiceAccountKeys:
         return keys
 
     @classmethod
-    def load_or_make(cls, path: str | Path) -> ServiceAccountKeys:
-        """The signing key kept at `path`, made there (mode 0600) if there is none.
+    def load_or_make(cls, path: str | Path, key_files: Sequence[str | Path] = ()) -> ServiceAccountKeys:
+        """The signing key kept at `path`, made there (mode 0600) if there is none; those in `key_files` verify too.
 
         A key of the kind that is made here is known to be sound by its own numbers; any other is parsed. Raises
         OSError, and KeyFileError, with the file left as it is, if there is no key in it.
@@ -108,9 +108,9 @@ class ServiceAccountKeys:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_new(path, make_signing_key())
             pem = read_private(path)  # another server may have been first
-        if is_sound(pem):
+        if is_sound(pem) and not key_files:
             return cls(pem, trusted=True)
-        keys = cls(pem)
+        keys = cls(pem, [pem, *(Path(each).read_bytes() for each in key_files)])
         try:
             keys.check()
         except KeyFileError as error:

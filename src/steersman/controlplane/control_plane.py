@@ -6,13 +6,10 @@ Aggregator -> KubeAPI -> APIExtensions -> not found
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
-import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,12 +19,7 @@ from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
-from steersman.authentication.service_account_keys import (
-    KeyFileError,
-    ServiceAccountKeys,
-    check_issuer,
-    default_jwks_uri,
-)
+from steersman.authentication.service_account_keys import ServiceAccountKeys, default_jwks_uri
 from steersman.authentication.service_account_tokens import ServiceAccountTokens, sign
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
@@ -42,6 +34,7 @@ from steersman.controlplane.admission import Surroundings, admission_chain
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.computed import ComputedStorage
+from steersman.controlplane.given_files import check_kubelet_files, service_account_keys, serving_tls
 from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
@@ -53,12 +46,11 @@ from steersman.controlplane.upkeep import Upkeep
 from steersman.machinery import nesting
 from steersman.machinery.go_strings import trim_space
 from steersman.machinery.metrics import Registry
-from steersman.machinery.private_files import make_private_folder, warn_of_access, write_whole
+from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
-from steersman.net.tls import Certificate, ServerTLS
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.objects import Reading
@@ -139,10 +131,11 @@ class ControlPlane:
 
     async def _start(self) -> Address:
         options = self.options
+        check_kubelet_files(options)
         make_private_folder(options.data_dir)
         ranges = _service_ranges(options)
         self.storage = await self._open_storage()  # first: it locks the folder
-        self._making_keys = asyncio.create_task(asyncio.to_thread(_service_account_keys, options))
+        self._making_keys = asyncio.create_task(asyncio.to_thread(service_account_keys, options))
         host = options.advertise_address or _advertised(options.bind_address)
         try:
             files = ensure_certificates(options.data_dir, [host, str(ranges[0][1])])
@@ -314,7 +307,6 @@ class ControlPlane:
     def _config(self, authorizer: Authorizer, tokens: UnionTokenAuthenticator, files: CertificateFiles) -> Config:
         options = self.options
         audiences = options.api_audiences or options.service_account_issuer
-        client_ca = [str(files.ca), *([options.client_ca_file] if options.client_ca_file else [])]
         authenticators: list[Authenticator] = [
             ClientCertificateAuthenticator(), BearerTokenAuthenticator(tokens, tuple(audiences)),
         ]  # fmt: skip
@@ -333,7 +325,7 @@ class ControlPlane:
             ),
             bind_address=options.bind_address,
             port=options.secure_port,
-            tls=_tls(options, files, client_ca),
+            tls=serving_tls(options, files),
             request_timeout=options.request_timeout,
             min_request_timeout=options.min_request_timeout,
             max_requests_in_flight=options.max_requests_inflight,
@@ -415,65 +407,3 @@ def _reachable(bind_address: str) -> str:
     if bind_address in ("", "0.0.0.0", "::"):
         return "127.0.0.1"
     return f"[{bind_address}]" if ":" in bind_address else bind_address
-
-
-def _service_account_keys(options: Options) -> ServiceAccountKeys:
-    try:
-        for issuer in options.service_account_issuer:
-            check_issuer(issuer)
-        if options.service_account_signing_key_file:
-            return ServiceAccountKeys.load(options.service_account_signing_key_file, options.service_account_key_file)
-        return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key")
-    except (KeyFileError, ValueError) as error:
-        raise OptionsError(str(error)) from None
-
-
-def _check_pair(given: Certificate) -> None:
-    """Raises OptionsError, with the files' names, unless they are a pair; warns of dates that have passed."""
-    try:
-        warn_of_access(Path(given.key_file))
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.cert_file, given.key_file)
-    except (OSError, ssl.SSLError) as error:
-        raise OptionsError(
-            f"the certificate {given.cert_file} and the key {given.key_file} cannot be used: {error}"
-        ) from None
-    from cryptography.x509 import load_pem_x509_certificate  # takes long to import; most servers make their own
-
-    with contextlib.suppress(ValueError):
-        certificate = load_pem_x509_certificate(Path(given.cert_file).read_bytes())
-        now = datetime.now(UTC)
-        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-            logger.warning(
-                "the certificate %s is valid from %s to %s only: clients will refuse it",
-                given.cert_file, certificate.not_valid_before_utc, certificate.not_valid_after_utc,
-            )  # fmt: skip
-
-
-_TLS_VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
-
-
-def _tls(options: Options, files: CertificateFiles, client_ca: list[str]) -> ServerTLS:
-    own = Certificate(str(files.server), str(files.server_key))
-    if options.tls_cert_file:
-        own = Certificate(options.tls_cert_file, options.tls_private_key_file)
-    certificates = [own]
-    for text in options.tls_sni_cert_key:
-        pair, _, names = text.partition(":")
-        cert, comma, key = pair.partition(",")
-        if not comma:
-            raise OptionsError(f"--tls-sni-cert-key: expected CERT,KEY[:NAME,...], got {text!r}")
-        certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
-    for given in certificates:
-        if given is not own or options.tls_cert_file:
-            _check_pair(given)
-    if options.tls_min_version not in _TLS_VERSIONS:
-        raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
-    try:
-        return ServerTLS(
-            certificates,
-            client_ca_files=client_ca,
-            min_version=_TLS_VERSIONS[options.tls_min_version],
-            ciphers=":".join(options.tls_cipher_suites) or None,
-        )
-    except ssl.SSLError as error:
-        raise OptionsError(f"TLS cannot be set up with these certificates, keys or ciphers: {error}") from None

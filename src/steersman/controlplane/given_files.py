@@ -1,0 +1,230 @@
+"""The TLS of a control plane, and the certificates, keys and authorities that flags name.
+
+What cannot be used is told in one sentence: the flag, the file, and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import ssl
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys, check_issuer
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.private_files import check_regular, read_private
+from steersman.net.tls import Certificate, ServerTLS
+from steersman.server.certificates import CertificateFiles
+
+logger = logging.getLogger(__name__)
+
+_TLS_VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
+_CIPHER_SUITES: Final = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+}
+"""Suites of TLS 1.2 by their names in kube-apiserver's flag, those with RC4 and 3DES left out: OpenSSL has them not."""
+_SUITES_OF_TLS_1_3: Final = frozenset(
+    ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+)
+"""Always offered, as by Go."""
+
+
+def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
+    """What the server serves with: certificates of flags or its own in `files`. Raises OptionsError, OSError."""
+    certificates = [Certificate(str(files.server), str(files.server_key))]
+    if options.tls_cert_file:
+        certificates = [Certificate(options.tls_cert_file, options.tls_private_key_file)]
+        check_pair(certificates[0], "--tls-cert-file", "--tls-private-key-file")
+        _warn_of_dates(options.tls_cert_file)
+    for text in options.tls_sni_cert_key:
+        pair, _, names = text.partition(":")
+        cert, comma, key = pair.partition(",")
+        if not comma:
+            raise OptionsError(f"--tls-sni-cert-key: expected CERT,KEY[:NAME,...], got {text!r}")
+        certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
+        check_pair(certificates[-1], "--tls-sni-cert-key", "--tls-sni-cert-key")
+        _warn_of_dates(cert)
+    client_ca = [str(files.ca)]
+    if options.client_ca_file:
+        check_authorities("--client-ca-file", options.client_ca_file)
+        client_ca.append(options.client_ca_file)
+    if options.tls_min_version not in _TLS_VERSIONS:
+        raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
+    min_version, ciphers = _TLS_VERSIONS[options.tls_min_version], cipher_suites(options.tls_cipher_suites)
+    if options.tls_cipher_suites and not ciphers:
+        min_version = ssl.TLSVersion.TLSv1_3  # TLS 1.2 has no suite left
+    try:
+        return ServerTLS(
+            certificates, client_ca_files=client_ca, min_version=min_version, ciphers=":".join(ciphers) or None
+        )
+    except ssl.SSLError as error:
+        raise OptionsError(f"TLS cannot be set up with the certificates in {files.folder}: {error.reason}") from None
+
+
+def cipher_suites(names: tuple[str, ...]) -> list[str]:
+    """OpenSSL's names of these suites of TLS 1.2, given by upstream's names or OpenSSL's. Raises OptionsError."""
+    found = [_CIPHER_SUITES.get(name, name) for name in names if name not in _SUITES_OF_TLS_1_3]
+    for name in found:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ciphers(name)
+        except ssl.SSLError:
+            raise OptionsError(f"--tls-cipher-suites: {name} is no cipher suite that can be used here") from None
+    return found
+
+
+def check_kubelet_files(options: Options) -> None:
+    """Raises OptionsError unless what the flags about kubelets name can be used."""
+    if options.kubelet_client_certificate:
+        given = Certificate(options.kubelet_client_certificate, options.kubelet_client_key)
+        check_pair(given, "--kubelet-client-certificate", "--kubelet-client-key")
+    if options.kubelet_certificate_authority:
+        check_authorities("--kubelet-certificate-authority", options.kubelet_certificate_authority)
+
+
+def service_account_keys(options: Options) -> ServiceAccountKeys:
+    """The keys of service account tokens: those of flags, with the one in the data folder if none of them signs.
+
+    Raises OptionsError, OSError.
+    """
+    for file in options.service_account_key_file:
+        _check_key_file(
+            "--service-account-key-file", file, lambda pem: ServiceAccountKeys(b"", [pem]).verification_keys
+        )
+    signing = options.service_account_signing_key_file
+    if signing:
+        _check_key_file("--service-account-signing-key-file", signing, lambda pem: ServiceAccountKeys(pem).signing_key)
+    try:
+        for issuer in options.service_account_issuer:
+            check_issuer(issuer)
+        if signing:
+            return ServiceAccountKeys.load(signing, options.service_account_key_file)
+        return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key", options.service_account_key_file)
+    except (KeyFileError, ValueError) as error:
+        raise OptionsError(str(error)) from None
+
+
+def check_pair(given: Certificate, cert_flag: str, key_flag: str) -> None:
+    """Raises OptionsError unless these are a certificate and its key; warns if others can read the key."""
+    _read(cert_flag, given.cert_file)
+    with _told_with(key_flag, given.key_file):
+        read_private(given.key_file)
+    try:
+        # Without a password to try, OpenSSL would ask for one at the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(given.cert_file, given.key_file, lambda: "")
+    except (ssl.SSLError, ValueError):
+        raise OptionsError(_fault_of_pair(given, cert_flag, key_flag)) from None
+
+
+def check_authorities(flag: str, file: str) -> None:
+    """Raises OptionsError unless there are certificates of authorities in the file."""
+    data = _read(flag, file)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cafile=file)
+    except ssl.SSLError:
+        fault = _fault_of_certificates(data) or "holds what cannot be used as an authority"
+        raise OptionsError(f"{flag}: {file} {fault}") from None
+
+
+def _fault_of_pair(given: Certificate, cert_flag: str, key_flag: str) -> str:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    certificate, key = _read(cert_flag, given.cert_file), _read(key_flag, given.key_file)
+    if fault := _fault_of_certificates(certificate):
+        return f"{cert_flag}: {given.cert_file} {fault}"
+    if fault := _fault_of_key(key):
+        return f"{key_flag}: {given.key_file} {fault}"
+    with contextlib.suppress(ValueError, UnsupportedAlgorithm):
+        if load_pem_x509_certificate(certificate).public_key() != load_pem_private_key(key, None).public_key():
+            return f"{key_flag}: {given.key_file} is not the key of {given.cert_file}"
+    return f"{cert_flag}: {given.cert_file} is too weak for TLS, or of a kind that TLS does not know"
+
+
+def _fault_of_certificates(data: bytes) -> str:
+    from cryptography.x509 import load_pem_x509_certificates
+
+    if not data.strip():
+        return "is empty"
+    if b"CERTIFICATE-----" not in data:
+        return "holds no certificate in PEM form"
+    try:
+        load_pem_x509_certificates(data)
+    except ValueError:
+        return "holds a certificate that is damaged"
+    return ""
+
+
+def _fault_of_key(data: bytes) -> str:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    if not data.strip():
+        return "is empty"
+    if b"PRIVATE KEY-----" not in data:
+        return "holds no private key in PEM form"
+    try:
+        load_pem_private_key(data, None)
+    except TypeError:
+        return "holds a key that is locked with a password"
+    except (ValueError, UnsupportedAlgorithm):
+        return "holds a key that is damaged, or of a kind that is not known"
+    return ""
+
+
+def _check_key_file(flag: str, file: str, parse: Callable[[bytes], object]) -> None:
+    data = _read(flag, file)
+    try:
+        parse(data)
+    except KeyFileError as error:
+        empty = "it is empty" if not data.strip() else error
+        raise OptionsError(f"{flag}: {file} cannot be used: {empty}") from None
+
+
+def _read(flag: str, file: str) -> bytes:
+    with _told_with(flag, file):
+        check_regular(Path(file))
+        return Path(file).read_bytes()
+
+
+@contextlib.contextmanager
+def _told_with(flag: str, file: str) -> Iterator[None]:
+    """Makes of an OSError an OptionsError that names the flag and the file."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionsError(f"{flag}: {f'{file}: {error.strerror}' if error.strerror else error}") from None
+
+
+def _warn_of_dates(cert_file: str) -> None:
+    from cryptography.x509 import load_pem_x509_certificate  # takes long to import; most servers make their own
+
+    with contextlib.suppress(ValueError):
+        certificate = load_pem_x509_certificate(Path(cert_file).read_bytes())
+        now = datetime.now(UTC)
+        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+            logger.warning(
+                "the certificate %s is valid from %s to %s only: clients will refuse it",
+                cert_file, certificate.not_valid_before_utc, certificate.not_valid_after_utc,
+            )  # fmt: skip
