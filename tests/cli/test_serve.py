@@ -111,7 +111,15 @@ def test_a_second_server_on_the_same_folder_is_refused(make_server):
 def test_a_port_that_is_taken_is_told(make_server):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"{port}" in refusal(make_server(f"--secure-port={port}"))
+        assert refusal(make_server(f"--secure-port={port}", "--bind-address=127.0.0.1")) == (
+            f"steersman: port {port} of 127.0.0.1 is in use by another process: end it, or take another --secure-port\n"
+        )
+
+
+def test_an_address_of_another_machine_is_told(make_server):
+    assert refusal(make_server("--bind-address=192.0.2.77")).startswith(
+        "steersman: 192.0.2.77 is no address of this machine: --bind-address must be one"
+    )
 
 
 def test_a_damaged_file_is_told_and_left_as_it_is(make_server):
@@ -178,7 +186,7 @@ def test_a_folder_that_cannot_be_made_is_told(make_server, tmp_path: Path):
     (tmp_path / "file").write_text("")
     server = make_server(folder=tmp_path / "file" / "data")
     server.errors = tmp_path / "stderr"
-    assert "Not a directory" in refusal(server)
+    assert refusal(server) == f"steersman: --data-dir: the folder {server.folder} cannot be made: Not a directory\n"
 
 
 def test_memory_leaves_no_data_behind(make_server):

@@ -172,7 +172,7 @@ FLAGS: Final[dict[str, Flag]] = {
     "tls-private-key-file": Flag("tls_private_key_file", _file, "key of --tls-cert-file"),
     "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for server names", repeats=True),
     "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
-    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "cipher suites of TLS 1.2, by upstream's or OpenSSL's names"),
+    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "suites of TLS 1.2, by upstream's or OpenSSL's names"),
     "client-ca-file": Flag("client_ca_file", _file, "CA of client certificates, PEM"),
     "token-auth-file": Flag("token_auth_file", _file, "CSV of token,user,uid,\"groups\""),
     "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),

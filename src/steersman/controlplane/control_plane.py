@@ -6,7 +6,9 @@ Aggregator -> KubeAPI -> APIExtensions -> not found
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -132,7 +134,7 @@ class ControlPlane:
     async def _start(self) -> Address:
         options = self.options
         check_kubelet_files(options)
-        make_private_folder(options.data_dir)
+        _make_folder(options.data_dir)
         ranges = _service_ranges(options)
         self.storage = await self._open_storage()  # first: it locks the folder
         self._making_keys = asyncio.create_task(asyncio.to_thread(service_account_keys, options))
@@ -184,7 +186,7 @@ class ControlPlane:
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)
         self._watch_loop(config.registry)
-        port = (await server.start())[1] if options.listen else options.secure_port
+        port = await _listen(server, options) if options.listen else options.secure_port
         bootstrap.address, bootstrap.port = host, port
         bootstrap.authentication_info = self._authentication_info(files)
         await server.run_post_start_hooks()
@@ -407,3 +409,29 @@ def _reachable(bind_address: str) -> str:
     if bind_address in ("", "0.0.0.0", "::"):
         return "127.0.0.1"
     return f"[{bind_address}]" if ":" in bind_address else bind_address
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        make_private_folder(path)
+    except OSError as error:
+        why = f"the folder {path} cannot be made: {error.strerror}" if error.strerror else error
+        raise OptionsError(f"--data-dir: {why}") from None
+
+
+async def _listen(server: Server, options: Options) -> int:
+    """Starts the listener; its port. Raises OptionsError, which says what to do, if it cannot be had."""
+    address, port = options.bind_address, options.secure_port
+    try:
+        return (await server.start())[1]
+    except OSError as error:
+        match error.errno:
+            case errno.EADDRINUSE:
+                why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
+            case errno.EADDRNOTAVAIL:
+                why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
+            case errno.EACCES | errno.EPERM:
+                why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
+            case _:
+                why = f"cannot listen on port {port} of {address}: {os.strerror(error.errno or 0)}"
+        raise OptionsError(why) from None
