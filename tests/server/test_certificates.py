@@ -202,6 +202,29 @@ def test_a_file_that_was_changed_is_kept_under_another_name(tmp_path, damage, ca
     handshake(files, "localhost")
 
 
+@pytest.mark.parametrize("damage", [b"{", b"", None])
+def test_where_only_the_note_is_lost_nothing_is_set_aside(tmp_path, damage, caplog):
+    files = ensure_certificates(tmp_path)
+    names = set(contents(files))
+    files.note.unlink()
+    if damage is not None:
+        files.note.write_bytes(damage)
+    ensure_certificates(tmp_path)
+    assert set(contents(files)) == names
+    assert not caplog.messages
+    handshake(files, "localhost")
+
+
+def test_where_the_note_is_lost_what_the_authority_did_not_issue_is_kept(tmp_path, caplog):
+    files = ensure_certificates(tmp_path)
+    files.note.write_bytes(b"{")
+    files.server_key.write_bytes(OTHER_KEY)
+    ensure_certificates(tmp_path)
+    assert (tmp_path / "apiserver.key.1").read_bytes() == OTHER_KEY
+    assert not (tmp_path / "admin.key.1").exists()
+    handshake(files, "localhost")
+
+
 def test_keys_that_others_can_read_are_told(tmp_path, caplog):
     files = ensure_certificates(tmp_path)
     files.ca_key.chmod(0o640)

@@ -208,13 +208,29 @@ def _make(files: CertificateFiles, hosts: Sequence[str], now: datetime) -> None:
         authority, _name("kube-apiserver"), now, ExtendedKeyUsageOID.SERVER_AUTH, [_general(host) for host in hosts]
     )
     admin = _issue(authority, _name(ADMIN_USER, ADMIN_GROUP), now, ExtendedKeyUsageOID.CLIENT_AUTH, [])
-    for path in (files.server, files.server_key, files.admin, files.admin_key):
-        _keep_what_is_not_ours(path, note)
+    for certificate, key in ((files.server, files.server_key), (files.admin, files.admin_key)):
+        if note is not None or not _is_issued(authority, certificate, key):
+            _keep_what_is_not_ours(certificate, note)
+            _keep_what_is_not_ours(key, note)
     _write_identity(files.server, files.server_key, server)
     _write_identity(files.admin, files.admin_key, admin)
     ends = min(each.certificate.not_valid_after_utc for each in (authority, server, admin))
     note = _Note(list(hosts), ends.timestamp(), {path.name: _digest(path) for path in _pairs(files)})
     write_whole(files.note, msgspec.json.encode(note), 0o644)
+
+
+def _is_issued(authority: _Identity, certificate: Path, key: Path) -> bool:
+    """Whether the authority issued this certificate for this key: where the note is lost, that tells what is ours."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        found, private = _stored_certificate(certificate), _stored_key(key)
+        if found is None or private is None or found.public_key() != private.public_key():
+            return False
+        found.verify_directly_issued_by(authority.certificate)
+    except (CertificateError, ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 def _keep_what_is_not_ours(path: Path, note: _Note | None) -> None:
