@@ -65,7 +65,7 @@ from steersman.server.discovery import install_discovery
 from steersman.server.health import HealthCheck
 from steersman.server.openapi import install_openapi
 from steersman.server.server import Server
-from steersman.storage.interface import Storage
+from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
@@ -126,10 +126,27 @@ class ControlPlane:
         Raises OptionsError, OSError and the storage's errors; nothing is left running then.
         """
         try:
-            return await self._start()
-        except BaseException:
+            address = await self._start()
+        except BaseException as error:
+            unreadable = self._unreadable()
             await self.stop()
+            if unreadable and _is_storage_unavailable(error):
+                raise StorageUnavailable("; ".join(unreadable)) from None
             raise
+        for each in self._unreadable():
+            logger.error("%s", each)
+        return address
+
+    def _unreadable(self) -> list[str]:
+        """What the caches found that they cannot read, with what can be done about it."""
+        file = self.options.data_dir / "steersman.db"
+        return [
+            f"in {file} the object {store.cacher.unreadable}: nothing under {store.prefix} is served until a good copy "
+            "of the file is put back, or the object is removed from it while the server is stopped: "
+            f"sqlite3 {file} \"DELETE FROM log WHERE key = '{store.cacher.unreadable.partition(' ')[0]}'\""
+            for store in self._stores.values()
+            if store.cacher.unreadable
+        ]
 
     async def _start(self) -> Address:
         options = self.options
@@ -409,6 +426,12 @@ def _reachable(bind_address: str) -> str:
     if bind_address in ("", "0.0.0.0", "::"):
         return "127.0.0.1"
     return f"[{bind_address}]" if ":" in bind_address else bind_address
+
+
+def _is_storage_unavailable(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):  # of the hooks, which run side by side
+        return all(map(_is_storage_unavailable, error.exceptions))
+    return isinstance(error, StorageUnavailable)
 
 
 def _make_folder(path: Path) -> None:

@@ -94,8 +94,8 @@ class Cacher:
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
         self._ready = asyncio.Event()
-        self._unreadable = ""
-        """Why it is not ready, if that is because of a stored value."""
+        self.unreadable = ""
+        """Why it is not ready, if that is because of a stored value: `KEY cannot be read: ...`."""
         self._encoded: OrderedDict[Entry, int] = OrderedDict()
         """The entries with other encodings and what each takes, the oldest first."""
         self._encoded_size = 0
@@ -108,7 +108,8 @@ class Cacher:
     async def start(self) -> None:
         """Loads everything and follows the storage from there. Raises what the storage raises.
 
-        A value that `present` cannot read is logged; the cache then stays empty and not ready, and tries again.
+        With a value that `present` cannot read, the cache stays empty and not ready, says so in `unreadable`, and tries
+        again.
         """
         try:
             await self._start()
@@ -122,12 +123,12 @@ class Cacher:
             except Compacted:
                 # The storage was compacted between loading and following.
                 continue
-            self._unreadable = ""
+            self.unreadable = ""
             return
 
     def _start_over(self, error: _Unreadable) -> None:
-        self._unreadable = str(error)
-        logger.error("the cache of %s cannot be loaded: %s", self.prefix, error, exc_info=error.__cause__)
+        self.unreadable = str(error)
+        logger.debug("the cache of %s cannot be loaded", self.prefix, exc_info=error)
         self._reload = asyncio.get_running_loop().create_task(self._load_again())
 
     async def stop(self) -> None:
@@ -197,8 +198,12 @@ class Cacher:
             delay = min(delay * 2, _MAX_RELOAD_DELAY)
             try:
                 await self._start()
-            except Exception as error:
-                self._unreadable = str(error) if isinstance(error, _Unreadable) else ""
+            except _Unreadable as error:
+                if str(error) != self.unreadable:  # which was told
+                    self.unreadable = str(error)
+                    logger.error("the cache of %s cannot be loaded: %s", self.prefix, error)
+            except Exception:
+                self.unreadable = ""
                 logger.exception("the cache of %s cannot be loaded", self.prefix)
 
     # Following the storage
@@ -318,7 +323,7 @@ class Cacher:
         return past_range(self._keys, self._entries, undone, prefix, start, limit)
 
     def _not_ready(self) -> None:
-        why = f": {self._unreadable}" if self._unreadable else ""
+        why = f": {self.unreadable}" if self.unreadable else ""
         raise StorageUnavailable(f"the cache of {self.prefix} is not ready{why}")
 
     def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
