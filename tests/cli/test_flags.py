@@ -151,3 +151,30 @@ def test_every_flag_sets_an_option_that_exists():
 
 def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
     assert FLAGS.keys() - KNOWN == {"data-dir", "storage", "debug-loop-watchdog"}
+
+
+def test_options_are_shown_as_flags_in_pflags_form():
+    shown = parsed(
+        "--request-timeout=1m30s", "--shutdown-delay-duration=250ms", "--goaway-chance=0.001", "--v=2",
+        "--authorization-mode=RBAC,AlwaysDeny",
+    )  # fmt: skip
+    shown.runtime_config = {"b/v1": "true", "a/v1": "false"}
+    assert shown.as_flags().items() >= {
+        ("request-timeout", "1m30s"),
+        ("shutdown-delay-duration", "250ms"),
+        ("event-ttl", "1h0m0s"),
+        ("etcd-compaction-interval", "5m0s"),
+        ("service-account-max-token-expiration", "0s"),
+        ("kubelet-timeout", "5s"),
+        ("goaway-chance", "0.001"),
+        ("min-request-timeout", "1800"),
+        ("authorization-mode", "[RBAC,AlwaysDeny]"),
+        ("runtime-config", "a/v1=false,b/v1=true"),
+        ("kubelet-preferred-address-types", "[Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP]"),
+        ("api-audiences", "[]"),
+        ("v", "2"),
+    }
+
+
+def test_flags_are_shown_and_nothing_else():
+    assert parsed().as_flags().keys() == FLAGS.keys()

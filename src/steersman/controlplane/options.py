@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Final
+
+from steersman.machinery.durations import format_duration
 
 
 class OptionsError(ValueError):
@@ -57,7 +60,6 @@ class Options:
     shutdown_send_retry_after: bool = False
     profiling: bool = True
     runtime_config: dict[str, str] = field(default_factory=dict)
-    requestheader_client_ca_file: str = ""
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
     etcd_compaction_interval: float = 300.0
@@ -74,17 +76,32 @@ class Options:
     verbosity: int = 0
 
     def as_flags(self) -> dict[str, str]:
-        """The options by the names of their flags, as text."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        """The options by the names of their flags, as text in pflag's form."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "listen"}
         values["v"] = values.pop("verbosity")
+        if not self.kubelet_preferred_address_types:
+            from steersman.registry.kubelet import ADDRESS_TYPES
+
+            values["kubelet_preferred_address_types"] = ADDRESS_TYPES
+        for name in _DURATIONS:
+            values[name] = format_duration(round(values[name] * 1e9))
         return {name.replace("_", "-"): _shown(value) for name, value in values.items()}
+
+
+_DURATIONS: Final = (
+    "request_timeout", "service_account_max_token_expiration", "event_ttl", "shutdown_delay_duration",
+    "etcd_compaction_interval", "kubelet_timeout", "debug_loop_watchdog",
+)  # fmt: skip
+"""Options in seconds whose flags are durations."""
 
 
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
     if isinstance(value, tuple):
-        return f"[{' '.join(map(str, value))}]"
+        return f"[{','.join(map(str, value))}]"
     if isinstance(value, dict):
-        return ",".join(f"{key}={each}" for key, each in value.items())
+        return ",".join(f"{key}={value[key]}" for key in sorted(value))
     return str(value)
