@@ -140,3 +140,25 @@ def test_a_folder_in_its_place_is_told(folder: Path, tmp_path: Path):
     result = run(folder, tmp_path)
     assert result.exit_code == 1
     assert "Is a directory" in result.stderr
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_servers_own_file_is_not_merged_into_itself(folder: Path, tmp_path: Path, link: bool):
+    own = folder / "admin.kubeconfig"
+    before, target = own.read_bytes(), own
+    if link:
+        target = tmp_path / "link"
+        target.symlink_to(own)
+    result = CliRunner().invoke(main, ["kubeconfig", "--data-dir", str(folder)], env={"KUBECONFIG": str(target)})
+    assert result.exit_code == 1
+    assert f"{target} is the server's own file, which has the context already" in result.stderr
+    assert own.read_bytes() == before
+
+
+def test_a_context_without_a_name_is_refused(folder: Path, tmp_path: Path):
+    result = CliRunner().invoke(
+        main, ["kubeconfig", "--data-dir", str(folder), "--file", str(tmp_path / "config"), "--name", ""]
+    )
+    assert result.exit_code == 1
+    assert "--name: the context needs a name" in result.stderr
+    assert not (tmp_path / "config").exists()

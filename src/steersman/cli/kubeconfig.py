@@ -26,6 +26,10 @@ def kubeconfig(data_dir: Path | None, target: Path | None, name: str) -> None:
     if not source.is_file():
         raise click.ClickException(f"{source} is not there: start the server first")
     target = target or _default_target()
+    if os.path.realpath(target) == os.path.realpath(source):
+        raise click.ClickException(f"{target} is the server's own file, which has the context already: nothing to do")
+    if not name:
+        raise click.ClickException("--name: the context needs a name")
     admin, config = _load(source), _load(target)
     try:
         merged = merge(config, admin, name)
