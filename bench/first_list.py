@@ -10,6 +10,7 @@ for later ones, medians over several namespaces; the clock of the processes tick
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
@@ -55,9 +56,12 @@ def cpu_ms(pids: list[int]) -> float:
 
 
 def main() -> None:
+    own = shlex.join([sys.executable, str(Path(__file__).resolve().parent / "serve")])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", nargs="?", default=own, help="starts the server (default: bench/serve)")
+    options = parser.parse_args()
     end_on_sigterm()
-    here = Path(__file__).resolve().parent
-    server, told = start(sys.argv[1] if len(sys.argv) > 1 else shlex.join([sys.executable, str(here / "serve")]))
+    server, told = start(options.command)
     try:
         context = ssl.create_default_context(cafile=told["ca"])
         context.check_hostname = False

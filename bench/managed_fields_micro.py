@@ -5,6 +5,7 @@ python bench/managed_fields_micro.py
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -138,6 +139,11 @@ def pods() -> None:
     row("apply a whole Pod that is there already", lambda: applier.apply(made, patch, "other", T2), count=20)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     config_maps()
     pods()
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ Prints microseconds an object, the best of several rounds, and how long the plan
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import timeit
@@ -24,6 +25,7 @@ def microseconds(call: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measures each kind there is an object of."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(f"{'kind':28}{'bytes':>7}{'first':>9}{'decode':>9}{'encode':>9}{'JSON in':>9}{'JSON out':>9}")
     for vector in json.loads(VECTORS.read_bytes())["objects"]:
         cls = kinds_of(vector["group"], vector["version"])[vector["kind"]]

@@ -7,10 +7,10 @@ CPU is that of the whole process (the loop and the writer's thread, user and sys
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -168,12 +168,24 @@ async def bench_memory(directory: str) -> None:
     await store.close()
 
 
-async def main() -> None:
-    benches = {"write": bench_write, "cache": bench_cache, "fanout": bench_fanout, "memory": bench_memory}
-    for name in sys.argv[1:] or benches:
+BENCHES = {"write": bench_write, "cache": bench_cache, "fanout": bench_fanout, "memory": bench_memory}
+
+
+async def run(names: Sequence[str]) -> None:
+    for name in names:
         with tempfile.TemporaryDirectory() as directory:
-            await benches[name](directory)
+            await BENCHES[name](directory)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which to run of {', '.join(BENCHES)} (default: all)")
+    names = parser.parse_args().names
+    for name in names:
+        if name not in BENCHES:
+            parser.error(f"unknown benchmark {name!r}: choose from {', '.join(BENCHES)}")
+    uvloop.run(run(names or list(BENCHES)))
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    main()

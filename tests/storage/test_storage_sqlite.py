@@ -149,6 +149,13 @@ async def test_nothing_acknowledged_is_lost_over_several_crashes(path: Path) -> 
     assert len(ledger.revisions) > 20
 
 
+def test_the_crash_test_counts_every_write_that_was_acknowledged() -> None:
+    ledger = load_crash_test().Ledger()
+    for line in ('["/0/1", 2, "a"]', '["/0/1", 3, "b"]', '["/0/1", null, ""]', '["/0/2", 5, "c"]'):
+        ledger.acknowledge(line)
+    assert ledger.acknowledged == 4
+
+
 async def test_the_crash_test_notices_a_lost_write(path: Path) -> None:
     crash_test = load_crash_test()
     store = await open_quiet(path)

@@ -56,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 1 if a bound is broken."""
     options = _options(arguments)
     if options.list:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has enough, such as head, ends it
         for case in chosen(options):
             print(case.name)
         return 0

@@ -1,0 +1,43 @@
+"""Every benchmark and tool tells what it does when it is asked, and does nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = [
+    "bench/first_list.py", "bench/managed_fields_micro.py", "bench/protobuf_micro.py", "bench/storage_micro.py",
+    "tools/crash_test.py", "tools/hostile", "tools/soak.py",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_is_told(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, program, "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: ")
+
+
+def test_a_benchmark_that_is_not_there_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "bench/storage_micro.py", "none"], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "unknown benchmark 'none': choose from write, cache, fanout, memory" in done.stderr
+
+
+def test_a_list_of_cases_may_be_cut_short() -> None:
+    listing = [sys.executable, "tools/hostile", "--list", "--kinds=headers,query,lists"]
+    with subprocess.Popen(listing, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        assert program.stdout.readline()
+        program.stdout.close()
+        assert program.stderr.read() == ""
