@@ -25,6 +25,7 @@ from steersman.net.message import BodyAborted
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
+from steersman.storage import cacher
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 LARGE = {"metadata": {"name": "a"}, "data": {f"key-{number}": "" for number in range(5_000)}}
@@ -250,6 +251,19 @@ async def test_the_first_objects_of_a_watch_are_encoded_beside_the_loop_where_th
     assert [rows(event) for event in events] == [[["a", 1]], [["b", 1]]]
     assert [event["object"]["columnDefinitions"] is None for event in events] == [False, True]
     assert (seen.beside, "cell" in seen.here) == ({"cell"}, False)
+
+
+async def test_a_watch_that_goes_on_from_long_ago_is_told_more_than_may_wait(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "_SLICE_BYTES", 1_000)
+    monkeypatch.setattr(watch_module, "_BUFFER_LIMIT", 20_000)
+    monkeypatch.setattr(cacher, "_REPLAY_BYTES", 1_000)
+    for number in range(10):
+        await noting.ask("POST", NOTES, as_json({"metadata": {"name": f"n{number}"}, "data": {"key": "x" * 5_000}}))
+    watch = Watch(await noting.open("GET", f"{NOTES}?watch=1&resourceVersion=1", accept=TABLE))
+    told = [rows(await asyncio.wait_for(watch.next(), 10))[0][0] for _ in range(10)]
+    assert told == [f"n{number}" for number in range(10)]
 
 
 async def test_no_bookmark_overtakes_events_that_are_still_encoded(

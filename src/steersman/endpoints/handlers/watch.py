@@ -330,6 +330,8 @@ class WatchStream:
 
     async def drain(self) -> None:
         """Waits while the client is behind, so that a long replay is not too much for it."""
+        if self._filler is not None and not self._filler.done():
+            await asyncio.wait((self._filler,))
         if self._writer is not None:
             with contextlib.suppress(BodyAborted):  # the end of the answer ends the watch
                 await self._writer.drain()

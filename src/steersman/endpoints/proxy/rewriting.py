@@ -6,19 +6,20 @@ everything else is left as it came.
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import html
 import logging
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from time import monotonic
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from steersman.endpoints.proxy.location import escaped_path, join_path
 from steersman.machinery.errors import internal, service_unavailable
 from steersman.machinery.go_strings import trim_space
+from steersman.machinery.slow_lane import SlowLane
 from steersman.net.ascii import lower
 from steersman.net.http_client import Answer
 from steersman.net.message import BodyAborted, Response
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 MAX_PAGE_BYTES: Final = 8 << 20
 """Of a page whose links are rewritten, also once it is decompressed; a larger one is refused."""
 
+_STEP: Final = 0.05
+"""Seconds that a page is worked on before others have their turn in the lane."""
 _LINKS: Final[dict[str, tuple[str, ...]]] = {
     "a": ("href",),
     "applet": ("codebase",),
@@ -126,6 +129,12 @@ class Rewriter:
     def pieces(self, text: str) -> list[str]:
         """The same in parts."""
         page = _Pieces()
+        for _ in self.tags(text, page):
+            pass
+        return page.joined()
+
+    def tags(self, text: str, page: _Pieces) -> Iterator[None]:
+        """The same, a tag at a time: they are added to `page`."""
         at = 0
         while (start := _next(_MARKUP, text, at, 1)) < len(text):
             page.add(text[at:start])
@@ -135,13 +144,13 @@ class Rewriter:
                 at = _behind(mark, text, start + (4 if len(mark) > 1 else 2))
                 page.add(text[start:at])
                 continue
+            yield
             at, name = self._start_tag(text, start, page)
             if name in _RAW and at < len(text):
                 end = _end_of_raw(text, at, name)
                 page.add(text[at:end])
                 at = end
         page.add(text[at:])
-        return page.joined()
 
     def _start_tag(self, text: str, start: int, page: _Pieces) -> tuple[int, str]:
         """Where the tag ends, and its element; adds the tag anew, or as it is if it never ends."""
@@ -279,10 +288,13 @@ def _escaped(value: str) -> str:
     )  # fmt: skip
 
 
-async def rewritten_page(rewriter: Rewriter, answer: Answer, headers: list[tuple[str, str]]) -> Response | None:
+async def rewritten_page(
+    rewriter: Rewriter, answer: Answer, headers: list[tuple[str, str]], lane: SlowLane
+) -> Response | None:
     """The whole page of an answer, rewritten; None if its encoding is not known here, and nothing was read of it.
 
-    Raises StatusError: 500 for one that cannot be decompressed, 503 for one that is cut off or too large.
+    Raises StatusError: 429 if the lane has much to do for the user, 500 for a page that cannot be decompressed, 503 for
+    one that is cut off or too large.
     """
     encoding = answer.header("content-encoding")
     if encoding not in ("", "gzip", "deflate"):
@@ -294,12 +306,28 @@ async def rewritten_page(rewriter: Rewriter, answer: Answer, headers: list[tuple
         raise service_unavailable(f"error trying to reach service: {error}") from None
     if len(data) > MAX_PAGE_BYTES:
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    body = await asyncio.to_thread(_rewrite, rewriter, data, encoding)
-    return Response(answer.status, headers, body)
+    lane.check_room()
+    text = await lane.run(_text, data, encoding)
+    page = _Pieces()
+    tags = rewriter.tags(text, page)
+    while await lane.run(_goes_on, tags):
+        pass
+    return Response(answer.status, headers, await lane.run(_body, page, encoding))
 
 
-def _rewrite(rewriter: Rewriter, data: bytes, encoding: str) -> bytes:
-    window = {"gzip": 16 + zlib.MAX_WBITS, "deflate": -zlib.MAX_WBITS}.get(encoding)
+def _goes_on(tags: Iterator[None]) -> bool:
+    """Works on some tags of a page; whether there are more."""
+    end = monotonic() + _STEP
+    return any(monotonic() > end for _ in tags)
+
+
+def _window_of(encoding: str) -> int | None:
+    return {"gzip": 16 + zlib.MAX_WBITS, "deflate": -zlib.MAX_WBITS}.get(encoding)
+
+
+def _text(data: bytes, encoding: str) -> str:
+    """A page as text. Raises StatusError."""
+    window = _window_of(encoding)
     if window is not None:
         reader = zlib.decompressobj(window)
         try:
@@ -309,11 +337,16 @@ def _rewrite(rewriter: Rewriter, data: bytes, encoding: str) -> bytes:
             raise internal(f"errorf making {encoding} reader: {why}") from None
         if reader.unconsumed_tail:
             raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    page = _encoded(rewriter.pieces(_decoded(data)))
+    return _decoded(data)
+
+
+def _body(page: _Pieces, encoding: str) -> bytes:
+    data = _encoded(page.joined())
+    window = _window_of(encoding)
     if window is None:
-        return page
+        return data
     writer = zlib.compressobj(wbits=window)
-    return writer.compress(page) + writer.flush()
+    return writer.compress(data) + writer.flush()
 
 
 def _decoded(data: bytes) -> str:

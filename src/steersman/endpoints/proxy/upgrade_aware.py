@@ -18,6 +18,7 @@ from steersman.endpoints.proxy.rewriting import Rewriter, rewritten_page
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import bad_request, plain_internal, service_unavailable
 from steersman.machinery.go_strings import to_lower
+from steersman.machinery.slow_lane import SlowLane
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.dial import DialError
@@ -50,10 +51,8 @@ def is_upgrade_request(request: Request) -> bool:
     return "upgrade" in headers and "upgrade" in _listed(headers.get("connection", "")) and request.http.version != "2"
 
 
-async def proxy(
-    request: Request, location: Location, *, upgrade_required: bool = False, rewrite: bool = True
-) -> Response:
-    """What the backend answers. `rewrite` makes links in pages and redirects lead through this server.
+async def proxy(request: Request, location: Location, lane: SlowLane, *, upgrade_required: bool = False) -> Response:
+    """What the backend answers. Links in pages and redirects lead through this server; pages are rewritten in `lane`.
 
     Raises StatusError: 400 where an upgrade is required and not asked for, 500 if an upgrade and 503 if a plain request
     does not get through.
@@ -72,7 +71,7 @@ async def proxy(
     location = replace(location, path=suffix or "/", query=request.http.query)
     rewriter = Rewriter(path.removesuffix(suffix), location.authority, request.http.host)
     answer = await _plain_answer(request, location, rewriter)
-    return await _passed_back(request, answer, rewriter)
+    return await _passed_back(request, answer, rewriter, lane)
 
 
 async def _plain_answer(request: Request, location: Location, rewriter: Rewriter) -> Answer:
@@ -136,7 +135,7 @@ def canonical(name: str) -> str:
     return "-".join(part.capitalize() for part in name.split("-"))
 
 
-async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> Response:
+async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane: SlowLane) -> Response:
     try:
         if answer.status == 101:
             raise service_unavailable("error trying to reach service: an upgrade that was not asked for")
@@ -152,7 +151,7 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter) -> 
             headers.append(_CACHE_CONTROL)
         if is_page and request.method == "HEAD":
             return Response(answer.status, headers, PassedBody(answer))  # how long it would be is not known
-        if is_page and (response := await rewritten_page(rewriter, answer, headers)) is not None:
+        if is_page and (response := await rewritten_page(rewriter, answer, headers, lane)) is not None:
             await answer.close()
             return response
         return Response(answer.status, headers, PassedBody(answer), length=answer.length)

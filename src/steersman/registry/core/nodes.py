@@ -232,7 +232,7 @@ async def proxy_to_node(services: Services, ctx: Context, name: str, request: Re
         path=join_preserving_trailing_slash("", proxied_path(request.target.path)),
         tls=kubelet.tls() if at_kubelet else pod_tls(),
     )  # fmt: skip
-    return await proxy(request, location)
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name))
 
 
 def _status_text(node: Node) -> str:

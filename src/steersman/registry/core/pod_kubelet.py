@@ -142,7 +142,7 @@ async def _command_streams(services: Services, ctx: Context, name: str, request:
     location, node = await _with_node(services, ctx, pod, path, encoded_query(pairs))
     if is_translated(request) and not _speaks_websockets(node):
         return translate(request, location, Streams(*(truthy(query.get(key)) for key, _ in _STREAMS)))
-    return await proxy(request, location, upgrade_required=True)
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
 
 
 async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
@@ -155,7 +155,7 @@ async def pod_port_forward(services: Services, ctx: Context, name: str, request:
     location, node = await _with_node(services, ctx, pod, path, query)
     if is_tunneled(request) and not _speaks_websockets(node):
         return await tunnel(request, location)
-    return await proxy(request, location, upgrade_required=True)
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
 
 
 def _speaks_websockets(node: core.Node) -> bool:
@@ -244,7 +244,7 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
         scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
         path=join_preserving_trailing_slash("", proxied_path(request.target.path)), tls=pod_tls(),
     )  # fmt: skip
-    return await proxy(request, location)
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name))
 
 
 @cache
