@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.controlplane.options import Options
+from steersman.controlplane.options import Options, OptionsError
 from steersman.storage.interface import StorageFormatError, StorageLocked
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -166,7 +166,7 @@ async def test_a_start_that_fails_leaves_nothing_behind(start_control_plane, tmp
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         options = {"data_dir": tmp_path, "storage": "sqlite", "bind_address": "127.0.0.1", "secure_port": port}
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(OptionsError, match="in use"):
             await start_control_plane(listen=True, **options)
     again = await start_control_plane(listen=True, **options)
     assert again.storage is not None
