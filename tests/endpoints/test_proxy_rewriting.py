@@ -132,6 +132,21 @@ def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.Mon
     for name, value in vars(rewriting).copy().items():
         if isinstance(value, re.Pattern):
             monkeypatch.setattr(rewriting, name, Noting(value))
-    rewriting._rewrite(REWRITER, page.encode(), "")
+    pieces = rewriting._Pieces()
+    for _ in REWRITER.tags(rewriting._text(page.encode(), ""), pieces):
+        pass
+    rewriting._body(pieces, "")
     assert max(asked) <= rewriting._WINDOW + 8
     assert max(map(len, REWRITER.pieces("<a {}>".format("a " * 100_000)))) < 100_000
+
+
+def test_a_page_of_many_tags_is_worked_on_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewriting, "_STEP", 0.0)
+    page = "<a href='/x'>" * 100
+    pieces = rewriting._Pieces()
+    tags = REWRITER.tags(page, pieces)
+    steps = 0
+    while rewriting._goes_on(tags):
+        steps += 1
+    assert steps > 50
+    assert "".join(pieces.joined()) == REWRITER.page(page)
