@@ -415,7 +415,7 @@ class Cacher:
         for change in changes:
             self._watchers.announce_to(watcher, change)
             count += 1
-            size += change.size
+            size += change.size + (0 if change.current is None else len(change.current.body))
             if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
                 count = size = 0
                 await _pause(drain)

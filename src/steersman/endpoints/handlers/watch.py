@@ -115,6 +115,8 @@ class WatchStream:
         self._fell_behind = False
         """Whether too much happened before the answer was open."""
         self._refused: StatusError | None = None
+        self._open = asyncio.Event()
+        """Whether the answer's body is open, or over."""
         self._timers: list[asyncio.TimerHandle] = []
         self._filler: asyncio.Task[None] | None = None
         self._counted = (scope.group, scope.version, scope.resource.plural)
@@ -139,6 +141,7 @@ class WatchStream:
     def start(self, writer: BodyWriter) -> None:
         """The answer's headers are out: sends the objects there are, then what has happened since."""
         self._writer = writer
+        self._open.set()
         if self._refused is not None:
             self._end_with(self._refused)
             return
@@ -161,6 +164,7 @@ class WatchStream:
 
     def closed(self) -> None:
         """The answer is over."""
+        self._open.set()
         if self in self._scope.shared.watches:
             self._scope.shared.watches.discard(self)
             self._running.inc(self._labels, -1)
@@ -329,7 +333,8 @@ class WatchStream:
                 self._writer.abort()
 
     async def drain(self) -> None:
-        """Waits while the client is behind, so that a long replay is not too much for it."""
+        """Waits until the answer is open, and while the client is behind: a long replay is not to be too much for it."""
+        await self._open.wait()
         if self._filler is not None and not self._filler.done():
             await asyncio.wait((self._filler,))
         if self._writer is not None:
