@@ -333,7 +333,7 @@ class WatchStream:
                 self._writer.abort()
 
     async def drain(self) -> None:
-        """Waits until the answer is open, and while the client is behind: a long replay is not to be too much for it."""
+        """Waits until the answer is open, and while the client is behind, so that a replay is not too much for it."""
         await self._open.wait()
         if self._filler is not None and not self._filler.done():
             await asyncio.wait((self._filler,))
