@@ -17,6 +17,18 @@ from steersman.endpoints.proxy.rewriting import Rewriter
 REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
 
 
+def pieces_of(page: str) -> rewriting._Pieces:
+    """A page with its links rewritten."""
+    pieces = rewriting._Pieces()
+    for _ in REWRITER.tags(page, pieces):
+        pass
+    return pieces
+
+
+def page_of(text: str) -> str:
+    return "".join(pieces_of(text).joined())
+
+
 @pytest.mark.parametrize(
     ("url", "rewritten"),
     [
@@ -58,17 +70,17 @@ def test_urls_of_the_backend_lead_through_the_server(url: str, rewritten: str) -
     ],
 )
 def test_links_of_a_page(page: str, rewritten: str) -> None:
-    assert REWRITER.page(page) == rewritten
+    assert page_of(page) == rewritten
 
 
 @given(st.text(alphabet="<>/!-= \"'aA\n&;", max_size=200))
 def test_every_page_comes_out(page: str) -> None:
-    assert isinstance(REWRITER.page(page), str)
+    assert isinstance(page_of(page), str)
 
 
 @given(st.text(alphabet="ab c/&;", max_size=100))
 def test_text_stays_as_it_is(text: str) -> None:
-    assert REWRITER.page(text) == text
+    assert page_of(text) == text
 
 
 def test_paths_and_queries_are_written_as_go_does() -> None:
@@ -91,10 +103,10 @@ def test_large_pages_are_the_same_though_they_are_looked_at_a_window_at_a_time(
 ) -> None:
     for more in range(3):
         page = around.format("x" * more + filling * 40_000)
-        expected = REWRITER.page(page)
+        expected = page_of(page)
         monkeypatch.setattr(rewriting, "_WINDOW", 1 << 30)
         monkeypatch.setattr(rewriting, "_SHORT", 1 << 30)
-        assert REWRITER.page(page) == expected
+        assert page_of(page) == expected
         monkeypatch.undo()
 
 
@@ -102,7 +114,7 @@ def test_no_call_of_the_standard_library_gets_more_than_a_window(monkeypatch: py
     sizes = []
     original = html.unescape
     monkeypatch.setattr(html, "unescape", lambda text: sizes.append(len(text)) or original(text))
-    REWRITER.page('<a title="' + "&" * 1_000_000 + '">')
+    page_of('<a title="' + "&" * 1_000_000 + '">')
     assert len(sizes) > 30
     assert max(sizes) <= rewriting._WINDOW
 
@@ -132,12 +144,9 @@ def test_pages_are_rewritten_a_part_at_a_time(page: str, monkeypatch: pytest.Mon
     for name, value in vars(rewriting).copy().items():
         if isinstance(value, re.Pattern):
             monkeypatch.setattr(rewriting, name, Noting(value))
-    pieces = rewriting._Pieces()
-    for _ in REWRITER.tags(rewriting._text(page.encode(), ""), pieces):
-        pass
-    rewriting._body(pieces, "")
+    rewriting._body(pieces_of(rewriting._text(page.encode(), "")), "")
     assert max(asked) <= rewriting._WINDOW + 8
-    assert max(map(len, REWRITER.pieces("<a {}>".format("a " * 100_000)))) < 100_000
+    assert max(map(len, pieces_of("<a {}>".format("a " * 100_000)).joined())) < 100_000
 
 
 def test_a_page_of_many_tags_is_worked_on_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,4 +158,4 @@ def test_a_page_of_many_tags_is_worked_on_in_steps(monkeypatch: pytest.MonkeyPat
     while rewriting._goes_on(tags):
         steps += 1
     assert steps > 50
-    assert "".join(pieces.joined()) == REWRITER.page(page)
+    assert "".join(pieces.joined()) == page_of(page)

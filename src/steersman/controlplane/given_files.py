@@ -165,10 +165,8 @@ def _fault_of_pair(given: Certificate, cert_flag: str, key_flag: str) -> str:
 def _fault_of_certificates(data: bytes) -> str:
     from cryptography.x509 import load_pem_x509_certificates
 
-    if not data.strip():
-        return "is empty"
-    if b"CERTIFICATE-----" not in data:
-        return "holds no certificate in PEM form"
+    if fault := _fault_of_pem(data, b"CERTIFICATE-----", "certificate"):
+        return fault
     try:
         load_pem_x509_certificates(data)
     except ValueError:
@@ -180,10 +178,8 @@ def _fault_of_key(data: bytes) -> str:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    if not data.strip():
-        return "is empty"
-    if b"PRIVATE KEY-----" not in data:
-        return "holds no private key in PEM form"
+    if fault := _fault_of_pem(data, b"PRIVATE KEY-----", "private key"):
+        return fault
     try:
         load_pem_private_key(data, None)
     except TypeError:
@@ -191,6 +187,12 @@ def _fault_of_key(data: bytes) -> str:
     except (ValueError, UnsupportedAlgorithm):
         return "holds a key that is damaged, or of a kind that is not known"
     return ""
+
+
+def _fault_of_pem(data: bytes, mark: bytes, kind: str) -> str:
+    if not data.strip():
+        return "is empty"
+    return "" if mark in data else f"holds no {kind} in PEM form"
 
 
 def _check_key_file(flag: str, file: str, parse: Callable[[bytes], object]) -> None:

@@ -107,17 +107,13 @@ class StoreObjects:
 
     async def read_all(self, namespace: str, reading: Reading[T]) -> list[T]:
         found: list[T] = []
-        until = perf_counter() + _TURN
-        for entry in self._entries(namespace):
+        async for entry in self._unhurried(namespace):
             if entry.facts is not None and reading in entry.facts:
                 found.append(cast(T, entry.facts[reading]))
-                continue
-            if perf_counter() > until:
-                await asyncio.sleep(0)
-                until = perf_counter() + _TURN
-            found.append(
-                await self._read_beside(entry, reading) if is_large(entry.body) else self._read(entry, reading)
-            )
+            elif is_large(entry.body):
+                found.append(await self._read_beside(entry, reading))
+            else:
+                found.append(self._read(entry, reading))
         return found
 
     async def _read_beside(self, entry: Entry, reading: Reading[T]) -> T:
@@ -145,14 +141,18 @@ class StoreObjects:
         return (decode(entry.body) for entry in self._entries(namespace))
 
     async def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
-        until = perf_counter() + _TURN
-        for entry in self._entries(namespace):
+        async for entry in self._unhurried(namespace):
             name = entry.key.rpartition("/")[2]
             if is_large(entry.body):
                 yield name, await lane.run(self._made, entry.body, reading)
-                until = perf_counter() + _TURN
-                continue
-            yield name, self._read(entry, reading)
+            else:
+                yield name, self._read(entry, reading)
+
+    async def _unhurried(self, namespace: str) -> AsyncIterator[Entry]:
+        """The objects of a namespace; others have the loop whenever what is done with them has taken a turn's time."""
+        until = perf_counter() + _TURN
+        for entry in self._entries(namespace):
+            yield entry
             if perf_counter() > until:
                 await asyncio.sleep(0)
                 until = perf_counter() + _TURN

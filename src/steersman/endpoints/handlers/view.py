@@ -63,10 +63,11 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     body = await read_patch(scope, request)
     assert subresource.kind is not None
     gvk = kind_of(subresource.kind)
+    patch_lane = lane_for(scope, request, body.data, JSON)
 
     async def changed(old: Any, lane: SlowLane | None) -> Any:
         live = await done(lane, _live_view, scope, subresource, old)
-        view = await done(lane_for(scope, request, body.data, JSON), body.applied_to, live, gvk)
+        view = await done(patch_lane, body.applied_to, live, gvk)
         check_names(scope, request, view.metadata)
         return view
 

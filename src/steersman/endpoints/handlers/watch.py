@@ -62,9 +62,9 @@ async def watch(scope: Scope, request: Request) -> Response:
         seconds = scope.shared.min_request_timeout * (1.0 + random.random())  # type: ignore[assignment]
     kind = TableWatchStream if wanted.as_kind == "Table" else WatchStream
     labels = scope.shared.metrics.labels(request.info, dry_run=False)
-    stream = kind(scope, options, wanted, including, float(seconds or 0), labels)
+    stream = kind(scope, options, wanted, including, float(seconds or 0), labels, scope.lane(request))
     try:
-        stream.begin(await scope.storage.watch(scope.context(request), options, stream), scope.lane(request))
+        stream.begin(await scope.storage.watch(scope.context(request), options, stream))
     except StatusError as error:
         if error.code != 410:
             raise
@@ -96,9 +96,10 @@ class WatchStream:
 
     def __init__(
         self, scope: Scope, options: ListOptions, wanted: Representation, including: str, seconds: float,
-        labels: tuple[str, ...],
+        labels: tuple[str, ...], lane: SlowLane,
     ) -> None:  # fmt: skip
         self._scope = scope
+        self._lane = lane
         self._wanted = wanted
         self._including = including
         self._seconds = seconds
@@ -109,7 +110,6 @@ class WatchStream:
         self._key: tuple[str, ...] = (scope.api_version, wanted.media, wanted.as_kind, wanted.as_version, including)
         self._writer: BodyWriter | None = None
         self._start: WatchStart | None = None
-        self._lane = scope.shared.slow_lane
         self._waiting: list[WatchEvent] | None = []
         self._waiting_size = 0
         self._fell_behind = False
@@ -126,11 +126,9 @@ class WatchStream:
 
     # From the handler
 
-    def begin(self, start: WatchStart, lane: SlowLane) -> None:
-        """Keeps how the watch begins until the answer's body is open, and where large ones of the first objects are
-        encoded."""
+    def begin(self, start: WatchStart) -> None:
+        """Keeps how the watch begins until the answer's body is open."""
         self._start = start
-        self._lane = lane
 
     def refuse(self, error: StatusError) -> None:
         """The watch consists of this error alone."""

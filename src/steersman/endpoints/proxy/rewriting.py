@@ -122,19 +122,8 @@ class Rewriter:
             not fields.get("location") and trim_space(fields.get("content-type", "").partition(";")[0]) == "text/html"
         )
 
-    def page(self, text: str) -> str:
-        """An HTML page with its links rewritten."""
-        return "".join(self.pieces(text))
-
-    def pieces(self, text: str) -> list[str]:
-        """The same in parts."""
-        page = _Pieces()
-        for _ in self.tags(text, page):
-            pass
-        return page.joined()
-
     def tags(self, text: str, page: _Pieces) -> Iterator[None]:
-        """The same, a tag at a time: they are added to `page`."""
+        """Adds an HTML page with its links rewritten to `page`, a tag at a time."""
         at = 0
         while (start := _next(_MARKUP, text, at, 1)) < len(text):
             page.add(text[at:start])
