@@ -8,9 +8,17 @@ import json
 import pytest
 from small_server import SmallServer
 
+from steersman.authentication.user import UserInfo
 from steersman.endpoints import request as request_module
+from steersman.endpoints.filters.max_in_flight import with_max_in_flight
+from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
-from steersman.net.message import Headers, Response
+from steersman.endpoints.request_info import request_info
+from steersman.machinery.metrics import Registry
+from steersman.net import connection
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer, Response
+from steersman.net.message import Request as HttpRequest
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 
@@ -132,6 +140,29 @@ async def test_places_are_free_again_after_timeouts_and_failures(start_server) -
     small: SmallServer = await start_server(paths, max_requests_in_flight=1, request_timeout=0.02)
     for path, status in (("/hang", 504), ("/panic", 500), ("/hang", 504), ("/panic", 500)):
         assert (await small.get(path)).status == status
+
+
+async def test_an_answer_keeps_its_place_until_it_has_left() -> None:
+    metrics = RequestMetrics(Registry())
+    limit = with_max_in_flight(1, 1, metrics)
+
+    def read() -> Request:
+        message = HttpRequest("GET", NOTES, "", Headers(), EMPTY_BODY, Peer())
+        request = Request(message)
+        request.info = request_info("GET", NOTES, "")
+        request.user = UserInfo("somebody")
+        return request
+
+    async def answer(request: Request) -> Response:
+        return Response(200)
+
+    first, second = read(), read()
+    assert (await limit(first, answer)).status == 200
+    assert (await limit(second, answer)).status == 429
+    connection.tell_over(first.http)
+    connection.tell_over(first.http)
+    assert (await limit(second, answer)).status == 200
+    assert (await limit(read(), answer)).status == 429, "told twice, a place is given back once"
 
 
 # Failures

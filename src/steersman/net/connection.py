@@ -12,7 +12,7 @@ from steersman.net import eager
 from steersman.net.fields import FieldCache
 from steersman.net.limits import Limits
 from steersman.net.message import Body, BodyAborted, Handler, Peer, Request, Response, Stream, Upgraded
-from steersman.net.turns import Turns
+from steersman.net.turns import Flushes, Turns
 
 log = logging.getLogger("steersman.net")
 
@@ -68,7 +68,7 @@ class Receiver(asyncio.BufferedProtocol):
         self.out: list[bytes] = []
         """Pieces for the next write."""
         self.scheduled = False
-        """flush() will be called in this turn of the loop."""
+        """flush() will be called soon."""
         self.blocked = False
         """The transport has enough: what is to be sent waits."""
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
@@ -87,10 +87,10 @@ class Receiver(asyncio.BufferedProtocol):
         raise NotImplementedError
 
     def schedule(self) -> None:
-        """Has flush() called once in this turn of the loop."""
+        """Has flush() called once, soon: when it is this connection's turn to write."""
         if not self.scheduled:
             self.scheduled = True
-            self.core.loop.call_soon(self.flush)
+            self.core.flushes.later(self)
 
     def flush(self) -> None:
         """Writes what is collected, and a batch of what waits."""
@@ -139,6 +139,11 @@ class Exchange(Protocol):
         """Whether the body has ended, or nobody wants it any more."""
         ...
 
+    @property
+    def closed(self) -> bool:
+        """Whether all of the answer has left, or nobody wants it any more."""
+        ...
+
 
 class Core:
     """What the connections of one server share."""
@@ -149,6 +154,7 @@ class Core:
         "counters",
         "draining",
         "eager",
+        "flushes",
         "h1_fields",
         "h2_fields",
         "handler",
@@ -179,6 +185,7 @@ class Core:
         self.draining = False
         self.read_buffer = memoryview(bytearray(_READ_SIZE))
         self.turns = Turns(loop)
+        self.flushes = Flushes(loop)
         self._change: asyncio.Future[None] | None = None
 
     def remove(self, connection: Connection) -> None:
@@ -237,6 +244,16 @@ async def answer(handler: Handler, exchange: Exchange) -> None:
             exchange.abort()
         else:
             exchange.respond(internal_server_error())
+    if exchange.closed:  # if not, whoever closes it tells
+        tell_over(exchange.request)
+
+
+def tell_over(request: Request) -> None:
+    """Calls `request.when_over`, once."""
+    when_over = request.when_over
+    if when_over is not None:
+        request.when_over = None
+        when_over()
 
 
 def internal_server_error() -> Response:

@@ -49,6 +49,8 @@ class Http1Connection(Receiver):
         self._discarded = 0
         self._deaf = False
         self._closing_since: float | None = None
+        self._leaving_since: float | None = None
+        """Since when the answer is complete, as far as has been seen, but has not left."""
         self._waiting_since = core.loop.time()
         """Since when there is no request: the head of the next one, or its first byte, is awaited."""
         self._served = False
@@ -356,6 +358,7 @@ class Http1Connection(Receiver):
         if exchange.done:
             return
         exchange.close(None)
+        self._leaving_since = None
         if self._current is exchange:
             self._current = None
         self._waiting_since = self.core.loop.time()
@@ -421,6 +424,7 @@ class Http1Connection(Receiver):
         if not self._lost:
             self.flush()
             self._deaf = True
+            self._closing_since = self.core.loop.time()
             self._transport.close()
         self._drop("the response was aborted")
 
@@ -462,6 +466,11 @@ class Http1Connection(Receiver):
         limits = self.core.limits
         if self._closing_since is not None:
             if now - self._closing_since > limits.linger + limits.tls_shutdown_timeout:
+                self.abort()
+        elif self._current is not None and self._current.ended:
+            if self._leaving_since is None:
+                self._leaving_since = now
+            elif now - self._leaving_since > limits.send_timeout:
                 self.abort()
         elif self._upgraded is None and self._current is None:
             in_head = self._in_head or not self._served

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import is_pushed, notify_closed
+from steersman.net.connection import is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ class Http1Exchange:
     def over(self) -> bool:
         """Whether nothing more can be written."""
         return self.ended or self.done
+
+    @property
+    def closed(self) -> bool:
+        """Whether everything has been handed over, or nobody wants it any more."""
+        return self.done
 
     # The response
 
@@ -223,8 +228,11 @@ class Http1Exchange:
         if self.ended or self.done or not size:
             return
         connection = self.connection
-        if self.pending or connection.blocked:
-            self._hold(b"%x\r\n%b\r\n" % (size, data) if self._chunked else data)
+        if size > _LITTLE or self.pending or connection.blocked:
+            if self._chunked:
+                self._hold(b"%x\r\n" % size, data, b"\r\n")
+            else:
+                self._hold(data)
             return
         out = connection.out
         if self._chunked:
@@ -251,9 +259,9 @@ class Http1Exchange:
             self.connection.schedule()
         self.connection.finish(self)
 
-    def _hold(self, data: bytes) -> None:
-        self.pending.append(data)
-        self.buffered += len(data)
+    def _hold(self, *pieces: bytes) -> None:
+        self.pending.extend(pieces)
+        self.buffered += sum(map(len, pieces))
         self.connection.schedule()
 
     def abort(self) -> None:
@@ -310,6 +318,7 @@ class Http1Exchange:
             notify_closed(sink)
         if reason is not None and self.task is not None and not self.task.done():
             self.task.cancel()
+        tell_over(self.request)
 
     def _wake_writers(self) -> None:
         if self._drain_waiters and (self.buffered <= _LITTLE or self.done):

@@ -145,12 +145,18 @@ class Http2Connection(Http2Output):
         """Starts handlers as long as this connection may in this turn of the loop."""
         new, turns = self._new, self.core.turns
         while new:
+            if self.leaving and self._keeps_enough():
+                return  # goes on when one of these has left
             stream = new.popleft()
             if not stream.closed:
                 self._start(stream)
                 if new and turns.over():
                     self._go_on_later()
                     return
+
+    def _keeps_enough(self) -> bool:
+        """Whether as much of complete answers as may waits for the client to read it."""
+        return sum(stream.buffered for stream in self.leaving) > self._limits.max_unsent
 
     def _go_on_later(self) -> None:
         if not self._later:
@@ -204,6 +210,9 @@ class Http2Connection(Http2Output):
     def _forget(self, stream: Http2Stream, reason: str | None) -> None:
         del self.streams[stream.id]
         self.core.counters.streams -= 1
+        if self.leaving and self.leaving.pop(stream, None) is not None and self._new and not self._later:
+            self._later = True
+            self.core.turns.later(self)
         self._give_back(stream.close(reason))
         if not self.streams:
             self._idle_since = self.core.loop.time()
@@ -213,6 +222,7 @@ class Http2Connection(Http2Output):
     def _drop_streams(self, reason: str) -> None:
         streams = list(self.streams.values())
         self.streams.clear()
+        self.leaving.clear()
         self.core.counters.streams -= len(streams)
         for stream in streams:
             stream.close(reason)
@@ -625,3 +635,6 @@ class Http2Connection(Http2Output):
             self._fail(ErrorCode.ENHANCE_YOUR_CALM, "header block not completed")
         elif not self.streams and now - self._idle_since > limits.idle_timeout:
             self.shut_down()
+        elif self.leaving:
+            for stream in [each for each, since in self.leaving.items() if now - since > limits.send_timeout]:
+                self.reset(stream, ErrorCode.INTERNAL_ERROR)

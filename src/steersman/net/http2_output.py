@@ -23,6 +23,8 @@ class Http2Output(Receiver):
         self.ready: deque[Http2Stream] = deque()
         self._stalled: list[Http2Stream] = []
         """Streams that wait for the connection's window."""
+        self.leaving: dict[Http2Stream, float] = {}
+        """Streams whose answers are complete but have not left, and since when."""
         self._blocked_bytes = 0
         self._table_update_due = False
 

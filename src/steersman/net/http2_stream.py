@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from steersman.net import hpack
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import is_pushed, notify_closed
+from steersman.net.connection import is_pushed, notify_closed, tell_over
 from steersman.net.http2_frames import DATA, END_STREAM, ErrorCode, headers, pack_head
 from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
 
@@ -163,6 +163,8 @@ class Http2Stream:
             self._head = frames
             self._head_ends = bool(flags)
             self._queue()
+            if flags:
+                self._leaves()
             return
         connection.out.append(frames)
         connection.schedule()
@@ -183,6 +185,7 @@ class Http2Stream:
         self.pending.extend(piece for piece in pieces if piece)
         self.buffered += size
         self.ended = True
+        self._leaves()
         if not self.queued:
             self._queue()
 
@@ -221,6 +224,7 @@ class Http2Stream:
         self.ended = True
         connection = self.connection
         if self.queued or connection.blocked:
+            self._leaves()
             if not self.queued:
                 self._queue()
             return
@@ -246,6 +250,11 @@ class Http2Stream:
         self.queued = True
         self.connection.ready.append(self)
         self.connection.schedule()
+
+    def _leaves(self) -> None:
+        """From now on what is left of the answer has only to leave."""
+        connection = self.connection
+        connection.leaving[self] = connection.core.loop.time()
 
     def _close_local(self) -> None:
         self.local_closed = True
@@ -324,4 +333,5 @@ class Http2Stream:
             notify_closed(sink)
         if reason is not None and self.task is not None and not self.task.done():
             self.task.cancel()
+        tell_over(self.request)
         return dropped

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import answer, is_pushed, notify_closed
+from steersman.net.connection import answer, is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Handler, Headers, Peer, Request, Response, Stream, Upgraded
 
 _LITTLE: Final = 64 << 10
@@ -118,6 +118,11 @@ class _Exchange:
         """Whether nothing more can be written."""
         return self.ended or self.gone or self._error
 
+    @property
+    def closed(self) -> bool:
+        """The same: what the handler has written is the client's, whenever it reads it."""
+        return self.over
+
     # The handler's side
 
     def respond(self, response: Response) -> None:
@@ -162,6 +167,7 @@ class _Exchange:
             self.ended = True
             self._close_sink()
             self._wake_reader()
+            tell_over(self.request)
 
     def abort(self) -> None:
         """Cuts the response off."""
@@ -172,6 +178,7 @@ class _Exchange:
             self._head.set_exception(BodyAborted("the handler gave no answer"))
         self._close_sink()
         self._wake_reader()
+        tell_over(self.request)
 
     async def drain(self) -> None:
         """Waits until little is buffered. Raises BodyAborted if the client has gone."""
@@ -215,6 +222,7 @@ class _Exchange:
         self.gone = True
         self._pieces.clear()
         self.buffered = 0
+        tell_over(self.request)
         self._close_sink()
         self._wake_reader()
         self._wake_writers()

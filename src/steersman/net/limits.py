@@ -29,8 +29,12 @@ class Limits:
     """The same over all requests of one HTTP/2 connection."""
     max_discard: int = 256 << 10
     """Body bytes read and thrown away to keep an HTTP/1.1 connection, when the handler did not read them."""
-    write_high_water: int = 1 << 20
+    write_high_water: int = 256 << 10
     """Bytes handed to the transport before writers must wait."""
+    send_timeout: float = 60.0
+    """How long an answer may take to leave once it is complete; upstream's requests end after as long."""
+    max_unsent: int = 16 << 20
+    """Bytes of complete answers that may wait on one HTTP/2 connection; then no further request of it is begun."""
     linger: float = 1.0
     """How long a closing connection still reads, so that the client sees the last answer before the close."""
     tls_shutdown_timeout: float = 1.0

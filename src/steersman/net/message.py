@@ -92,6 +92,8 @@ class Request:
     scheme: str = "https"
     host: str = ""
     """The Host header or :authority."""
+    when_over: Callable[[], None] | None = None
+    """What a handler sets as it returns: called once, when all of its answer has left or nobody wants it any more."""
 
 
 class BodyWriter(Protocol):

@@ -102,7 +102,8 @@ class HttpServer:
         now = core.loop.time()
         for connection in list(core.connections):
             connection.check(now)
-        interval = min(_LONGEST_CHECK_INTERVAL, limits.header_timeout / 4, limits.idle_timeout / 4)
+        shortest = min(limits.header_timeout, limits.idle_timeout, limits.send_timeout)
+        interval = min(_LONGEST_CHECK_INTERVAL, shortest / 4)
         self._checks = core.loop.call_later(interval, self._check)
 
     async def drain(self, timeout: float) -> None:

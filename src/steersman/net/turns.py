@@ -14,6 +14,49 @@ _SHORT_SLICE: Final = 0.0002
 """The same for what has just come to one connection, while others have work left over."""
 
 
+class Writer(Protocol):
+    """A connection that has something to write."""
+
+    def flush(self) -> None:
+        """Writes a batch; if more is left then, it comes again with `Flushes.later`."""
+        ...
+
+
+class Flushes:
+    """Lets connections write in turn: what many are told at once is encrypted in slices. `clock` tells seconds."""
+
+    __slots__ = ("_loop", "_scheduled", "_waiting", "clock", "count")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
+        self._loop = loop
+        self._waiting: deque[Writer] = deque()
+        self._scheduled = False
+        self.clock = clock
+        self.count = 0
+        """Turns of the loop in which something was written."""
+
+    def later(self, writer: Writer) -> None:
+        """Has `writer` flush once, in a turn to come."""
+        self._waiting.append(writer)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self.count += 1
+        waiting = self._waiting
+        end = self.clock() + SLICE
+        try:
+            for _ in range(len(waiting)):
+                waiting.popleft().flush()
+                if self.clock() >= end:
+                    break
+        finally:
+            self._scheduled = bool(waiting)
+            if waiting:
+                self._loop.call_soon(self._run)
+
+
 class Worker(Protocol):
     """A connection with input left over."""
 

@@ -6,7 +6,6 @@ from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
-from steersman.endpoints.streamed import StreamedBody
 from steersman.net.message import Response
 
 _MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -16,14 +15,18 @@ _TOO_MANY = b"Too many requests, please try again later.\n"
 def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> Filter:
     """429 over `reading` read-only or `mutating` writing requests at a time (0: no limit).
 
-    Long-running requests do not count, and administrators always get through.
+    Long-running requests do not count, and administrators always get through. An answer keeps its place until the
+    client has taken it.
     """
     limits = {False: reading, True: mutating}
     running = {False: 0, True: 0}
     metrics.count_inflight(lambda: (running[False], running[True]))
 
-    def leave(kind: bool) -> None:
-        running[kind] -= 1
+    def leave_reading() -> None:
+        running[False] -= 1
+
+    def leave_mutating() -> None:
+        running[True] -= 1
 
     async def max_in_flight(request: Request, next_: Handler) -> Response:
         info = request.info
@@ -39,10 +42,7 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
         except BaseException:
             running[kind] -= 1
             raise
-        if type(response.body) is StreamedBody:
-            response.body.when_over(lambda: leave(kind))
-        else:
-            running[kind] -= 1
+        request.http.when_over = leave_mutating if kind else leave_reading
         return response
 
     return max_in_flight

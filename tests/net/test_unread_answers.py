@@ -1,0 +1,201 @@
+"""Answers that the client does not read: they keep their request's place, they end, and they are not piled up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+from test_parsers import Undated, Wire
+
+from steersman.net import hpack, http1_exchange, turns
+from steersman.net import http2_frames as frames
+from steersman.net.connection import Core
+from steersman.net.http1 import Http1Connection
+from steersman.net.http2_frames import ErrorCode, Setting
+from steersman.net.in_process import InProcessClient
+from steersman.net.limits import Limits
+from steersman.net.message import Request, Response
+
+LARGE = b"x" * (2 << 20)
+CLOSED = {Setting.INITIAL_WINDOW_SIZE: 0}
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+IMPATIENT = Limits(send_timeout=0.2)
+
+
+class Places:
+    """A handler that counts those whose answers are not over."""
+
+    def __init__(self, body=LARGE) -> None:
+        self.body = body
+        self.begun = self.over = 0
+
+    @property
+    def taken(self) -> int:
+        return self.begun - self.over
+
+    def leave(self) -> None:
+        self.over += 1
+
+    async def __call__(self, request: Request) -> Response:
+        self.begun += 1
+        request.when_over = self.leave
+        return Response(200, [], self.body() if callable(self.body) else self.body)
+
+
+async def pulled():
+    for _ in range(16):
+        yield LARGE[: 128 << 10]
+
+
+BODIES = {"bytes": LARGE, "pieces": [LARGE[:100], LARGE[100:]], "an iterator": pulled}
+
+
+@pytest.mark.parametrize("body", BODIES)
+async def test_over_http2_a_place_is_kept_until_the_answer_has_left(serve, http2, eventually, body):
+    places = Places(BODIES[body])
+    client = await http2(await serve(places), settings=CLOSED)
+    stream = client.request()
+    await client.until(frames.HEADERS)
+    await client.ping()
+    assert places.taken == 1
+    client.writer.write(frames.window_update(stream, len(LARGE)))
+    assert (await client.answer(stream)).body == LARGE
+    await eventually(lambda: places.over == 1)
+
+
+async def test_over_http1_a_place_is_kept_until_the_answer_has_left(serve, http1, eventually):
+    places = Places([LARGE] * 8)
+    client = await http1(await serve(places))
+    client.writer.transport.pause_reading()
+    client.send(GET)
+    await eventually(lambda: places.begun == 1)
+    assert places.taken == 1
+    client.writer.transport.resume_reading()
+    _, _, got = await client.response()
+    assert len(got) == 8 * len(LARGE)
+    await eventually(lambda: places.over == 1)
+
+
+async def test_what_leaves_at_once_gives_its_place_back_at_once(serve, http1, http2):
+    places = Places(b"little")
+    server = await serve(places)
+    first = await http1(server)
+    first.send(GET)
+    await first.response()
+    second = await http2(server)
+    await second.answer(second.request())
+    head = second.request("HEAD")
+    await second.answer(head)
+    assert (places.begun, places.over) == (3, 3)
+
+
+async def test_a_client_that_goes_away_gives_its_place_back(serve, http2, eventually):
+    places = Places()
+    client = await http2(await serve(places), settings=CLOSED)
+    kept = client.request()
+    client.request()
+    await eventually(lambda: places.begun == 2)
+    client.writer.write(frames.rst_stream(kept, ErrorCode.CANCEL))
+    await eventually(lambda: places.over == 1)
+    client.close()
+    await eventually(lambda: places.over == 2)
+
+
+async def test_in_process_what_is_written_is_the_clients():
+    places = Places()
+    response = await InProcessClient(places).request("GET", "/")
+    assert (places.begun, places.over) == (1, 1)
+    assert await response.read() == LARGE
+
+
+async def test_over_http2_what_is_not_read_in_time_is_reset_and_the_connection_lives(serve, http2, eventually):
+    places = Places()
+    client = await http2(await serve(places, limits=IMPATIENT), settings=CLOSED)
+    stream = client.request()
+    assert await client.reset(stream) == ErrorCode.INTERNAL_ERROR
+    await eventually(lambda: places.over == 1)
+    await client.ping()
+
+
+async def test_over_http2_a_body_that_has_ended_has_to_leave_too(serve, http2):
+    async def handler(request: Request) -> Response:
+        async def pieces():
+            yield b"x" * 1000
+
+        return Response(200, [], pieces())
+
+    client = await http2(await serve(handler, limits=IMPATIENT), settings=CLOSED)
+    assert await client.reset(client.request()) == ErrorCode.INTERNAL_ERROR
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_over_http1_what_is_not_read_in_time_ends_the_connection(serve, client_context, eventually, tls):
+    places = Places([LARGE] * 8)
+    server = await serve(places, limits=IMPATIENT, tls=tls)
+    with socket.create_connection(server.address) as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        if tls:
+            context = client_context("http/1.1")
+            wrapped = await asyncio.to_thread(context.wrap_socket, plain, server_hostname="localhost")
+            wrapped.sendall(GET)
+        else:
+            wrapped = plain
+            plain.sendall(GET)
+        await eventually(lambda: places.over == 1 and server.statistics().open_http1 == 0)
+        wrapped.close()
+
+
+async def test_one_connection_is_not_answered_on_while_it_keeps_what_it_may(serve, http2, eventually):
+    places = Places()
+    client = await http2(await serve(places, limits=Limits(max_unsent=5 << 20)), settings=CLOSED)
+    streams = [client.request() for _ in range(10)]
+    await client.ping()
+    assert places.begun == 3  # the third is one too many
+    client.writer.write(frames.rst_stream(streams[0], ErrorCode.CANCEL))
+    await eventually(lambda: places.begun == 4)
+    client.writer.write(frames.settings({Setting.INITIAL_WINDOW_SIZE: len(LARGE)}))
+    client.writer.write(frames.window_update(0, 32 << 20))
+    answers = await client.answers(*streams[1:], credit=False)
+    assert all(answer.body == LARGE for answer in answers.values())
+    await eventually(lambda: places.begun == places.over == 10)
+
+
+async def test_what_many_are_told_at_once_is_written_in_many_turns():
+    writers = []
+
+    class Watch:
+        def start(self, writer) -> None:
+            writers.append(writer)
+
+        def closed(self) -> None:
+            pass
+
+    async def handler(request: Request) -> Response:
+        return Response(200, [], Watch())
+
+    class Clock:
+        now = 0.0
+
+        def __call__(self) -> float:
+            self.now += turns.SLICE / 10
+            return self.now
+
+    fields = [Undated(encode) for encode in (http1_exchange.field, hpack.field)]
+    loop = asyncio.get_running_loop()
+    core = Core(handler, Limits(), loop, eager=True, h1_fields=fields[0], h2_fields=fields[1])
+    core.flushes.clock = Clock()
+    wires = [Wire() for _ in range(50)]
+    for wire in wires:
+        connection = Http1Connection(core)
+        connection.connection_made(wire)
+        connection.data_received(GET)
+    before = core.flushes.count
+    for writer in writers:
+        writer.write(LARGE)
+    assert all(len(wire.written) < 1000 for wire in wires), "a large piece is not written at once"
+    while any(writer.pending for writer in writers):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert all(wire.written.count(b"x") == len(LARGE) for wire in wires)
+    batches = len(wires) * len(LARGE) // (128 << 10)
+    assert core.flushes.count - before >= batches / 10
