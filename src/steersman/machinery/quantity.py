@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, total_ordering
 from typing import Final
 
+from steersman.machinery.go_strings import trim_space
 from steersman.net.ascii import is_digits
 
 BINARY_SI: Final = "BinarySI"
@@ -160,6 +161,16 @@ def canonical(text: str) -> str:
     Some texts that are not canonical stay as they are ("1.500", "+5"), as upstream keeps what it need not compute.
     """
     return _canonical_text(text) if len(text) <= _MAX_CACHED else _canonical_text.__wrapped__(text)
+
+
+def canonical_trimmed(text: str) -> str:
+    """The same of text as JSON has it, around which there may be spaces."""
+    return _canonical_trimmed(text) if len(text) <= _MAX_CACHED else _canonical_trimmed.__wrapped__(text)
+
+
+@lru_cache(maxsize=8192)
+def _canonical_trimmed(text: str) -> str:
+    return canonical(trim_space(text))
 
 
 @lru_cache(maxsize=8192)

@@ -17,8 +17,7 @@ import msgspec
 
 from steersman.api import scalars
 from steersman.machinery.durations import canonical_duration
-from steersman.machinery.go_strings import trim_space
-from steersman.machinery.quantity import canonical as canonical_quantity
+from steersman.machinery.quantity import canonical, canonical_trimmed
 from steersman.machinery.times import canonical_micro_time, canonical_time
 
 T = TypeVar("T")
@@ -57,7 +56,7 @@ def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 def _quantity(value: Any) -> str:
-    return canonical_quantity(trim_space(value) if isinstance(value, str) else str(value))
+    return canonical_trimmed(value) if isinstance(value, str) else canonical(str(value))
 
 
 def _float64(value: Any) -> int | float:

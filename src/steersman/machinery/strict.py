@@ -20,7 +20,7 @@ import orjson
 
 from steersman.machinery import durations, quantity, times
 from steersman.machinery.field import quote
-from steersman.machinery.go_strings import to_lower, trim_space
+from steersman.machinery.go_strings import to_lower
 from steersman.machinery.go_types import GoType, members_of, struct, struct_of
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
 from steersman.machinery.json_tree import (
@@ -435,7 +435,7 @@ class Reader:
         try:
             if name == "Quantity":
                 text = tree if isinstance(tree, str) else render(tree).decode()
-                return quantity.canonical(trim_space(text))
+                return quantity.canonical_trimmed(text)
             if not isinstance(tree, str) or isinstance(tree, Number):
                 raise TypeMismatch(kind_of(tree), "string", "", ())
             canonical = {

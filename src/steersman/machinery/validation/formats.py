@@ -126,6 +126,7 @@ _is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
 """In which nothing is wrong."""
 _is_port_name_charset: Final = characters("[-a-z0-9]+")
 _is_relaxed_env_var_name: Final = characters("[ -<>-~]*")
+_is_usual_env_var_name: Final = _whole("[_a-zA-Z][_a-zA-Z0-9]{0,252}")
 
 _LABEL_ERROR: Final = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
@@ -351,6 +352,8 @@ def is_env_var_name(value: str) -> list[str]:
 
 def is_relaxed_env_var_name(value: str) -> list[str]:
     """The name of an environment variable: any printable ASCII but `=`; the rule for containers' `env`."""
+    if _is_usual_env_var_name(value):
+        return []
     errors = [] if value else [f"environment variable name {EMPTY_ERROR}"]
     if not _is_relaxed_env_var_name(value):
         errors.append(_RELAXED_ENV_VAR_NAME_ERROR)

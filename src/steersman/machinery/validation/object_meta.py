@@ -163,7 +163,7 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator
     """Annotations: the keys' format, in any case, and the size of all of them."""
     size = 0
     for key, value in annotations.items():
-        for message in is_qualified_name(to_lower(key)):
+        for message in is_qualified_name(key) and is_qualified_name(to_lower(key)):
             yield field.invalid(path, key, message)
         size += byte_length(key) + byte_length(value)
     if size > TOTAL_ANNOTATION_SIZE_LIMIT:
