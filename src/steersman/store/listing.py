@@ -94,7 +94,7 @@ class Selection:
 
 async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> Listing:
     """The list that `options` ask for; see rest.capabilities.Lister."""
-    prefix = store.collection(ctx.namespace)
+    prefix = store.collection(ctx.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
     if options.continue_token:
         if version not in ("", "0"):

@@ -99,12 +99,15 @@ class Store(Generic[T]):
             raise self._invalid_key(f"{namespace}/{name}")
         return f"{self.prefix}{namespace}/{name}"
 
-    def collection(self, namespace: str) -> str:
-        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`."""
+    def collection(self, namespace: str, name: str | None = None) -> str:
+        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
+
+        `name` is the one object that is asked for, as the error says if it may be one's name.
+        """
         if not namespace:
             return self.prefix
         if namespace in _NO_KEYS:
-            raise self._invalid_key(namespace)
+            raise self._invalid_key(f"{namespace}/{name}" if name and not is_path_segment_name(name) else namespace)
         return f"{self.prefix}{namespace}/"
 
     def _invalid_key(self, below: str) -> StatusError:

@@ -21,8 +21,8 @@ async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sin
     subscription are made in one turn of the loop, so nothing is missed or told twice; what the snapshot has for this
     watch is looked for afterwards.
     """
-    prefix = store.collection(ctx.namespace)
     name = options.field_selector.requires_exact_match("metadata.name")
+    prefix = store.collection(ctx.namespace, name)
     target = prefix + name if name and (ctx.namespace or not store.resource.namespaced) else prefix
     accept = store.select.accept(options)
     version = options.resource_version
