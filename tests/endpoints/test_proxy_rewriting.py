@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from steersman.endpoints.proxy import rewriting
 from steersman.endpoints.proxy.location import encoded_query, escaped_path, join_preserving_trailing_slash
 from steersman.endpoints.proxy.rewriting import Rewriter
+from steersman.machinery.errors import StatusError
 
 REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
 
@@ -38,6 +40,9 @@ def page_of(text: str) -> str:
         ("http://10.0.0.1:80/a", "/api/v1/nodes/n/proxy/a"),
         ("https://api.example.org/a", "https://api.example.org/api/v1/nodes/n/proxy/a"),
         ("/api/v1/nodes/n/proxy/a", "/api/v1/nodes/n/proxy/a"),
+        ("/ä?ä", "/api/v1/nodes/n/proxy/%C3%A4?ä"),
+        ("/\udcff%ff", "/api/v1/nodes/n/proxy/%FF%FF"),
+        ("/a%2Fb", "/api/v1/nodes/n/proxy/a/b"),
         ("a", "a"),
         ("../a", "../a"),
         ("http://elsewhere/a", "http://elsewhere/a"),
@@ -71,6 +76,17 @@ def test_urls_of_the_backend_lead_through_the_server(url: str, rewritten: str) -
 )
 def test_links_of_a_page(page: str, rewritten: str) -> None:
     assert page_of(page) == rewritten
+
+
+def test_all_members_of_a_compressed_page_are_read() -> None:
+    assert rewriting._text(gzip.compress(b"a") + gzip.compress(b"b"), "gzip") == "ab"
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://a b/", "http://h:x/a", "/%zz"])
+def test_a_redirect_to_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(StatusError, match="error trying to parse Location header: parse ") as refused:
+        REWRITER.with_redirect([("location", url)])
+    assert refused.value.code == 500
 
 
 @given(st.text(alphabet="<>/!-= \"'aA\n&;", max_size=200))

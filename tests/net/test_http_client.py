@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from steersman.net.dial import DialError, dial, resolve
-from steersman.net.http_client import Answer, BadAnswer, request_head, send
+from steersman.net.http_client import MAX_INTERIM, Answer, BadAnswer, UnaskedUpgrade, request_head, send
 from steersman.net.message import BodyAborted
 
 Ask = Callable[..., Awaitable[Answer]]
@@ -21,11 +21,12 @@ async def ask() -> AsyncIterator[Ask]:
     servers: list[asyncio.Server] = []
     answers: list[Answer] = []
 
-    async def run(data: bytes, method: str = "GET", **options) -> Answer:
+    async def run(data: bytes, method: str = "GET", fields: tuple[tuple[str, str], ...] = (), **options) -> Answer:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
-            for at in range(0, len(data), 7):
-                writer.write(data[at : at + 7])
+            step = 7 if len(data) < 10_000 else 4096
+            for at in range(0, len(data), step):
+                writer.write(data[at : at + step])
                 await writer.drain()
                 await asyncio.sleep(0)
             writer.close()
@@ -33,7 +34,7 @@ async def ask() -> AsyncIterator[Ask]:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         servers.append(server)
         connection = await dial("127.0.0.1", server.sockets[0].getsockname()[1])
-        answer = await send(connection, method, "/", [("Host", "x")], **options)
+        answer = await send(connection, method, "/", [("Host", "x"), *fields], **options)
         answers.append(answer)
         return answer
 
@@ -100,7 +101,11 @@ async def test_a_body_that_is_cut_off_is_told(ask: Ask, data: bytes) -> None:
     ("data", "message"),
     [
         (b"", "^EOF$"),
-        (b"HTTP/1.1 200 OK\r\nA", "unexpected EOF"),
+        (b"HTTP/1.1 200 OK\r\nA: b", "^net/http: HTTP/1.x transport connection broken: unexpected EOF$"),
+        (b"HTTP/1.1 200 OK\r\nA", '^net/http: HTTP/1.x transport connection broken: malformed MIME.* colon: "A"$'),
+        (b"HTTP/1.1 103 E\r\n\r\nok", 'malformed HTTP response "ok"$'),
+        (b"HTTP/1.1 103 E\r\n\r\n", "unexpected EOF$"),
+        (b"hello world", 'malformed HTTP status code "world"$'),
         (b"SSH-2.0-x\r\n", '^net/http: HTTP/1.x transport connection broken: malformed HTTP response "SSH-2.0-x"$'),
         (b"HTTP/1.1 20 OK\r\n\r\n", 'malformed HTTP status code "20"$'),
         (b"HTTP/1.1 +20 OK\r\n\r\n", 'malformed HTTP status code "\\+20"$'),
@@ -120,7 +125,13 @@ async def test_a_body_that_is_cut_off_is_told(ask: Ask, data: bytes) -> None:
             'http: message cannot contain multiple Content-Length headers; got \\["3" "4"\\]$',
         ),
         (b"HTTP/1.1 200 OK\r\nA\r\n b: c\r\n\r\n", 'missing colon: "A"$'),
-        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1100 + b"\r\n", "headers exceeded"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1100 + b"\r\n", "net/http: server response headers exceeded"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: %b\r\n\r\n" % (b"x" * 1_100_000), "net/http: server response headers exceeded"),
+        (b"HTTP/1.1 103 E\r\n\r\n" * (MAX_INTERIM + 1), "net/http: too many 1xx informational responses$"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: a, content-length\r\n\r\n",
+            'bad trailer key "Content-Length"$',
+        ),
     ],
 )
 async def test_what_is_no_answer(ask: Ask, data: bytes, message: str) -> None:
@@ -136,9 +147,31 @@ async def test_any_status_and_bytes_behind_a_complete_answer_are_taken(ask: Ask,
 
 
 async def test_what_follows_an_upgrade_is_kept(ask: Ask) -> None:
-    answer = await ask(b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfirst bytes")
+    data = b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfirst bytes"
+    answer = await ask(data, fields=(("Connection", "Upgrade"), ("Upgrade", "x")))
     assert answer.status == 101
     assert b"first bytes".startswith(answer.leftover)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (b"", "internal error: 101 switching protocols response with non-writable body"),
+        (b"Upgrade: x\r\n", "internal error: 101 switching protocols response with non-writable body"),
+        (b"Connection: a, upgrade\r\nUpgrade: x\r\n", 'backend tried to switch protocol "x" when "" was requested'),
+        (b"Connection: Upgrade\r\nUpgrade: \xe4\r\n", 'backend tried to switch to invalid protocol "\xe4"'),
+    ],
+)
+async def test_an_upgrade_that_nobody_asked_for_is_refused(ask: Ask, fields: bytes, message: str) -> None:
+    with pytest.raises(UnaskedUpgrade) as refused:
+        await ask(b"HTTP/1.1 101 Switching\r\n%b\r\nfirst bytes" % fields)
+    assert str(refused.value) == message
+
+
+async def test_interim_answers_are_passed_over(ask: Ask) -> None:
+    interim = b"HTTP/1.1 100 Continue\r\n\r\n" * MAX_INTERIM
+    answer = await ask(interim + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    assert (answer.status, await answer.read(100)) == (200, b"ok")
 
 
 @pytest.mark.parametrize("value", ["a\r\nB: c", "a\nB: c", "a\0"])

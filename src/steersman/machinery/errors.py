@@ -309,7 +309,7 @@ def generic_server_response(
         text = f"{text} ({to_lower(verb)} {target})"
     causes = (Cause(CAUSE_UNEXPECTED_SERVER_RESPONSE, message),) if unexpected else ()
     return StatusError(
-        code, reason, text, name=name, group=resource.group, kind=resource.resource,
+        code or 500, reason, text, name=name, group=resource.group, kind=resource.resource,
         causes=causes, retry_after=retry_after,
     )  # fmt: skip
 

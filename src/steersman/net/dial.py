@@ -17,6 +17,8 @@ from steersman.net.upgrade import UpgradedConnection
 
 DIAL_TIMEOUT: Final = 30.0
 TLS_HANDSHAKE_TIMEOUT: Final = 10.0
+TLS_SHUTDOWN_TIMEOUT: Final = 5.0
+"""Seconds in which what was written leaves, while what comes is read for nothing."""
 _WRITE_HIGH_WATER: Final = 256 << 10
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 """OpenSSL's codes for a certificate that leads to no known authority."""
@@ -44,18 +46,41 @@ class _Dialed(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._tls = False
+        self._spoke = False
+        self._transport: asyncio.Transport | None = None
         self.connection: UpgradedConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._tls = transport.get_extra_info("ssl_object") is not None
-        sending = cast(asyncio.Transport, transport)
-        sending.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.connection = UpgradedConnection(sending, self._loop, False)
+        self.connection = UpgradedConnection(self._transport, self._loop, False)
+
+    async def begin_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Speaks TLS from now on. Raises DialError, OSError, SSLError.
+
+        What was sent before it has begun must not be taken for something that was decrypted.
+        """
+        assert self._transport is not None
+        assert self.connection is not None
+        if self._spoke:
+            self._transport.close()
+            raise DialError("tls: first record does not look like a TLS handshake")
+        if self._transport.is_closing():
+            raise ConnectionResetError(errno.ECONNRESET, "")
+        self._tls = True
+        transport = await self._loop.start_tls(
+            self._transport, self, context, server_hostname=host,
+            ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT, ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
+        )  # fmt: skip
+        assert transport is not None
+        transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
+        self.connection.secured(transport)
 
     def data_received(self, data: bytes) -> None:
         assert self.connection is not None
+        self._spoke = True
         self.connection.feed(data)
 
     def eof_received(self) -> bool:
@@ -138,11 +163,9 @@ async def _connect(
     place = host_port(address, port)
     try:
         async with asyncio.timeout(DIAL_TIMEOUT):
-            _, protocol = await loop.create_connection(
-                lambda: _Dialed(loop), address, port, ssl=tls,
-                server_hostname=host if tls is not None else None,
-                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT if tls is not None else None,
-            )  # fmt: skip
+            _, protocol = await loop.create_connection(lambda: _Dialed(loop), address, port)
+            if tls is not None:
+                await protocol.begin_tls(tls, host)
     except ssl.SSLError as error:
         raise DialError(_tls_failure(error, host)) from None
     except TimeoutError:

@@ -17,14 +17,29 @@ from steersman.net.message import BodyAborted, Upgraded
 
 MAX_HEAD_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 1000
+MAX_INTERIM: Final = 1000
+"""Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
 _STEPS_A_TURN: Final = 8
 _BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
 _VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
+_NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
 
 
 class BadAnswer(Exception):
     """The other server does not speak HTTP as it should, or has hung up; the text is Go's."""
+
+
+class UnaskedUpgrade(BadAnswer):
+    """The other server changes to a protocol (101) though nobody asked for one; the text is of Go's ReverseProxy."""
+
+    def __init__(self, protocol: str) -> None:
+        if not protocol:
+            super().__init__("internal error: 101 switching protocols response with non-writable body")
+        elif not all(" " <= each <= "~" for each in protocol):
+            super().__init__(f"backend tried to switch to invalid protocol {quoted(protocol.encode())}")
+        else:
+            super().__init__(f'backend tried to switch protocol {quoted(protocol.encode())} when "" was requested')
 
 
 class Answer:
@@ -54,16 +69,22 @@ class Answer:
         """The first value of a field, or ""."""
         return next((value for key, value in self.headers if key == name), "")
 
+    def protocol(self) -> str:
+        """The protocol that the answer changes to, "" if it says none."""
+        if "upgrade" not in {lower(each.strip(" \t")) for each in self.header("connection").split(",")}:
+            return ""
+        return self.header("upgrade")
+
     async def read_head(self) -> None:
         """Reads until the head is complete; interim answers (1xx) are passed over. Raises BadAnswer."""
-        left = MAX_HEAD_BYTES
+        left, interim = MAX_HEAD_BYTES, 0
         searched, judged = 0, False
         while True:
             found = END_OF_HEAD.search(self._input, max(searched, self._at))
             if found is None:
                 size = len(self._input) - self._at
                 if size > left:
-                    raise BadAnswer(f"server response headers exceeded {MAX_HEAD_BYTES} bytes; aborted")
+                    raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
                 judged = judged or self._judge_begin(searched)
                 await self._more()  # takes off what is used
                 searched = max(0, size - 2)
@@ -75,10 +96,13 @@ class Answer:
             del found
             try:
                 version = self._read_status_line(raw)
-                if 100 <= self.status < 200 and self.status != 101 and left > 0:
-                    continue
                 if left < 0:
-                    raise BadAnswer(f"server response headers exceeded {MAX_HEAD_BYTES} bytes; aborted")
+                    raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
+                if 100 <= self.status < 200 and self.status != 101:
+                    interim += 1
+                    if interim > MAX_INTERIM:
+                        raise BadAnswer(f"{_BROKEN}net/http: too many 1xx informational responses")
+                    continue
                 self._frame_body(version)
             except MalformedFields as error:
                 raise BadAnswer(f"{_BROKEN}{error}") from None
@@ -96,10 +120,16 @@ class Answer:
         return True
 
     async def _more(self) -> None:
-        """Reads on. Raises BadAnswer at the end of the connection."""
+        """Reads on. Raises BadAnswer at the end of the connection, for what has come if that is wrong already."""
         data = await self._connection.read()
         if not data:
-            raise BadAnswer("EOF" if not self._input else "unexpected EOF")
+            if not self._input:
+                raise BadAnswer("EOF")
+            try:
+                _judge_rest(bytes(self._input[self._at :]))
+            except MalformedFields as error:
+                raise BadAnswer(f"{_BROKEN}{error}") from None
+            raise BadAnswer(f"{_BROKEN}unexpected EOF")
         self._append(data)
 
     def _append(self, data: bytes) -> None:
@@ -119,7 +149,7 @@ class Answer:
         try:
             self.headers = read_fields(raw[end + 1 :], MAX_FIELDS)
         except Fault:
-            raise BadAnswer(f"server response headers exceeded {MAX_FIELDS} fields; aborted") from None
+            raise _exceeded(f"{MAX_FIELDS} fields") from None
         self.status = code
         return protocol
 
@@ -132,6 +162,8 @@ class Answer:
         if chunked and lower(codings[0]) != "chunked":
             raise MalformedFields(f"unsupported transfer encoding: {quoted(codings[0].encode())}")
         length = self._length()
+        if chunked:
+            _check_trailer([value for name, value in self.headers if name == "trailer"])
         if codings:  # they say nothing to who is told of this answer; a length beside chunks counts nowhere
             gone = ("transfer-encoding", "content-length" if chunked else "")
             self.headers = [field for field in self.headers if field[0] not in gone]
@@ -217,6 +249,33 @@ class Answer:
             await asyncio.gather(self._sending, return_exceptions=True)
 
 
+def _exceeded(bound: str) -> BadAnswer:
+    return BadAnswer(f"{_BROKEN}net/http: server response headers exceeded {bound}; aborted")
+
+
+def _judge_rest(rest: bytes) -> None:
+    """Raises MalformedFields for the beginning of a head, its last line taken for whole, that could not go on well."""
+    line, ended, fields = rest.partition(b"\n")
+    if not line:
+        return
+    _status_of(line.removesuffix(b"\r"))
+    if ended and fields:
+        try:
+            read_fields(fields.removesuffix(b"\n").removesuffix(b"\r") + b"\r\n\r\n", MAX_FIELDS)
+        except Fault:
+            raise _exceeded(f"{MAX_FIELDS} fields") from None
+
+
+def _check_trailer(values: Iterable[str]) -> None:
+    """Raises MalformedFields if what frames a body is to follow it."""
+    for value in values:
+        for each in value.split(","):
+            name = lower(each.strip(" \t"))
+            if name in _NO_TRAILER:
+                canonical = "-".join(part.capitalize() for part in name.split("-"))
+                raise MalformedFields(f"bad trailer key {quoted(canonical.encode())}")
+
+
 def _all_quoted(texts: Iterable[str]) -> str:
     return f"[{' '.join(quoted(text.encode()) for text in texts)}]"
 
@@ -252,12 +311,13 @@ async def send(
     *,
     chunked: bool = False,
 ) -> Answer:
-    """Sends a request and reads the head of its answer; the body is sent meanwhile. Raises BadAnswer.
+    """Sends a request and reads the head of its answer; the body is sent meanwhile.
 
-    The fields that frame the body (content-length or transfer-encoding) are among `headers` already; with `chunked`
-    its pieces are sent as chunks.
+    Raises BadAnswer, and UnaskedUpgrade for a 101 if no field asks for an upgrade. The fields that frame the body
+    (content-length or transfer-encoding) are among `headers` already; with `chunked` its pieces are sent as chunks.
     """
     sending: asyncio.Task[None] | None = None
+    headers = list(headers)
     try:
         await connection.write(request_head(method, target, headers))
     except ConnectionResetError:
@@ -267,6 +327,8 @@ async def send(
     answer = Answer(connection, sending, head_only=method == "HEAD")
     try:
         await answer.read_head()
+        if answer.status == 101 and not any(lower(name) == "upgrade" for name, _ in headers):
+            raise UnaskedUpgrade(answer.protocol())
     except BaseException:
         await answer.close()
         raise

@@ -12,11 +12,12 @@ _MAX_BUFFERED: Final = 256 << 10
 class UpgradedConnection:
     """Implements `message.Upgraded` on a transport whose protocol passes its events on."""
 
-    __slots__ = ("_buffered", "_closed", "_eof", "_loop", "_paused", "_pieces", "_reader", "_transport", "_writers",
-                 "_writing_paused")  # fmt: skip
+    __slots__ = ("_buffered", "_closed", "_eof", "_loop", "_paused", "_pieces", "_reader", "_source", "_transport",
+                 "_writers", "_writing_paused")  # fmt: skip
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, writing_paused: bool) -> None:
         self._transport = transport
+        self._source = transport
         self._loop = loop
         self._pieces: deque[bytes] = deque()
         self._buffered = 0
@@ -26,6 +27,13 @@ class UpgradedConnection:
         self._writing_paused = writing_paused
         self._reader: asyncio.Future[None] | None = None
         self._writers: list[asyncio.Future[None]] = []
+
+    def secured(self, transport: asyncio.Transport) -> None:
+        """Goes on over TLS, spoken on the transport so far, which alone is read no further while much is unread.
+
+        A transport of TLS that is paused itself throws away what it has not decrypted when the connection ends.
+        """
+        self._transport = transport
 
     async def read(self) -> bytes:
         """The next bytes, b"" at the end."""
@@ -39,7 +47,7 @@ class UpgradedConnection:
         self._buffered -= len(piece)
         if self._paused and self._buffered <= _MAX_BUFFERED // 2 and not self._closed:
             self._paused = False
-            self._transport.resume_reading()
+            self._source.resume_reading()
         return piece
 
     async def write(self, data: bytes) -> None:
@@ -55,6 +63,9 @@ class UpgradedConnection:
     def close(self) -> None:
         """Closes the connection; what has been written still leaves."""
         if not self._closed:
+            if self._paused and self._source is not self._transport:
+                self._transport.abort()  # TLS would go on reading until the other side says that it has ended
+                return
             self._transport.close()
 
     # What the protocol passes on
@@ -65,7 +76,7 @@ class UpgradedConnection:
         self._buffered += len(data)
         if self._buffered > _MAX_BUFFERED and not self._paused:
             self._paused = True
-            self._transport.pause_reading()
+            self._source.pause_reading()
         self._wake_reader()
 
     def eof(self) -> None:

@@ -56,7 +56,7 @@ class Location:
 
 def escaped_path(path: str) -> str:
     """A path as Go's URL.EscapedPath has it."""
-    return quote(path, safe=_PATH_SAFE)
+    return quote(path, safe=_PATH_SAFE, errors="surrogateescape")
 
 
 def encoded_query(pairs: list[tuple[str, str]]) -> str:

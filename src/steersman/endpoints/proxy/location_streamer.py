@@ -11,9 +11,11 @@ import base64
 from collections.abc import AsyncIterator
 from typing import Final
 
+from steersman.endpoints.filters.panic_recovery import panicked
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.proxy.passing import PassedBody
 from steersman.endpoints.request import Request
+from steersman.machinery.cel.library.urls import url_error
 from steersman.machinery.errors import (
     GroupResource,
     StatusError,
@@ -22,6 +24,7 @@ from steersman.machinery.errors import (
     internal,
     plain_internal,
 )
+from steersman.machinery.field import quote
 from steersman.net.dial import DialError
 from steersman.net.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
@@ -32,6 +35,7 @@ _MAX_ERROR_BYTES: Final = 50_000
 _BASE64: Final = "base64.binary.k8s.io"
 _PROTOCOLS: Final = ("binary.k8s.io", _BASE64)
 _PIECE: Final = 32 << 10
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 async def stream_location(request: Request, location: Location, resource: GroupResource, name: str) -> Response:
@@ -55,11 +59,19 @@ async def stream_location(request: Request, location: Location, resource: GroupR
             return await _over_websocket(request, body)
         return Response(200, [("content-type", "text/plain")], body)
     try:
-        if 300 <= answer.status < 400 and (target := answer.header("location")):
-            raise plain_internal(f'Get "{target}": redirects forbidden')
+        if 0 < answer.status < 100:
+            return panicked(f"invalid WriteHeader code {answer.status}")
+        if answer.status in _REDIRECTS and (target := answer.header("location")):
+            raise _forbidden_redirect(location, target)
         raise await _failure(answer, resource, name)
     finally:
         await answer.close()
+
+
+def _forbidden_redirect(location: Location, target: str) -> StatusError:
+    if (wrong := url_error(target)) is not None:
+        return plain_internal(f'Get "{location}": failed to parse Location header {quote(target)}: {wrong}')
+    return plain_internal(f"Get {quote(target)}: redirects forbidden")
 
 
 async def _failure(answer: Answer, resource: GroupResource, name: str) -> StatusError:

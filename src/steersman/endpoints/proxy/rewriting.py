@@ -14,10 +14,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from time import monotonic
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from steersman.endpoints.proxy.location import escaped_path, join_path
-from steersman.machinery.errors import internal, service_unavailable
+from steersman.machinery.cel.library.urls import url_error
+from steersman.machinery.errors import internal, plain_internal, service_unavailable
 from steersman.machinery.go_strings import trim_space
 from steersman.machinery.slow_lane import SlowLane
 from steersman.net.ascii import lower
@@ -29,6 +30,16 @@ logger = logging.getLogger(__name__)
 MAX_PAGE_BYTES: Final = 8 << 20
 """Of a page whose links are rewritten, also once it is decompressed; a larger one is refused."""
 
+_GZIP: Final = b"\x1f\x8b\x08"
+_GZIP_HEAD: Final = 10
+"""Bytes of the head of a gzip stream."""
+_CORRUPT: Final = "flate: corrupt input before offset 1"
+_ZLIB_ERRORS: Final = {
+    "incorrect data check": "gzip: invalid checksum",
+    "incorrect length check": "gzip: invalid checksum",
+    "incorrect header check": "gzip: invalid header",
+}
+"""Go's words for zlib's."""
 _STEP: Final = 0.05
 """Seconds that a page is worked on before others have their turn in the lane."""
 _LINKS: Final[dict[str, tuple[str, ...]]] = {
@@ -106,13 +117,18 @@ class Rewriter:
             return text
         ours = parts.netloc and parts.netloc == self._host
         scheme, host = (parts.scheme, parts.netloc) if ours else ("", "")
-        path = parts.path
-        if not path.startswith(self.prefix):
-            path = join_path(escaped_path(self.prefix), path) + ("/" if path.endswith("/") else "")
+        path = unquote(parts.path, errors="surrogateescape") if "%" in parts.path else parts.path
+        if path.startswith(self.prefix):
+            path = parts.path
+        else:
+            path = escaped_path(join_path(self.prefix, path) + ("/" if path.endswith("/") else ""))
         return urlunsplit((scheme, host, path, parts.query, parts.fragment))
 
     def with_redirect(self, headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The fields of an answer with the Location field rewritten."""
+        """The fields of an answer with the Location field rewritten. Raises StatusError 500 if that is no URL."""
+        for name, value in headers:
+            if name == "location" and value and (wrong := url_error(value)) is not None:
+                raise internal(f"error trying to parse Location header: {wrong}")
         return [(name, self.url(value) if name == "location" and value else value) for name, value in headers]
 
     def is_page(self, headers: list[tuple[str, str]]) -> bool:
@@ -282,8 +298,8 @@ async def rewritten_page(
 ) -> Response | None:
     """The whole page of an answer, rewritten; None if its encoding is not known here, and nothing was read of it.
 
-    Raises StatusError: 429 if the lane has much to do for the user, 500 for a page that cannot be decompressed, 503 for
-    one that is cut off or too large.
+    Raises StatusError: 429 if the lane has much to do for the user, 500 for a page that is cut off or cannot be
+    decompressed, 503 for one that is too large.
     """
     encoding = answer.header("content-encoding")
     if encoding not in ("", "gzip", "deflate"):
@@ -292,7 +308,7 @@ async def rewritten_page(
     try:
         data = await answer.read(MAX_PAGE_BYTES + 1)
     except BodyAborted as error:
-        raise service_unavailable(f"error trying to reach service: {error}") from None
+        raise plain_internal(str(error)) from None
     if len(data) > MAX_PAGE_BYTES:
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
     lane.check_room()
@@ -316,17 +332,35 @@ def _window_of(encoding: str) -> int | None:
 
 def _text(data: bytes, encoding: str) -> str:
     """A page as text. Raises StatusError."""
+    if encoding:
+        data = _decompressed(data, encoding)
+    return _decoded(data)
+
+
+def _decompressed(data: bytes, encoding: str) -> bytes:
+    """All members of a gzip stream, or one of flate. Raises StatusError."""
+    if encoding == "gzip":
+        beginning = data[: len(_GZIP)]
+        if len(data) < _GZIP_HEAD:
+            raise plain_internal(f"errorf making gzip reader: {'unexpected EOF' if data else 'EOF'}")
+        if beginning != _GZIP:
+            raise plain_internal("errorf making gzip reader: gzip: invalid header")
     window = _window_of(encoding)
-    if window is not None:
+    assert window is not None
+    whole = bytearray()
+    while True:
         reader = zlib.decompressobj(window)
         try:
-            data = reader.decompress(data, MAX_PAGE_BYTES)
-        except zlib.error:
-            why = "gzip: invalid header" if encoding == "gzip" else "flate: corrupt input before offset 0"
-            raise internal(f"errorf making {encoding} reader: {why}") from None
-        if reader.unconsumed_tail:
+            whole += reader.decompress(data, MAX_PAGE_BYTES + 1 - len(whole))
+        except zlib.error as error:
+            raise plain_internal(_ZLIB_ERRORS.get(str(error).partition(": ")[2], _CORRUPT)) from None
+        if len(whole) > MAX_PAGE_BYTES:
             raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
-    return _decoded(data)
+        if not reader.eof:
+            raise plain_internal("unexpected EOF")
+        data = reader.unused_data
+        if encoding != "gzip" or not data:
+            return bytes(whole)
 
 
 def _body(page: _Pieces, encoding: str) -> bytes:

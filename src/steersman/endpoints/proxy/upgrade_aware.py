@@ -23,7 +23,7 @@ from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.dial import DialError
 from steersman.net.http1_head import content_length
-from steersman.net.http_client import Answer, BadAnswer, send
+from steersman.net.http_client import Answer, BadAnswer, UnaskedUpgrade, send
 from steersman.net.message import Headers, Response, Upgraded
 
 logger = logging.getLogger(__name__)
@@ -87,6 +87,8 @@ async def _plain_answer(request: Request, location: Location, rewriter: Rewriter
         except BaseException:
             connection.close()
             raise
+    except UnaskedUpgrade as error:
+        raise plain_internal(str(error)) from None
     except (DialError, BadAnswer, ValueError) as error:
         raise service_unavailable(f"error trying to reach service: {error}") from None
 
@@ -137,8 +139,6 @@ def canonical(name: str) -> str:
 
 async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane: SlowLane) -> Response:
     try:
-        if answer.status == 101:
-            raise service_unavailable("error trying to reach service: an upgrade that was not asked for")
         if answer.status < 100:
             await answer.close()
             return panicked(f"invalid WriteHeader code {answer.status}")
@@ -154,7 +154,8 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter, lan
         if is_page and (response := await rewritten_page(rewriter, answer, headers, lane)) is not None:
             await answer.close()
             return response
-        return Response(answer.status, headers, PassedBody(answer), length=answer.length)
+        length = None if answer.status in (204, 304) else answer.length
+        return Response(answer.status, headers, PassedBody(answer), length=length)
     except BaseException:
         await answer.close()
         raise

@@ -129,6 +129,17 @@ def uri_error(text: str) -> str | None:
     return None
 
 
+def url_error(text: str) -> str | None:
+    """What is wrong with a URL, which may be relative and have a fragment, in Go's words."""
+    plain, _, fragment = text.partition("#")
+    try:
+        _parse(plain, of_request=False)
+        _check_escapes(fragment)
+    except _UrlError as error:
+        return _failed(text, error)
+    return None
+
+
 def _url(text: str) -> URLValue:
     wrong = uri_error(text)
     if wrong is None:

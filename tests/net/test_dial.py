@@ -1,0 +1,103 @@
+"""Connections to other servers over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from steersman.net.dial import DialError, dial
+from steersman.net.tls import Certificate
+
+SIZE = 3_000_000
+
+
+@contextmanager
+def serving(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """The port of a server that does this, in a thread, with the one connection that it takes."""
+
+    def run() -> None:
+        connection, _ = listener.accept()
+        connection.settimeout(20)
+        with connection:
+            serve(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            thread.join(30)
+    assert not thread.is_alive()
+
+
+def server_context(certificate: Certificate) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.cert_file, certificate.key_file)
+    return context
+
+
+@pytest.mark.parametrize("says_the_end", [True, False])
+async def test_nothing_is_lost_if_the_other_side_ends_while_much_is_unread(
+    certificate: Certificate, client_context: Callable[..., ssl.SSLContext], *, says_the_end: bool
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        with server_context(certificate).wrap_socket(connection, server_side=True) as secured:
+            secured.sendall(b"x" * SIZE)
+            if says_the_end:
+                try:
+                    secured.unwrap()
+                except OSError:
+                    return  # the client closes without a word of its own
+            else:
+                secured.shutdown(socket.SHUT_WR)
+
+    with serving(serve) as port:
+        connection = await dial("127.0.0.1", port, client_context(), addresses=["127.0.0.1"])
+        seen = 0
+        while data := await connection.read():
+            seen += len(data)
+            for _ in range(5):  # the reader is slower than the network
+                await asyncio.sleep(0)
+        connection.close()
+    assert seen == SIZE
+
+
+async def test_a_connection_closed_while_much_is_unread_ends_soon(
+    certificate: Certificate, client_context: Callable[..., ssl.SSLContext]
+) -> None:
+    ended = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with server_context(certificate).wrap_socket(connection, server_side=True) as secured:
+            try:
+                for _ in range(1000):
+                    secured.sendall(b"x" * SIZE)
+            except OSError as error:
+                if not isinstance(error, TimeoutError):
+                    ended.set()
+
+    with serving(serve) as port:
+        connection = await dial("127.0.0.1", port, client_context())
+        for _ in range(5000):
+            await asyncio.sleep(0)
+        connection.close()
+        await asyncio.to_thread(ended.wait, 15)
+    assert ended.is_set()
+
+
+async def test_what_is_said_before_tls_is_not_taken_for_decrypted(
+    client_context: Callable[..., ssl.SSLContext],
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nforged")
+        connection.recv(1)
+
+    with serving(serve) as port, pytest.raises(DialError, match="tls: "):
+        await dial("127.0.0.1", port, client_context())
