@@ -14,11 +14,13 @@ from small_server import Answer, SmallServer
 from test_endpoint_watch import Watch
 
 from steersman.api.core.v1 import ConfigMap
+from steersman.endpoints.bodies import SURELY_LARGE
 from steersman.endpoints.handlers import watch as watch_module
 from steersman.machinery import protobuf
+from steersman.machinery.errors import too_many_requests
 from steersman.machinery.field import FieldError
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.slow_lane import SlowLane, is_large, is_large_protobuf, is_large_yaml
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.yaml import from_json
 from steersman.net.message import BodyAborted
@@ -150,6 +152,47 @@ TOUCHES: dict[str, Any] = {
     "application/json-patch+json": [{"op": "replace", "path": "/data/key-1", "value": "x"}],
     "application/apply-patch+yaml": {"apiVersion": "v1", "kind": "ConfigMap", "data": {"key-x": "x"}},
 }
+
+
+class Unread:
+    """A body that fails the test if somebody reads it."""
+
+    def __aiter__(self) -> Unread:
+        return self
+
+    async def __anext__(self) -> bytes:
+        pytest.fail("the body was read")
+
+
+@pytest.mark.parametrize(("method", "path", "media"), [
+    ("POST", NOTES, "application/json"), ("PUT", f"{NOTES}/a", "application/json"),
+    ("PATCH", f"{NOTES}/a", "application/merge-patch+json"), ("PATCH", f"{NOTES}/a", "application/apply-patch+yaml"),
+    ("DELETE", f"{NOTES}/a", "application/json"), ("DELETE", NOTES, "application/json"),
+])  # fmt: skip
+async def test_a_large_body_of_a_user_of_whom_much_waits_is_refused_unread(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch, method: str, path: str, media: str
+) -> None:
+    def full(_: SlowLane) -> None:
+        raise too_many_requests("later", 1)
+
+    monkeypatch.setattr(SlowLane, "check_room", full)
+    fields = [("authorization", "Bearer alice"), ("content-type", media), ("content-length", str(SURELY_LARGE + 1))]
+    answer = await noting.client.request(method, f"{path}?fieldManager=x", fields, Unread())
+    assert (answer.status, dict(answer.headers)["retry-after"]) == (429, "1")
+    await answer.aclose()
+
+
+@pytest.mark.parametrize("length", ["65536", "0" * 30 + "65537", "65537, 65537", str(4 << 20), "9" * 5000])
+async def test_other_bodies_are_read_first(noting: SmallServer, monkeypatch: pytest.MonkeyPatch, length: str) -> None:
+    monkeypatch.setattr(SlowLane, "check_room", lambda _: pytest.fail("nothing is large"))
+    fields = {"content_type": "application/json", "content_length": length}
+    answer = await noting.ask("POST", NOTES, SMALL, user="alice", **fields)
+    assert answer.status == 201
+
+
+def test_what_is_refused_unread_is_large_in_every_form() -> None:
+    for judge in (is_large, is_large_yaml, is_large_protobuf):
+        assert judge(bytes(SURELY_LARGE + 1))
 
 
 async def patched(server: SmallServer, media: str, body: Any) -> Answer:

@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.index import RETIRED
-from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
@@ -28,22 +27,35 @@ from steersman.machinery.slow_lane import (
     is_large_yaml,
 )
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error, yaml_as_json
+from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 
+SURELY_LARGE: Final = 64 << 10
+"""Bytes above which every body is worked on in the slow lane, whatever is in it."""
+_DIGITS: Final = len(str(SURELY_LARGE))
+_LONGEST: Final = 20
 _SUMMARY: Final = 30
 _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
-async def read_body(request: Request, limit: int, metrics: RequestMetrics) -> bytes:
-    """The whole body. Raises StatusError 413 over `limit` bytes, 500 if it is malformed or never completes."""
+async def read_body(scope: Scope, request: Request) -> bytes:
+    """The whole body.
+
+    Raises StatusError 413 for too many bytes, 500 if it is malformed or never completes; 429 before anything of it is
+    read if it says that it is large, and much of the user's waits already.
+    """
+    limit = scope.shared.max_body_bytes
+    length = request.headers.get("content-length", "")
+    if _DIGITS <= len(length) < _LONGEST and is_digits(length) and SURELY_LARGE < int(length) <= limit:
+        scope.lane_to_begin(request)
     try:
         data = await request.http.body.read(limit)
     except BodyTooLarge:
         raise request_entity_too_large(f"Request entity too large: limit is {limit}") from None
     except BodyAborted as error:
         raise plain_internal(str(error)) from None
-    metrics.body_sizes.observe(len(data), (request.info.resource, request.info.verb))
+    scope.shared.metrics.body_sizes.observe(len(data), (request.info.resource, request.info.verb))
     return data
 
 

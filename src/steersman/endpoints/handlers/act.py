@@ -26,7 +26,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
     """Hands the body's object to the subresource and answers 201 with what that gives back."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     options = write_options(request, CreateOptions)
     assert subresource.create is not None
     lane = lane_for(scope, request, data, media)

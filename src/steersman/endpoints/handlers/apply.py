@@ -156,7 +156,7 @@ def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
 async def read_configuration(scope: Scope, request: Request) -> Configuration:
     """The body and the options of an apply. Raises StatusError 400 for a body that does not complete, 413, 422,
     429."""
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     options = patch_options(request, apply=True)
     large = len(data) > _SMALL or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
     slow_lane = scope.lane_to_begin(request) if large else scope.lane(request)

@@ -26,7 +26,7 @@ async def create(scope: Scope, request: Request) -> Response:
     """Stores the body's object and answers 201 with it."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     options = write_options(request, CreateOptions)
     lane = lane_for(scope, request, data, media)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)

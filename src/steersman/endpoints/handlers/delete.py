@@ -65,7 +65,7 @@ def _success(scope: Scope, item: Item) -> dict[str, Any]:
 
 async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     """The options of a delete: those of the body if there is one, else of the query. Raises StatusError 400, 422."""
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     if not data:
         return delete_options_from_query(request.query)
     media = request_media(request)

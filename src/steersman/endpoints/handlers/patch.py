@@ -65,7 +65,7 @@ async def read_patch(scope: Scope, request: Request) -> Patch:
     """The body and the options of a PATCH. Raises StatusError 400, 413, 415, 422."""
     media = request.headers.get("content-type", "").partition(";")[0].strip(" ")
     _check_media(scope.kind, media)
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     return Patch(scope, request, media, data, patch_options(request, apply=False))
 
 

@@ -24,7 +24,7 @@ async def update(scope: Scope, request: Request) -> Response:
     """Replaces the object by the body's and answers 200 with it, or 201 where the kind may be made this way."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     options = write_options(request, UpdateOptions)
     lane = lane_for(scope, request, data, media)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)

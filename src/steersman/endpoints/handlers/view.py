@@ -41,7 +41,7 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     """Puts the body's view into the object."""
     wanted = representation(scope, request)
     media = request_media(request)
-    data = await read_body(request, scope.shared.max_body_bytes, scope.shared.metrics)
+    data = await read_body(scope, request)
     options = write_options(request, UpdateOptions)
     assert subresource.kind is not None
     lane = lane_for(scope, request, data, media)
