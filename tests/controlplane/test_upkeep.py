@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from steersman.controlplane.options import Options
 from steersman.controlplane.periodic import Periodic
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError
+from steersman.registry.core import service_ip_repair
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
 
@@ -47,9 +50,9 @@ async def start(tmp_path: Path) -> AsyncIterator[Callable[[], Any]]:
     await stop()
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    """Waits until something holds; a second at most."""
-    for _ in range(200):
+async def until(condition: Callable[[], Any], seconds: int = 1) -> None:
+    """Waits until something holds, so long at most."""
+    for _ in range(200 * seconds):
         if condition():
             return
         await asyncio.sleep(0.005)
@@ -120,6 +123,48 @@ async def test_a_missing_address_of_a_service_comes_back_when_the_service_change
 
     await plane.objects("", "services").update(loopback("default", "kubernetes"), "kubernetes", label)
     await until(lambda: addresses.has("", "10.0.0.1"))
+
+
+SERVICE = "/registry/services/specs/default/kubernetes"
+
+
+def spoil_file(folder: Path, statement: str, *values: object) -> None:
+    """Changes the database behind the back of a server that has stopped."""
+    with closing(sqlite3.connect(folder / "steersman.db")) as database:
+        assert database.execute(statement, values).rowcount > 0
+        database.commit()
+
+
+@pytest.mark.parametrize("owner", ["kubernetes", "ghost"])
+async def test_an_address_whose_service_is_gone_is_freed_while_the_server_runs(
+    start, tmp_path, monkeypatch, caplog, owner: str
+) -> None:
+    plane = await start()
+    before = (await plane.objects("", "services").find("default", "kubernetes")).metadata.uid
+    if owner == "ghost":
+
+        def pass_on(old: Any) -> Any:
+            old.spec.parent_ref.name = "ghost"
+            return old
+
+        addresses = plane.store("networking.k8s.io", "ipaddresses")
+        monkeypatch.setattr(type(addresses.strategy), "validate_update", lambda *_: ())
+        await plane.objects("networking.k8s.io", "ipaddresses").update(loopback(name="10.0.0.1"), "10.0.0.1", pass_on)
+    await plane.stop()
+    spoil_file(tmp_path, "DELETE FROM log WHERE key = ?", SERVICE)
+    monkeypatch.setattr(upkeep, "_SOON", 0.02)
+    plane = await start()
+    services = plane.objects("", "services")
+    assert not services.has("default", "kubernetes")
+    assert [each.getMessage() for each in caplog.records if each.name.endswith("bootstrap")][:1] == [
+        'unable to sync kubernetes service: Service "kubernetes" is invalid: spec.clusterIPs: Invalid value: '
+        '["10.0.0.1"]: failed to allocate IP 10.0.0.1: provided IP is already allocated'
+    ]
+    monkeypatch.setattr(service_ip_repair, "GRACE", timedelta(seconds=1))
+    await until(lambda: services.has("default", "kubernetes"), seconds=5)
+    assert (await services.find("default", "kubernetes")).metadata.uid != before
+    parent = (await plane.objects("networking.k8s.io", "ipaddresses").find("", "10.0.0.1")).spec.parent_ref
+    assert (parent.namespace, parent.name) == ("default", "kubernetes")
 
 
 # The lease

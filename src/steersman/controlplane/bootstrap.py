@@ -6,6 +6,7 @@ What may be taken away while the server runs is made again: by `upkeep`, or as s
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final
@@ -36,6 +37,8 @@ from steersman.machinery.validation.ip import unmapped
 from steersman.rest.context import Context, loopback
 from steersman.rest.objects import Reading
 from steersman.server.server import Server
+
+logger = logging.getLogger(__name__)
 
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 AUTHENTICATION_INFO: Final = ("kube-system", "extension-apiserver-authentication")
@@ -164,7 +167,17 @@ class Bootstrap:
             )
 
     async def kubernetes_service(self) -> None:
-        """The service by which pods reach this server, and where it leads."""
+        """The service by which pods reach this server, and where it leads.
+
+        What stands in its way is logged: its address may belong to a service that is gone, and is free again once that
+        has been found out.
+        """
+        try:
+            await self._kubernetes_service()
+        except StatusError as error:
+            logger.error("unable to sync kubernetes service: %s", error.message)
+
+    async def _kubernetes_service(self) -> None:
         port = ServicePort(name="https", protocol="TCP", port=443, target_port=self.port)
         labels = {"component": "apiserver", "provider": "kubernetes"}
         spec = ServiceSpec(
