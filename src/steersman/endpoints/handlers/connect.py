@@ -24,5 +24,5 @@ async def connect(scope: Scope, subresource: Subresource, request: Request) -> R
         record = attributes(scope, request, ctx, CONNECT)
         await chain.admit(record)
         await chain.validate(record)
-    response: Response = await subresource.connect(scope.shared.services, ctx, request.target.name, request)
-    return ended_with(scope.shared.watches, response)
+    answering = subresource.connect(scope.shared.services, ctx, request.target.name, request)
+    return await ended_with(scope.shared.watches, answering)

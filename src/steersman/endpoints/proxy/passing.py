@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
+from steersman.endpoints.proxy.rewriting import PageBody
+from steersman.machinery.errors import service_unavailable
 from steersman.net.http_client import Answer
 from steersman.net.message import Response, Upgraded
 
@@ -13,7 +15,7 @@ from steersman.net.message import Response, Upgraded
 class PassedBody:
     """The body of a backend's answer as that of our own; closes the backend's connection when it is over."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer | PageBody) -> None:
         self.when_over: Callable[[], None] | None = None
         """Called once, when nothing more is passed on."""
         self._answer = answer
@@ -48,8 +50,38 @@ class Passage:
         self._connection.close()
 
 
-def ended_with(open_ones: set[object], response: Response) -> Response:
-    """The response, while it lasts among the `open_ones` that a server ends when it stops."""
+class Beginning:
+    """A request to a backend whose answer has not begun, for who has to end it."""
+
+    def __init__(self, answering: asyncio.Future[Response]) -> None:
+        self.ended = False
+        self.response = answering
+
+    def finish(self) -> None:
+        """The client is told that it gets no answer any more."""
+        self.ended = True
+        self.response.cancel()
+
+
+async def ended_with(open_ones: set[object], answering: Awaitable[Response]) -> Response:
+    """What `answering` gives; it is among the `open_ones`, which a server ends when it stops, until it is over.
+
+    Raises what `answering` does, and StatusError 503 if it was ended before it began.
+    """
+    beginning = Beginning(asyncio.ensure_future(answering))
+    open_ones.add(beginning)
+    try:
+        response = await beginning.response
+    except asyncio.CancelledError:
+        if beginning.ended:
+            raise service_unavailable("apiserver is shutting down") from None
+        raise
+    finally:
+        open_ones.discard(beginning)
+    return _ended_with(open_ones, response)
+
+
+def _ended_with(open_ones: set[object], response: Response) -> Response:
     body = response.body
     if isinstance(body, PassedBody):
         open_ones.add(body)

@@ -6,15 +6,16 @@ everything else is left as it came.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import html
-import logging
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from time import monotonic
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
+from weakref import WeakValueDictionary
 
 from steersman.endpoints.proxy.location import escaped_path, join_path
 from steersman.machinery.cel.library.urls import url_error
@@ -23,13 +24,17 @@ from steersman.machinery.go_strings import trim_space
 from steersman.machinery.slow_lane import SlowLane
 from steersman.net.ascii import lower
 from steersman.net.http_client import Answer
-from steersman.net.message import BodyAborted, Response
-
-logger = logging.getLogger(__name__)
+from steersman.net.message import BodyAborted
 
 MAX_PAGE_BYTES: Final = 8 << 20
 """Of a page whose links are rewritten, also once it is decompressed; a larger one is refused."""
 
+PAGES_OF_A_USER: Final = 4
+"""Pages that are in hand at once; more wait, and are not read meanwhile."""
+ENCODINGS: Final = frozenset({"", "gzip", "deflate"})
+"""Those of pages that are rewritten."""
+_in_hand: Final[WeakValueDictionary[tuple[int, str], asyncio.Semaphore]] = WeakValueDictionary()
+_PIECE: Final = 64 << 10
 _GZIP: Final = b"\x1f\x8b\x08"
 _GZIP_HEAD: Final = 10
 """Bytes of the head of a gzip stream."""
@@ -293,18 +298,60 @@ def _escaped(value: str) -> str:
     )  # fmt: skip
 
 
+class PageBody:
+    """A page that was rewritten, read as a backend's answer is; it keeps its place among those in hand to the end."""
+
+    def __init__(self, data: bytes, place: asyncio.Semaphore) -> None:
+        self._data = data
+        self._place: asyncio.Semaphore | None = place
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The page in pieces. Raises BodyAborted."""
+        for at in range(0, len(self._data), _PIECE):
+            if self._place is None:
+                raise BodyAborted("the page is cut off")
+            yield self._data[at : at + _PIECE]
+
+    def cut_off(self) -> None:
+        """Lets nothing more be read."""
+        place, self._place = self._place, None
+        if place is not None:
+            place.release()
+
+    async def close(self) -> None:
+        """Forgets the page."""
+        self.cut_off()
+        self._data = b""
+
+
+def _place_of(user: str) -> asyncio.Semaphore:
+    """The places for pages of a user that are read, rewritten or sent: each is held as a whole, some times over."""
+    key = (id(asyncio.get_running_loop()), user)
+    place = _in_hand.get(key)
+    if place is None:
+        place = _in_hand[key] = asyncio.Semaphore(PAGES_OF_A_USER)
+    return place
+
+
 async def rewritten_page(
-    rewriter: Rewriter, answer: Answer, headers: list[tuple[str, str]], lane: SlowLane
-) -> Response | None:
-    """The whole page of an answer, rewritten; None if its encoding is not known here, and nothing was read of it.
+    rewriter: Rewriter, answer: Answer, encoding: str, lane: SlowLane, user: str
+) -> tuple[PageBody, int]:
+    """The whole page of an answer, rewritten, and its length in bytes; waits while the user has many in hand.
 
     Raises StatusError: 429 if the lane has much to do for the user, 500 for a page that is cut off or cannot be
     decompressed, 503 for one that is too large.
     """
-    encoding = answer.header("content-encoding")
-    if encoding not in ("", "gzip", "deflate"):
-        logger.warning("links of a page with the encoding %r are not rewritten", encoding)
-        return None
+    place = _place_of(user)
+    await place.acquire()
+    try:
+        data = await _rewritten(rewriter, answer, encoding, lane)
+    except BaseException:
+        place.release()
+        raise
+    return PageBody(data, place), len(data)
+
+
+async def _rewritten(rewriter: Rewriter, answer: Answer, encoding: str, lane: SlowLane) -> bytes:
     try:
         data = await answer.read(MAX_PAGE_BYTES + 1)
     except BodyAborted as error:
@@ -313,11 +360,12 @@ async def rewritten_page(
         raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
     lane.check_room()
     text = await lane.run(_text, data, encoding)
+    del data
     page = _Pieces()
     tags = rewriter.tags(text, page)
     while await lane.run(_goes_on, tags):
         pass
-    return Response(answer.status, headers, await lane.run(_body, page, encoding))
+    return await lane.run(_body, page, encoding)
 
 
 def _goes_on(tags: Iterator[None]) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from steersman.endpoints.filters.panic_recovery import panicked
 from steersman.endpoints.proxy.location import Location, escaped_path, join_path
 from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
-from steersman.endpoints.proxy.rewriting import Rewriter, rewritten_page
+from steersman.endpoints.proxy.rewriting import ENCODINGS, Rewriter, rewritten_page
 from steersman.endpoints.request import Request
 from steersman.machinery.errors import bad_request, plain_internal, service_unavailable
 from steersman.machinery.go_strings import to_lower
@@ -151,9 +151,12 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter, lan
             headers.append(_CACHE_CONTROL)
         if is_page and request.method == "HEAD":
             return Response(answer.status, headers, PassedBody(answer))  # how long it would be is not known
-        if is_page and (response := await rewritten_page(rewriter, answer, headers, lane)) is not None:
+        if is_page and (encoding := answer.header("content-encoding")) in ENCODINGS:
+            page, size = await rewritten_page(rewriter, answer, encoding, lane, request.user.name)
             await answer.close()
-            return response
+            return Response(answer.status, headers, PassedBody(page), length=size)
+        if is_page:
+            logger.warning("links of a page with the encoding %r are not rewritten", encoding)
         length = None if answer.status in (204, 304) else answer.length
         return Response(answer.status, headers, PassedBody(answer), length=length)
     except BaseException:
