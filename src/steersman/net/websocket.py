@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from steersman.net.ascii import SPACE, lower
 from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
@@ -30,7 +31,7 @@ _TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 _MAX_INCOMING: Final = 1 << 20
 """Bytes of one message from the client; they are read and thrown away."""
 _RECEIVED_AT_ONCE: Final = 1024
-"""Bytes: less than two hundred frames."""
+"""Bytes: less than two hundred frames, which take some 2 ms."""
 _HIGH_WATER: Final = 1 << 20
 _BATCH: Final = 128 << 10
 
@@ -108,14 +109,70 @@ def new_protocol(max_size: int) -> Protocol:
     return protocol
 
 
-async def receive_in_turns(protocol: Protocol, data: bytes) -> None:
-    """Gives the protocol what has come piece by piece: one read may have tens of thousands of frames."""
-    end = time.monotonic() + SLICE
-    for at in range(0, len(data), _RECEIVED_AT_ONCE):
-        if at and time.monotonic() >= end:
-            await asyncio.sleep(0)
-            end = time.monotonic() + SLICE
-        protocol.receive_data(data[at : at + _RECEIVED_AT_ONCE])
+class _Turns:
+    """Lets one of those who have frames to read work in a turn of the loop, in the order in which they came."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._call_soon = loop.call_soon
+        self._create_future = loop.create_future
+        self._taken = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Returns when it is the caller's turn, at once if it is nobody's."""
+        if not self._taken:
+            self._taken = True
+            self._call_soon(self._next)
+            return
+        turn = self._create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._call_soon(self._next)
+                return
+        self._taken = False
+
+
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]] = WeakKeyDictionary()
+
+
+class Incoming:
+    """What has come of a WebSocket, given to its protocol piece by piece: one read may have tens of thousands of
+    frames. `receive` has to be called until it says that there is no more, before data is added.
+    """
+
+    def __init__(self, protocol: Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        turns = _turns.get(loop)
+        if turns is None:
+            turns = _turns[loop] = _Turns(loop)
+        self._turns = turns
+        self._protocol = protocol
+        self._data = b""
+        self._at = 0
+
+    def add(self, data: bytes) -> None:
+        """Keeps what has come."""
+        self._data, self._at = data, 0
+
+    async def receive(self) -> bool:
+        """Gives the protocol pieces, when it is its turn, until they make frames; False if there is none left."""
+        data, protocol = self._data, self._protocol
+        if self._at >= len(data):
+            self._data = b""
+            return False
+        await self._turns.take()
+        end = time.monotonic() + SLICE
+        while True:
+            protocol.receive_data(data[self._at : self._at + _RECEIVED_AT_ONCE])
+            self._at += _RECEIVED_AT_ONCE
+            if self._at >= len(data) or protocol.events or time.monotonic() >= end:
+                return True
 
 
 class _MessageWriter:
@@ -164,7 +221,7 @@ class _MessageWriter:
             raise BodyAborted("the WebSocket is closed")
 
     def _collect(self) -> None:
-        for piece in self._protocol.data_to_send():
+        if piece := b"".join(self._protocol.data_to_send()):
             self._pieces.append(piece)
             self._size += len(piece)
         if self._size > _HIGH_WATER:
@@ -178,12 +235,13 @@ class _MessageWriter:
 
     async def receive(self) -> None:
         """Takes what the client sends until it closes."""
-        while data := await self._connection.read():
-            await receive_in_turns(self._protocol, data)
-            self._protocol.events_received()
-            self._collect()
-            if self._protocol.close_expected():
-                break
+        incoming = Incoming(self._protocol)
+        while not self._protocol.close_expected() and (data := await self._connection.read()):
+            incoming.add(data)
+            while not self._protocol.close_expected() and await incoming.receive():
+                self._protocol.events_received()
+                self._collect()
+                await self._drained.wait()  # answers to pings that the client does not read are not piled up
         self._finish()
 
     async def send(self) -> None:

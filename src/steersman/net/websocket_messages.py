@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from steersman.net.message import Upgraded
-from steersman.net.websocket import new_protocol, receive_in_turns
+from steersman.net.websocket import Incoming, new_protocol
 
 if TYPE_CHECKING:
     from websockets.protocol import Protocol
@@ -28,16 +28,17 @@ class MessageConnection:
     def __init__(self, connection: Upgraded, protocol: Protocol) -> None:
         self._connection = connection
         self._protocol = protocol
+        self._incoming = Incoming(protocol)
         self._frames: deque[tuple[bytes, bool]] = deque()
         self._over = False
 
     async def receive(self) -> bytes | None:
         """The next message, text as its bytes; None when the client has closed or gone."""
-        parts = []
+        message = bytearray()  # may come in parts of a byte
         while (frame := await self.receive_frame()) is not None:
-            parts.append(frame[0])
+            message += frame[0]
             if frame[1]:
-                return b"".join(parts)
+                return bytes(message)
         return None
 
     async def receive_frame(self) -> tuple[bytes, bool] | None:
@@ -45,11 +46,13 @@ class MessageConnection:
         while not self._frames:
             if self._over:
                 return None
-            data = await self._connection.read()
-            if not data:
-                self._over = True
-                return None
-            await receive_in_turns(self._protocol, data)
+            if not await self._incoming.receive():
+                data = await self._connection.read()
+                if not data:
+                    self._over = True
+                    return None
+                self._incoming.add(data)
+                continue
             for event in self._protocol.events_received():
                 opcode = getattr(event, "opcode", None)
                 if opcode in (_CONTINUATION, _TEXT, _BINARY):
