@@ -44,7 +44,7 @@ _ZLIB_ERRORS: Final = {
     "incorrect length check": "gzip: invalid checksum",
     "incorrect header check": "gzip: invalid header",
 }
-"""Go's words for zlib's."""
+"""Go's words, by a part of zlib's."""
 _STEP: Final = 0.05
 """Seconds that a page is worked on before others have their turn in the lane."""
 _LINKS: Final[dict[str, tuple[str, ...]]] = {
@@ -401,7 +401,8 @@ def _decompressed(data: bytes, encoding: str) -> bytes:
         try:
             whole += reader.decompress(data, MAX_PAGE_BYTES + 1 - len(whole))
         except zlib.error as error:
-            raise plain_internal(_ZLIB_ERRORS.get(str(error).partition(": ")[2], _CORRUPT)) from None
+            why = next((ours for theirs, ours in _ZLIB_ERRORS.items() if theirs in error.args[0]), _CORRUPT)
+            raise plain_internal(why) from None
         if len(whole) > MAX_PAGE_BYTES:
             raise service_unavailable(f"error trying to reach service: a page of more than {MAX_PAGE_BYTES} bytes")
         if not reader.eof:
