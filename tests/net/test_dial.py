@@ -6,8 +6,8 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -17,8 +17,8 @@ from steersman.net.tls import Certificate
 SIZE = 3_000_000
 
 
-@contextmanager
-def serving(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+@asynccontextmanager
+async def serving(serve: Callable[[socket.socket], None]) -> AsyncIterator[int]:
     """The port of a server that does this, in a thread, with the one connection that it takes."""
 
     def run() -> None:
@@ -33,7 +33,7 @@ def serving(serve: Callable[[socket.socket], None]) -> Iterator[int]:
         try:
             yield listener.getsockname()[1]
         finally:
-            thread.join(30)
+            await asyncio.to_thread(thread.join, 30)
     assert not thread.is_alive()
 
 
@@ -58,7 +58,7 @@ async def test_nothing_is_lost_if_the_other_side_ends_while_much_is_unread(
             else:
                 secured.shutdown(socket.SHUT_WR)
 
-    with serving(serve) as port:
+    async with serving(serve) as port:
         connection = await dial("127.0.0.1", port, client_context(), addresses=["127.0.0.1"])
         seen = 0
         while data := await connection.read():
@@ -83,7 +83,7 @@ async def test_a_connection_closed_while_much_is_unread_ends_soon(
                 if not isinstance(error, TimeoutError):
                     ended.set()
 
-    with serving(serve) as port:
+    async with serving(serve) as port:
         connection = await dial("127.0.0.1", port, client_context())
         for _ in range(5000):
             await asyncio.sleep(0)
@@ -100,5 +100,6 @@ async def test_what_is_said_before_tls_is_not_taken_for_decrypted(
         with suppress(ConnectionResetError):
             connection.recv(1)
 
-    with serving(serve) as port, pytest.raises(DialError, match="tls: "):
-        await dial("127.0.0.1", port, client_context())
+    async with serving(serve) as port:
+        with pytest.raises(DialError, match="tls: "):
+            await dial("127.0.0.1", port, client_context())

@@ -64,16 +64,19 @@ class _Dialed(asyncio.Protocol):
         """
         assert self._transport is not None
         assert self.connection is not None
-        if self._spoke:
-            self._transport.close()
-            raise DialError("tls: first record does not look like a TLS handshake")
-        if self._transport.is_closing():
-            raise ConnectionResetError(errno.ECONNRESET, "")
         self._tls = True
-        transport = await self._loop.start_tls(
-            self._transport, self, context, server_hostname=host,
-            ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT, ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
-        )  # fmt: skip
+        try:
+            if self._spoke:
+                raise DialError("tls: first record does not look like a TLS handshake")
+            if self._transport.is_closing():
+                raise ConnectionResetError(errno.ECONNRESET, "")
+            transport = await self._loop.start_tls(
+                self._transport, self, context, server_hostname=host,
+                ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT, ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
+            )  # fmt: skip
+        except BaseException:
+            self._transport.abort()  # the loop does not in every case
+            raise
         assert transport is not None
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self.connection.secured(transport)
