@@ -88,6 +88,16 @@ class IncomingBody:
         self._pieces.clear()
         return dropped
 
+    def close(self, reason: str) -> int:
+        """Ends it with the request: what has not been read is thrown away, the rest will never arrive. Tells how much
+        is thrown away.
+
+        Whoever made the body is forgotten, as it knows the body too.
+        """
+        self.fail(reason)
+        self._consumed, self._wanted = _ignore, None
+        return self.discard()
+
     async def read(self, limit: int) -> bytes:
         """The whole body. Raises BodyTooLarge over `limit` bytes and BodyAborted if it never completes."""
         if self.expected is not None and self.expected > limit:

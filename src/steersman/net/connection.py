@@ -56,6 +56,36 @@ class Connection(Protocol):
         ...
 
 
+class ClosedTransport(asyncio.Transport):
+    """What a connection that is lost has for a transport: nothing can be done with it.
+
+    A transport of TLS and its protocol know each other. If the protocol kept the transport, both would be there until
+    the next collection of garbage, with all that they hold.
+    """
+
+    def is_closing(self) -> bool:
+        """It is closed."""
+        return True
+
+    def write(self, data: object) -> None:
+        """Nobody reads it."""
+
+    def close(self) -> None:
+        """It is closed."""
+
+    def abort(self) -> None:
+        """It is closed."""
+
+    def pause_reading(self) -> None:
+        """Nothing comes."""
+
+    def resume_reading(self) -> None:
+        """Nothing comes."""
+
+
+CLOSED: Final = ClosedTransport()
+
+
 class Receiver(asyncio.BufferedProtocol):
     """The asyncio side of a connection: one joined write for each turn of the loop, one buffer to read for all.
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, cast
 
 from steersman.net.body import EMPTY_BODY, EmptyBody, IncomingBody
-from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, Receiver, peer_of
+from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, Receiver, peer_of
 from steersman.net.http1_body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1_exchange import Http1Exchange
 from steersman.net.http1_head import END_OF_HEAD, Fault, HeadReader, RequestHead, request_line, too_large
@@ -72,10 +72,12 @@ class Http1Connection(Receiver):
         self.core.counters.open["http/1.1"] -= 1
         if self._upgraded is not None:
             self._upgraded.lost()
+            self._current = None
         else:
             self._drop("the client has gone")
         self.out.clear()
         self._forget_input()
+        self._transport = CLOSED
 
     def eof_received(self) -> bool:
         """The client will send no more: as in Go, it is taken to have gone. A taken-over connection may go on."""

@@ -210,7 +210,7 @@ class Http1Exchange:
         try:
             await take_over(upgraded)
         finally:
-            self.ended = True
+            self.ended = self.done = True
             upgraded.close()
 
     def send_continue(self) -> None:
@@ -308,8 +308,7 @@ class Http1Exchange:
         self.cancelled = reason is not None
         body = self.body
         if isinstance(body, IncomingBody):
-            body.discard()
-            body.fail(reason or "the response is complete")
+            body.close(reason or "the response is complete")
         self.pending.clear()
         self.buffered = 0
         self._wake_writers()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 from typing import Final, cast
 
 from steersman.net import hpack
 from steersman.net import http2_frames as frames
 from steersman.net.ascii import lower
 from steersman.net.body import EMPTY_BODY, IncomingBody
-from steersman.net.connection import BATCH, LONGEST_AT_THE_END, Core, peer_of
+from steersman.net.connection import BATCH, CLOSED, LONGEST_AT_THE_END, Core, peer_of
 from steersman.net.flood import TokenBucket
 from steersman.net.http2_blocks import BlockReader, TooLarge
 from steersman.net.http2_frames import ConnectionFault, ErrorCode, Setting, StreamFault
@@ -68,10 +67,6 @@ class Http2Connection(Http2Output):
         self._closing_since: float | None = None
         self._resets = TokenBucket(burst=_RESET_BURST, rate=_RESET_RATE, now=now)
         self._control = TokenBucket(burst=_CONTROL_BURST, rate=_CONTROL_RATE, now=now)
-        self._on_frame: tuple[Callable[[int, int, bytes], None], ...] = (
-            self._on_data, self._on_headers, self._on_priority, self._on_rst_stream, self._on_settings,
-            self._on_push_promise, self._on_ping, self._on_goaway, self._on_window_update, self._on_continuation,
-        )  # fmt: skip
 
     # asyncio.Protocol
 
@@ -106,6 +101,7 @@ class Http2Connection(Http2Output):
         self.out.clear()
         self.ready.clear()
         self._stalled.clear()
+        self._transport = CLOSED
 
     def eof_received(self) -> bool:
         """The client will send no more: nothing can be acknowledged either, so the connection ends."""
@@ -273,7 +269,7 @@ class Http2Connection(Http2Output):
             self._preface_seen = True
             at = len(frames.PREFACE)
         end = len(data)
-        handlers = self._on_frame
+        handlers = self._ON_FRAME
         turns = self.core.turns
         while end - at >= frames.HEADER_LENGTH:
             head, flags, stream_id = frames.unpack_head(data, at)
@@ -292,7 +288,7 @@ class Http2Connection(Http2Output):
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "expected SETTINGS")
             if kind < len(handlers):
                 try:
-                    handlers[kind](flags, stream_id & frames.MAX_WINDOW, data[start:following])
+                    handlers[kind](self, flags, stream_id & frames.MAX_WINDOW, data[start:following])
                 except StreamFault as fault:
                     self._fail_stream(fault)
             else:
@@ -554,6 +550,12 @@ class Http2Connection(Http2Output):
         if not increment:
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, "WINDOW_UPDATE of 0")
         self._widen(stream, increment, StreamFault(stream_id, ErrorCode.FLOW_CONTROL_ERROR, "window too large"))
+
+    _ON_FRAME: Final = (
+        _on_data, _on_headers, _on_priority, _on_rst_stream, _on_settings, _on_push_promise, _on_ping, _on_goaway,
+        _on_window_update, _on_continuation,
+    )  # fmt: skip
+    """By type."""
 
     def _widen(self, stream: Http2Stream, increment: int, too_wide: Exception) -> None:
         before = stream.window

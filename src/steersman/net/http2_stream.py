@@ -322,8 +322,7 @@ class Http2Stream:
         dropped = 0
         body = self.body
         if isinstance(body, IncomingBody):
-            dropped = body.discard()
-            body.fail(reason or "the response is complete")
+            dropped = body.close(reason or "the response is complete")
         self.pending.clear()
         self.buffered = 0
         self._head = b""

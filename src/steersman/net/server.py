@@ -205,6 +205,7 @@ class _Accepted(asyncio.Protocol):
         transport = self._transport
         assert transport is not None
         self._core.remove(self)
+        self._transport = None
         transport.set_protocol(connection)
         connection.connection_made(transport)
         if first:
@@ -212,6 +213,7 @@ class _Accepted(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._core.remove(self)
+        self._transport = None
 
     def check(self, now: float) -> None:
         if now - self._since > self._core.limits.header_timeout:

@@ -6,6 +6,8 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from steersman.net.connection import CLOSED
+
 _MAX_BUFFERED: Final = 256 << 10
 
 
@@ -87,6 +89,7 @@ class UpgradedConnection:
     def lost(self) -> None:
         """The connection is gone; what has come can still be read."""
         self._closed = True
+        self._transport = self._source = CLOSED
         self.eof()
         self.resume()
 
