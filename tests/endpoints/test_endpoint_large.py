@@ -17,6 +17,7 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.endpoints.bodies import SURELY_LARGE
 from steersman.endpoints.handlers import watch as watch_module
 from steersman.machinery import protobuf
+from steersman.machinery.body_room import BodyRoom
 from steersman.machinery.errors import too_many_requests
 from steersman.machinery.field import FieldError
 from steersman.machinery.schema import GroupVersionKind
@@ -122,6 +123,30 @@ async def test_a_large_new_object_is_worked_on_beside_the_loop(noting: SmallServ
     answer = await noting.ask("POST", NOTES, FORMS[media](LARGE), content_type=media)
     assert answer.status == 201
     assert (seen.beside, seen.here) == (STEPS, set())
+
+
+async def test_a_large_body_is_not_read_before_there_is_room_for_it(
+    noting: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered: list[tuple[str, int]] = []
+    left: list[tuple[str, int]] = []
+    room = asyncio.Event()
+
+    async def enter(_: BodyRoom, user: str, size: int) -> None:
+        entered.append((user, size))
+        await room.wait()
+
+    monkeypatch.setattr(BodyRoom, "enter", enter)
+    monkeypatch.setattr(BodyRoom, "leave", lambda _, user, size: left.append((user, size)))
+    body = as_json({"metadata": {"name": "a"}, "data": {"key": "x" * 100_000}})
+    asked = asyncio.ensure_future(noting.ask("POST", NOTES, body, content_length=str(len(body))))
+    small = as_json({**SMALL, "metadata": {"name": "b"}})
+    assert (await noting.ask("POST", NOTES, small, content_length=str(len(small)))).status == 201
+    assert (await noting.get(f"{NOTES}/a")).status == 404
+    assert not left
+    room.set()
+    assert (await asked).status == 201
+    assert entered == left == [("system:anonymous", len(body))]
 
 
 @pytest.mark.parametrize("media", FORMS)

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 from steersman.machinery.errors import StatusError
+from steersman.machinery.lane_threads import MAX_WAITING
 from steersman.machinery.slow_lane import (
     MAX_OBJECTS,
     MAX_VALUES,
-    MAX_WAITING,
     SlowLane,
     check_count,
     done,
@@ -110,7 +110,7 @@ def _spin(over: threading.Event) -> int:
 
 
 async def test_garbage_is_not_collected_meanwhile_and_is_after_a_rest(lane: SlowLane, monkeypatch) -> None:
-    monkeypatch.setattr("steersman.machinery.slow_lane._REST", 0.01)
+    monkeypatch.setattr("steersman.machinery.lane_threads._REST", 0.01)
     before = sys.getswitchinterval()
     assert not await lane.run(gc.isenabled)
     assert await lane.run(sys.getswitchinterval) < before
@@ -137,23 +137,6 @@ async def test_a_closed_lane_lets_garbage_be_collected() -> None:
     assert not gc.isenabled()
     lane.close()
     assert gc.isenabled()
-
-
-async def test_a_lane_that_is_never_empty_lets_a_collection_through(lane: SlowLane, monkeypatch) -> None:
-    monkeypatch.setattr("steersman.machinery.slow_lane._COLLECTION_EVERY", -1.0)
-    collected = threading.Event()
-    callback = lambda phase, info: collected.set()  # noqa: E731
-    begun, over = threading.Event(), threading.Event()
-    other = asyncio.ensure_future(lane.run(lambda: (begun.set(), over.wait())))
-    await asyncio.to_thread(begun.wait)
-    gc.callbacks.append(callback)
-    try:
-        await lane.run(int)
-    finally:
-        gc.callbacks.remove(callback)
-        over.set()
-        await other
-    assert collected.is_set()
 
 
 class Busy:

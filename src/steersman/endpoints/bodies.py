@@ -39,6 +39,14 @@ _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
+def large_length(request: Request) -> int:
+    """How many bytes the body has if it says that it is large; 0 if it does not."""
+    length = request.headers.get("content-length", "")
+    if _DIGITS <= len(length) < _LONGEST and is_digits(length) and (size := int(length)) > SURELY_LARGE:
+        return size
+    return 0
+
+
 async def read_body(scope: Scope, request: Request) -> bytes:
     """The whole body.
 
@@ -46,8 +54,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     read if it says that it is large, and much of the user's waits already.
     """
     limit = scope.shared.max_body_bytes
-    length = request.headers.get("content-length", "")
-    if _DIGITS <= len(length) < _LONGEST and is_digits(length) and SURELY_LARGE < int(length) <= limit:
+    if 0 < large_length(request) <= limit:
         scope.lane_to_begin(request)
     try:
         data = await request.http.body.read(limit)

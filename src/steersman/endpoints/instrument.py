@@ -7,12 +7,15 @@ from functools import partial
 from time import monotonic
 from typing import Final, Protocol
 
+from steersman.authentication.user import SYSTEM_MASTERS
+from steersman.endpoints.bodies import large_length
 from steersman.endpoints.handlers.apply import APPLY_YAML
 from steersman.endpoints.installer import Route
 from steersman.endpoints.metrics import RequestMetrics
-from steersman.endpoints.request import Request
+from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
+from steersman.machinery.body_room import MAX_BYTES
 from steersman.machinery.errors import StatusError, too_many_requests
 from steersman.machinery.metrics import Labels
 from steersman.machinery.slow_lane import SlowLane, done
@@ -23,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 _MANY_CAUSES: Final = 1_000
 _LONG_MESSAGE: Final = 64 << 10
+_WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
+_UNTOLD: Final = 3 << 20
+"""Bytes for which room is made where the length is not told."""
 
 
 class Instruments(Protocol):
@@ -42,7 +48,8 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
         handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
-        response = await handle(request)
+        size = _size_of_large_body(request)
+        response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
         is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
         lane = config.slow_lane.of(request.user.name) if is_large else None
@@ -60,6 +67,26 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
     elif info.verb != "watch":
         _observe(metrics, request, labels, body)
     return response
+
+
+def _size_of_large_body(request: Request) -> int:
+    """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
+    size = large_length(request)
+    if not size and request.method in _WITH_BODIES and "content-length" not in request.headers:
+        size = _UNTOLD
+    if size and (request.info.long_running or SYSTEM_MASTERS in request.user.groups):
+        return 0
+    return min(size, MAX_BYTES)
+
+
+async def _with_room(config: Instruments, handle: Handler, request: Request, size: int) -> Response:
+    """What the handler answers, once there is room for the body. Raises StatusError 429 if too many wait for that."""
+    bodies, user = config.slow_lane.bodies, request.user.name
+    await bodies.enter(user, size)
+    try:
+        return await handle(request)
+    finally:
+        bodies.leave(user, size)
 
 
 def _observe(metrics: RequestMetrics, request: Request, labels: Labels, body: Body) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from steersman.machinery.field import FieldError, quote
 from steersman.machinery.go_strings import to_lower
+from steersman.machinery.lane_threads import give_way
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ def invalid(kind: GroupKind, name: str, errors: Iterable[FieldError]) -> StatusE
     texts: dict[str, None] = {}
     size = 0
     for error in errors:
+        give_way()
         body = error.body
         size += len(error.field) + len(body)
         if size > MAX_INVALID_TEXT and causes:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.machinery.lane_threads import give_way
 from steersman.machinery.printable import is_printable
 
 REQUIRED: Final = "FieldValueRequired"
@@ -82,6 +83,7 @@ class Path:
     def __getitem__(self, index: int | str) -> Path:
         """An item of a list (by number) or of a map (by key)."""
         if index.__class__ is not int or index >= _KEPT_ITEMS:
+            give_way()  # validators make the path of each item they look at
             return _path(f"{self._text}[{index}]")
         below = self._below
         path = below.get(index)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery import errors
+from steersman.machinery.lane_threads import paced
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024
@@ -93,7 +94,7 @@ def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int
     """
     application = _Application(document, max_copy_bytes)
     try:
-        for operation in operations:
+        for operation in paced(operations):
             application.perform(operation)
     except RecursionError:
         raise PatchError("the document or the patch is nested too deeply") from None

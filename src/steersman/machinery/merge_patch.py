@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from steersman.machinery import errors
 from steersman.machinery.json_patch import json_type
+from steersman.machinery.lane_threads import paced
 
 INVALID_PATCH: Final = "Invalid JSON Patch"
 
@@ -35,7 +36,7 @@ def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
 
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     merged = document.copy()
-    for key, change in patch.items():
+    for key, change in paced(patch.items()):
         if change is None:
             merged.pop(key, None)
             continue

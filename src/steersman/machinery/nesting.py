@@ -11,6 +11,8 @@ from array import array
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from steersman.machinery.lane_threads import give_way
+
 MAX_DEPTH: Final = 500
 """Levels of arrays and objects within each other that a document may have."""
 
@@ -58,6 +60,7 @@ def measured(data: bytes) -> Measures:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     objects = commas = outside = level = depth = 0
     for at in range(0, len(data), _PIECE):
+        give_way()
         parts = data[at : at + _PIECE].split(b'"')
         text = b"".join(parts[outside::2])
         outside = (outside + len(parts) - 1) % 2

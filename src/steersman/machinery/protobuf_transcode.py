@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steersman.machinery.lane_threads import paced
 from steersman.machinery.protobuf_encode import delimited, write_message
 from steersman.machinery.protobuf_tables import (
     BOOL,
@@ -104,7 +105,7 @@ class Parts:
     def encode(self, data: bytes) -> bytes:
         """The messages of the JSON array in `data`."""
         pieces: list[bytes] = []
-        for item in _LIST.decode(data) or ():
+        for item in paced(_LIST.decode(data) or ()):
             body = self._part.known(item) or b""
             pieces.append(self._heads[len(body)] + body if len(body) < 128 else self._key + delimited(body))
         return b"".join(pieces)

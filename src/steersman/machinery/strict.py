@@ -33,6 +33,7 @@ from steersman.machinery.json_tree import (
     parse_tree,
     render,
 )
+from steersman.machinery.lane_threads import give_way
 from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import (
     compact,
@@ -105,7 +106,9 @@ def decode_object(
     try:
         if not (is_peeked or is_ours):
             _check_depth(data)
+        give_way()
         obj = _decode_at_once(cls, data, as_sent=as_sent)
+        give_way()
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass
     else:
@@ -197,6 +200,7 @@ def has_unique_members(data: bytes) -> bool:
     if b"\\u00" in data:
         for escape, char in _ESCAPED:
             data = data.replace(escape, char)
+    give_way()
     try:
         length = len(orjson.dumps(orjson.loads(data)))
         return length == len(data) or length == len(compact(data))
@@ -267,6 +271,7 @@ class Reader:
 
     def _value(self, type_: GoType, tree: Tree, old: Any) -> Any:
         """The value, or _ABSENT where `tree` says nothing and there is no `old` one."""
+        give_way()
         if type_.kind == "own":
             return self._own(type_, tree, old)
         if tree is None:

@@ -14,6 +14,7 @@ import msgspec
 from steersman.machinery.go_types import GoType, members_of, struct_of
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, words_of
 from steersman.machinery.json_tree import parse_tree
+from steersman.machinery.lane_threads import paced
 from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import decoder, encode, encode_in_order, whole_or_float
 from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Reader, zero
@@ -124,7 +125,7 @@ class _Conversion:
             raise DecodeError(f"cannot restore slice from {_kind(value)}")
         assert type_.element is not None
         found = []
-        for index, item in enumerate(value):
+        for index, item in enumerate(paced(value)):
             self._path.append(f"[{index}]")
             found.append(self.value(type_.element, item))
             self._path.pop()

@@ -5,6 +5,7 @@ Timestamps stay text, yes and on are true, numbers starting with 0 are octal, al
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import yaml as pyyaml
 
 from steersman.machinery.field import format_float, quote
 from steersman.machinery.go_strings import is_letter
+from steersman.machinery.lane_threads import give_way
 from steersman.machinery.nesting import MAX_DEPTH
 from steersman.machinery.serializer import encode, whole_or_float
 from steersman.machinery.slow_lane import MAX_VALUES, too_many_values
@@ -131,6 +133,7 @@ class _Reader:
     def _value(self, event: Any) -> Any:
         if isinstance(event, pyyaml.AliasEvent):
             return self._alias(event.anchor or "")
+        give_way()
         before, text_before, deepest = self._nodes, self._text_nodes, self._deepest
         self._nodes += 1
         if self._nodes > MAX_VALUES:
@@ -308,33 +311,41 @@ def json_value(value: Any) -> Any:
 
 def from_json(data: bytes) -> bytes:
     """YAML of a JSON document, keys in go-yaml's order. Raises msgspec.DecodeError."""
-    events: list[Any] = [pyyaml.StreamStartEvent(), pyyaml.DocumentStartEvent(explicit=False)]
-    _emit(msgspec.json.decode(data), events)
-    events += (pyyaml.DocumentEndEvent(explicit=False), pyyaml.StreamEndEvent())
-    text: str = pyyaml.emit(events, Dumper=_DUMPER, width=80, allow_unicode=True)
+    value = msgspec.json.decode(data)
+    written = io.StringIO()
+    dumper = _DUMPER(written, width=80, allow_unicode=True)
+    emit: Callable[[Any], None] = dumper.emit
+    try:
+        emit(pyyaml.StreamStartEvent())
+        emit(pyyaml.DocumentStartEvent(explicit=False))
+        _emit(value, emit)
+        emit(pyyaml.DocumentEndEvent(explicit=False))
+        emit(pyyaml.StreamEndEvent())
+    finally:
+        dumper.dispose()
+    text = written.getvalue()
     if text.endswith("\n...\n"):  # an end of the document, not the end of a text
         text = text[:-4]
     return text.encode()
 
 
-def _emit(value: Any, events: list[Any]) -> None:
+def _emit(value: Any, emit: Callable[[Any], None]) -> None:
+    give_way()
     if isinstance(value, dict):
-        events.append(pyyaml.MappingStartEvent(None, None, True, flow_style=False))
+        emit(pyyaml.MappingStartEvent(None, None, True, flow_style=False))
         for key in _ordered(value):
-            events.append(_text(key))
-            _emit(value[key], events)
-        events.append(pyyaml.MappingEndEvent())
+            emit(_text(key))
+            _emit(value[key], emit)
+        emit(pyyaml.MappingEndEvent())
     elif isinstance(value, list):
-        events.append(pyyaml.SequenceStartEvent(None, None, True, flow_style=False))
+        emit(pyyaml.SequenceStartEvent(None, None, True, flow_style=False))
         for item in value:
-            _emit(item, events)
-        events.append(pyyaml.SequenceEndEvent())
+            _emit(item, emit)
+        emit(pyyaml.SequenceEndEvent())
     elif isinstance(value, str):
-        events.append(_text(value))
+        emit(_text(value))
     else:
-        events.append(
-            _scalar(_number(value) if isinstance(value, float) else msgspec.json.encode(value).decode(), None)
-        )
+        emit(_scalar(_number(value) if isinstance(value, float) else msgspec.json.encode(value).decode(), None))
 
 
 def _scalar(text: str, style: str | None) -> Any:
@@ -363,6 +374,7 @@ def _ordered(members: dict[str, Any]) -> list[str]:
 
 
 def _compare(first: str, second: str) -> int:
+    give_way()
     for index, (a, b) in enumerate(zip(first, second, strict=False)):
         if a == b:
             continue

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from steersman.machinery.lane_threads import give_way
+
 from .field_set import EMPTY, LEAF, FieldSet, in_order
 from .path_elements import SELF
 from .schema import Atom, ListType, MapType
@@ -72,6 +74,7 @@ def _compare_values(
     atom: Atom, old: Any, new: Any, element: str, changed: dict[str, Any], removed: dict[str, Any]
 ) -> None:
     """Two values that differ, both there, of an atom that is no leaf."""
+    give_way()
     inner_changed: dict[str, Any] = {}
     inner_removed: dict[str, Any] = {}
     is_leaf = False

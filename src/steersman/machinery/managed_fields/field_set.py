@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from steersman.machinery.lane_threads import give_way
+
 from .path_elements import SELF, order
 
 Node = Mapping[str, Any]
@@ -56,6 +58,7 @@ def in_order(node: dict[str, Any]) -> dict[str, Any]:
 
 def union(a: FieldSet, b: FieldSet) -> FieldSet:
     """What is in either set."""
+    give_way()
     if not b or a is b:
         return a
     if not a:
@@ -85,6 +88,7 @@ def _union_nodes(a: Node, b: Node) -> Node:
 
 def difference(a: FieldSet, b: FieldSet) -> FieldSet:
     """What is in `a` and not in `b`; a parent does not take its children with it."""
+    give_way()
     changed: dict[str, Any] | None = None
     small, large = (a, b) if len(a) < len(b) else (b, a)
     for key in small:
@@ -116,6 +120,7 @@ def _difference_nodes(a: Node, b: Node) -> Node | None:
 
 def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
     """What is in `a` and neither in `b` nor below what is in `b`."""
+    give_way()
     changed: dict[str, Any] | None = None
     for key, other in b.items():
         node = a.get(key)
@@ -140,6 +145,7 @@ def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
 
 def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
     """What is in both sets."""
+    give_way()
     out: dict[str, Any] = {}
     for key, node in a.items():
         other = b.get(key)

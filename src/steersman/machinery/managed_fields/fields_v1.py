@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
+from steersman.machinery.lane_threads import give_way
 
 from .field_set import EMPTY, LEAF, FieldSet, Node, in_order
 from .path_elements import SELF, canonical
@@ -46,6 +47,7 @@ def _children(value: Any) -> dict[str, Any]:
         raise FieldsError("not an object")
     out: dict[str, Any] = {}
     for text, child in value.items():
+        give_way()
         if text == SELF:
             continue
         element = canonical(text)

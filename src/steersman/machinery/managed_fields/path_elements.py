@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.field import format_float, quote
+from steersman.machinery.lane_threads import give_way
 from steersman.machinery.serializer import decode_plain, encode
 
 from .typed_error import TypedError
@@ -120,6 +121,7 @@ def order(text: str) -> Order:
 
 @lru_cache(maxsize=8192)
 def _order(text: str) -> Order:
+    give_way()
     if text == SELF:
         return (-1,)
     match text[0]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from steersman.machinery.lane_threads import give_way
+
 from .field_set import LEAF, FieldSet, Node, is_member
 from .fields_v1 import REMEMBERED, decode_fields
 from .path_elements import SELF
@@ -34,6 +36,7 @@ def reconcile(fields: FieldSet, schema: Schema) -> FieldSet:
 
 
 def _children(kind: MapType | ListType, fields: Node) -> Node:
+    give_way()
     changed: dict[str, Any] | None = None
     for element, node in fields.items():
         if element == SELF:

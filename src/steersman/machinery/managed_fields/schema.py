@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from steersman.machinery.lane_threads import give_way, paced
+
 from .field_set import LEAF, Node
 from .path_elements import SELF, json_text, order, value_text
 from .typed_error import TypedError
@@ -228,6 +230,7 @@ class ListType:
             return [keyed(item) for item in items]
 
     def _keyed(self, item: Any) -> str:
+        give_way()
         if type(item) is not dict:
             what = "a null element" if item is None else "non-map elements"
             raise TypedError(f"associative list with keys may not have {what}")
@@ -266,7 +269,7 @@ class ListType:
             places = self._place(elements)
         cover = self.element.cover_function()
         out: dict[str, Any] = {SELF: LEAF}
-        for element, index in places:
+        for element, index in paced(places):
             out[element] = LEAF if cover is None or index < 0 else cover(value[index])
         return out
 
@@ -280,7 +283,7 @@ class ListType:
             places = self._place(elements)
         child = self.element
         out: dict[str, Any] = {SELF: LEAF} if member else {}
-        for element, index in places:
+        for element, index in paced(places):
             out[element] = LEAF if child.leaf or index < 0 else child.fields(value[index], member=True) or LEAF
         return out
 

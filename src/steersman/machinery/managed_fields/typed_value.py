@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.machinery.go_print import go_source, go_type, go_value
+from steersman.machinery.lane_threads import paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
 from .path_elements import SELF, display
@@ -41,7 +42,7 @@ def _lists_fit(atom: Atom, value: Any) -> bool:
         except TypedError:
             return False
         child = atom.list.element
-        return child.leaf or all(_lists_fit(child, item) for item in value)
+        return child.leaf or all(_lists_fit(child, item) for item in paced(value))
     return True
 
 
@@ -106,7 +107,7 @@ def _list_fits(kind: ListType, value: list[Any], allow_duplicates: bool) -> bool
             return False
         if not allow_duplicates and len(set(elements)) < len(elements):
             return False
-    return all(_fits(kind.element, item, allow_duplicates) for item in value)
+    return all(_fits(kind.element, item, allow_duplicates) for item in paced(value))
 
 
 def _errors(atom: Atom, value: Any, allow_duplicates: bool) -> Found:
@@ -139,7 +140,7 @@ def _map_errors(kind: MapType, value: dict[str, Any], allow_duplicates: bool) ->
 
 def _list_errors(kind: ListType, value: list[Any], allow_duplicates: bool) -> Found:
     seen: set[str] = set()
-    for index, item in enumerate(value):
+    for index, item in enumerate(paced(value)):
         where = f"[{index}]"
         if not kind.atomic:
             try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.machinery import field
 from steersman.machinery.field import FieldError, Path, quote
 from steersman.machinery.go_strings import to_lower
+from steersman.machinery.lane_threads import paced
 from steersman.machinery.validation.formats import (
     byte_length,
     is_dns1035_label,
@@ -162,7 +163,7 @@ def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """Annotations: the keys' format, in any case, and the size of all of them."""
     size = 0
-    for key, value in annotations.items():
+    for key, value in paced(annotations.items()):
         for message in is_qualified_name(key) and is_qualified_name(to_lower(key)):
             yield field.invalid(path, key, message)
         size += byte_length(key) + byte_length(value)
@@ -216,7 +217,7 @@ def validate_finalizer_name(finalizer: str, path: Path) -> Iterator[FieldError]:
 
 def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
     """Finalizers: their formats, and not both kinds of cascading deletion."""
-    for finalizer in finalizers:
+    for finalizer in paced(finalizers):
         yield from validate_finalizer_name(finalizer, path)
     if FINALIZER_ORPHAN in finalizers and FINALIZER_FOREGROUND in finalizers:
         text = f"finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set"

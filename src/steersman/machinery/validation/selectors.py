@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.machinery import field
 from steersman.machinery.field import FieldError, Path
+from steersman.machinery.lane_threads import paced
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def validate_label_name(name: str, path: Path) -> Iterator[FieldError]:
 
 def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """Labels' keys and values."""
-    for key, value in labels.items():
+    for key, value in paced(labels.items()):
         yield from validate_label_name(key, path)
         for message in is_valid_label_value(value):
             yield field.invalid(path, value, message)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from steersman.api.core import v1 as core
+from steersman.machinery.lane_threads import paced
 from steersman.machinery.pod_resources import (
     AnyContainer,
     aggregate_limits,
@@ -33,7 +34,7 @@ _LEGACY_INIT_ANNOTATIONS: Final = (
 def set_pod_defaults(pod: core.Pod) -> None:
     """Everything a v1 Pod gets on its way in: what only pods get, what every pod spec gets, and the aliases."""
     spec = pod.spec
-    for container in (*(spec.containers or ()), *spec.init_containers):
+    for container in paced((*(spec.containers or ()), *spec.init_containers)):
         _requests_from_limits(container.resources)
     if spec.resources is not None:
         _default_pod_level_resources(spec, spec.resources)
@@ -111,8 +112,8 @@ def drop_init_container_annotations(annotations: dict[str, str]) -> None:
             annotations.pop(key, None)
 
 
-def _set_containers_defaults(containers: Iterable[AnyContainer]) -> None:
-    for container in containers:
+def _set_containers_defaults(containers: Collection[AnyContainer]) -> None:
+    for container in paced(containers):
         set_container_defaults(container)
 
 

@@ -18,6 +18,7 @@ from steersman.machinery.cel.library.quantities import QUANTITY
 from steersman.machinery.cel.sizes import CallEstimate, CostNode, Range
 from steersman.machinery.cel.types import BOOL, DYN
 from steersman.machinery.cel.values import EvaluationError, equal
+from steersman.machinery.lane_threads import give_way
 
 MAX_COST: Final = 1_000_000
 _MAX_DOMAIN: Final = 63
@@ -103,6 +104,7 @@ class Verdict(NamedTuple):
 @lru_cache(maxsize=512)
 def judge(expression: str, *, stored: bool) -> Verdict:
     """Compiles an expression: new ones may use less than those that are stored already."""
+    give_way()
     try:
         compiled = compile_expression(expression, _environment(stored=stored))
     except CompileError as error:
