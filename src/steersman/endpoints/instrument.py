@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _MANY_CAUSES: Final = 1_000
 _LONG_MESSAGE: Final = 64 << 10
-_WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
+_WITH_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _UNTOLD: Final = 3 << 20
 """Bytes for which room is made where the length is not told."""
 
@@ -48,7 +48,7 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
         handle = route.handler(request)
         if route.warning:
             request.warnings.append(route.warning)
-        size = _size_of_large_body(request)
+        size = _size_of_large_body(request) if request.method in _WITH_BODIES else 0
         response = await (_with_room(config, handle, request, size) if size else handle(request))
     except StatusError as error:
         is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
@@ -72,7 +72,7 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
 def _size_of_large_body(request: Request) -> int:
     """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
     size = large_length(request)
-    if not size and request.method in _WITH_BODIES and "content-length" not in request.headers:
+    if not size and request.method != "DELETE" and "content-length" not in request.headers:
         size = _UNTOLD
     if size and (request.info.long_running or SYSTEM_MASTERS in request.user.groups):
         return 0

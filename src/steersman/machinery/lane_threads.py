@@ -22,6 +22,8 @@ from threading import Lock, Timer, local
 from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
 
+from steersman.machinery.memory import give_memory_back
+
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -49,6 +51,8 @@ _FEW: Final = 20_000
 """Objects that no collection has walked: walking them takes 5 ms at most, with the interpreter held."""
 _COLLECTION_AT_LAST: Final = 300.0
 """Seconds after which they are walked however many they are."""
+_TRIM_EVERY: Final = 10.0
+"""Seconds between two times at which a lane that rests gives memory back."""
 _SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which the lane gives the interpreter to the loop while it works; otherwise each turn of the loop would
 wait for the usual 5 ms."""
@@ -381,7 +385,7 @@ class Threads:
 
 
 class _Interpreter:
-    """How the interpreter is set while the lane works.
+    """How the interpreter is set while the lane works, and what is done once it rests.
 
     Threads give it up more often. Garbage is collected only at good moments until the lane has rested: a collection
     walks all that has been made since the last one and is still alive, with the interpreter held. What the lane makes
@@ -394,7 +398,7 @@ class _Interpreter:
         self._interval = 0.0
         self._holds_collection = False
         self._collected = self._looked = 0.0
-        self._ended = 0.0
+        self._ended = self._trimmed = 0.0
         self._resting: Timer | None = None
 
     def works(self) -> None:
@@ -440,8 +444,11 @@ class _Interpreter:
             self._resting = None
             if self._working or monotonic() < self._ended + _REST:
                 self._rest_soon()
-            else:
-                self._let_collect()
+                return
+            self._let_collect()
+        if monotonic() > self._trimmed + _TRIM_EVERY:
+            self._trimmed = monotonic()
+            give_memory_back()
 
     def _let_collect(self) -> None:
         if self._holds_collection:
