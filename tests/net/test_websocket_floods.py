@@ -121,6 +121,8 @@ async def test_answers_to_pings_that_nobody_reads_are_not_piled_up(monkeypatch: 
     serving = asyncio.ensure_future(serve_stream(connection, stream, bytes.decode))
     read = -1
     async with asyncio.timeout(60):
+        while not connection.read_bytes:  # noqa: ASYNC110
+            await asyncio.sleep(0)
         while read != connection.read_bytes:
             read = connection.read_bytes
             for _ in range(1_000):

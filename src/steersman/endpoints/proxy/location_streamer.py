@@ -15,7 +15,6 @@ from steersman.endpoints.filters.panic_recovery import panicked
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.proxy.passing import PassedBody
 from steersman.endpoints.request import Request
-from steersman.machinery.cel.library.urls import url_error
 from steersman.machinery.errors import (
     GroupResource,
     StatusError,
@@ -25,6 +24,7 @@ from steersman.machinery.errors import (
     plain_internal,
 )
 from steersman.machinery.field import quote
+from steersman.machinery.go_urls import url_error
 from steersman.net.dial import DialError
 from steersman.net.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded

@@ -189,7 +189,7 @@ def validate_topology_spread_constraints(
     constraints: list[core.TopologySpreadConstraint], path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
     """How evenly pods spread over zones, nodes..."""
-    kinds = [(each.topology_key, each.when_unsatisfiable) for each in constraints]
+    last = {(each.topology_key, each.when_unsatisfiable): index for index, each in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
         here = path[index]
         if constraint.max_skew <= 0:
@@ -198,7 +198,7 @@ def validate_topology_spread_constraints(
             yield required(here / "topologyKey", "can not be empty")
         if constraint.when_unsatisfiable not in SCHEDULE_ACTIONS:
             yield not_supported(here / "whenUnsatisfiable", constraint.when_unsatisfiable, SCHEDULE_ACTIONS)
-        if kinds[index] in kinds[index + 1 :]:
+        if last[constraint.topology_key, constraint.when_unsatisfiable] > index:
             kind = f"{{{constraint.topology_key}, {constraint.when_unsatisfiable}}}"
             yield duplicate(here / "{topologyKey, whenUnsatisfiable}", kind)
         yield from _validate_spread_policies(constraint, here)

@@ -277,11 +277,3 @@ CIDRS: Final = Library(
     },
     types=(CIDR,),
 )
-
-
-def is_ip_literal(text: str) -> bool:
-    """Whether it is an IPv6 address, as a URL has it in brackets."""
-    try:
-        return isinstance(_parse_address(text), IPv6Address)
-    except _AddressError:
-        return False

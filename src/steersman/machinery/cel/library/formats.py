@@ -10,9 +10,9 @@ from datetime import date
 from typing import Final
 
 from steersman.machinery.cel.environment import Library, Overload
-from steersman.machinery.cel.library.urls import uri_error
 from steersman.machinery.cel.types import STRING, list_of, object_type, optional_of
 from steersman.machinery.cel.values import NONE, Extension, Optional
+from steersman.machinery.go_urls import uri_error
 from steersman.machinery.times import TimeError
 from steersman.machinery.times import parse as parse_time
 from steersman.machinery.validation.formats import (
