@@ -448,3 +448,39 @@ async def test_an_encoding_that_fails_when_nobody_waits_any_more_is_not_told(
     await asyncio.sleep(0)
     gc.collect()
     assert not caplog.records
+
+
+WRONG = {
+    "too many values": (413, {**SMALL, "data": {f"key-{number}": "" for number in range(70_000)}}, {}),
+    "of another type": (400, {**SMALL, "data": {f"key-{number}": 1 for number in range(5_000)}}, {}),
+    "cut off": (400, json.dumps(LARGE).encode()[:-1], {}),
+    "YAML, cut off": (400, from_json(json.dumps(LARGE).encode()) + b"  '", {"content_type": "application/yaml"}),
+    "invalid": (422, {**LARGE, "metadata": {"name": "A"}}, {}),
+    "apply, cut off": (
+        400,
+        from_json(json.dumps(LARGE).encode()) + b"  '",
+        {"content_type": "application/apply-patch+yaml"},
+    ),
+    "strictly unknown": (400, {**LARGE, "more": 1}, {}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_a_large_request_that_is_refused_leaves_no_garbage(small: SmallServer, case: str) -> None:
+    code, body, headers = WRONG[case]
+    method, path = ("PATCH", f"{NOTES}/a?fieldManager=me") if "apply" in case else ("POST", NOTES)
+
+    async def ask() -> None:
+        separator = "&" if "?" in path else "?"
+        answer = await small.ask(method, f"{path}{separator}fieldValidation=Strict", body, **headers)
+        assert answer.status == code
+
+    await ask()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            await ask()
+        assert gc.collect() < 500
+    finally:
+        gc.enable()

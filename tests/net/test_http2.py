@@ -96,7 +96,7 @@ async def test_a_body_larger_than_all_windows_arrives(serve, http2):
     limits = Limits(stream_window=100_000, connection_window=150_000)
     client = await http2(await serve(echo, limits=limits), settings=WIDE, window=1 << 24)
     settings = frames.parse_settings((await client.until(frames.SETTINGS)).payload)
-    assert dict(settings)[Setting.INITIAL_WINDOW_SIZE] == 100_000
+    assert dict(settings)[Setting.INITIAL_WINDOW_SIZE] == limits.first_window
     total, sent, room = 1_000_000, 0, {0: 150_000, 1: 100_000}
     stream = client.request("POST", "/", ("content-length", str(total)), end=False)
     assert (await client.until(frames.WINDOW_UPDATE)).payload == (150_000 - 65535).to_bytes(4)
@@ -494,3 +494,33 @@ async def test_the_h2_library_agrees(serve, client_context):
                 ended += 1
     writer.close()
     assert size > 20 * 2000
+
+
+async def test_bodies_that_nobody_reads_yet_leave_the_window_to_those_that_are_read(serve, http2):
+    one_at_a_time = asyncio.Semaphore(1)
+
+    async def handler(request: Request) -> Response:
+        async with one_at_a_time:
+            return Response(200, [], b"%d" % len(await request.body.read(1 << 20)))
+
+    limits = Limits(stream_window=60_000, first_window=5_000, connection_window=150_000)
+    client = await http2(await serve(handler, limits=limits))
+    streams = [client.request("POST", end=False) for _ in range(12)]
+    left = dict.fromkeys(streams, 100_000)
+    windows = dict.fromkeys(streams, 5_000)
+    windows[0] = frames.DEFAULT_WINDOW
+    answered = set()
+    while len(answered) < len(streams):
+        for stream in streams:
+            while (size := min(left[stream], windows[stream], windows[0], 10_000)) > 0:
+                left[stream] -= size
+                windows[stream] -= size
+                windows[0] -= size
+                client.data(stream, bytes(size), end=not left[stream])
+        frame = await client.frame()
+        assert frame is not None
+        if frame.kind == frames.WINDOW_UPDATE:
+            windows[frame.stream_id] += int.from_bytes(frame.payload)
+        elif frame.kind == frames.DATA and frame.payload:
+            assert frame.payload == b"100000"
+            answered.add(frame.stream_id)

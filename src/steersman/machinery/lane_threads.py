@@ -41,8 +41,9 @@ _LONG: Final = 0.1
 _AT_ONCE: Final = 2
 _MANY: Final = 16
 """Items of a list in which it is looked, before each, whether to give way: lists of lists may be as many each."""
-_PAUSED: Final = 30
-"""Steps that may be paused at once: each keeps a thread. If there are more, those that are done do not give way."""
+_PAUSED: Final = 6
+"""Steps that may be paused at once: each keeps a thread, and all that it has made, which may be 60 MB. If there are
+more, those that are done do not give way."""
 _REST: Final = 1.0
 """Seconds after a step in which what it made is used and forgotten."""
 _LOOK_EVERY: Final = 1.0

@@ -266,8 +266,14 @@ class Reader:
                 raise
             raise TypeMismatch(error.value, error.shown, self._struct, (*self._fields, *error.fields)) from None
         if self._error is not None:
-            raise self._error
+            raise self._first_error()
         return None if value is _ABSENT else value
+
+    def _first_error(self) -> DecodeError:
+        """The error, which is forgotten: raised, it knows who raises it, with all that has been read."""
+        error, self._error = self._error, None
+        assert error is not None
+        return error
 
     def _value(self, type_: GoType, tree: Tree, old: Any) -> Any:
         """The value, or _ABSENT where `tree` says nothing and there is no `old` one."""

@@ -81,7 +81,7 @@ class Http2Connection(Http2Output):
             frames.settings(
                 {
                     Setting.MAX_CONCURRENT_STREAMS: self._limits.max_streams,
-                    Setting.INITIAL_WINDOW_SIZE: self._limits.stream_window,
+                    Setting.INITIAL_WINDOW_SIZE: min(self._limits.first_window, self._limits.stream_window),
                     Setting.MAX_HEADER_LIST_SIZE: self._limits.max_header_list_bytes,
                 }
             )
@@ -248,8 +248,17 @@ class Http2Connection(Http2Output):
             stream.unacknowledged = 0
             self.schedule()
 
+    def _wanted(self, stream: Http2Stream) -> None:
+        """The handler waits for more of a body: the client may send as much as it may at most."""
+        self._continue(stream)
+        more = self._limits.stream_window - self._limits.first_window
+        if more > 0 and not stream.remote_closed and not stream.closed:
+            stream.recv_window += more
+            self.out.append(frames.window_update(stream.id, more))
+            self.schedule()
+
     def _continue(self, stream: Http2Stream) -> None:
-        """The handler waits for a body that the client holds back: 100 Continue."""
+        """Sends 100 Continue, if the client holds its body back."""
         if stream.wants_continue and not stream.responded and not stream.closed and not stream.received:
             stream.wants_continue = False
             block = self.prefix(hpack.STATUSES[100])
@@ -425,9 +434,9 @@ class Http2Connection(Http2Output):
         else:
             stream = Http2Stream(self, stream_id, self._peer_window, EMPTY_BODY)
             stream.body = IncomingBody(
-                lambda size: self._consumed(stream, size), lambda: self._continue(stream), head.content_length
+                lambda size: self._consumed(stream, size), lambda: self._wanted(stream), head.content_length
             )
-            stream.recv_window = limits.stream_window
+            stream.recv_window = min(limits.first_window, limits.stream_window)
             stream.wants_continue = lower(head.headers.get("expect", "")) == "100-continue"
         headers = Headers(head.headers)
         headers.sent = head.headers.sent

@@ -25,6 +25,9 @@ class Limits:
     """HTTP/2 requests open at once on one connection."""
     stream_window: int = 1 << 20
     """Body bytes buffered for one request that its handler has not read; the HTTP/2 receive window."""
+    first_window: int = 64 << 10
+    """The same over HTTP/2 until the handler waits for more: those who do not read yet keep little of the window of
+    the connection, which those who do need."""
     connection_window: int = 16 << 20
     """The same over all requests of one HTTP/2 connection."""
     max_discard: int = 256 << 10

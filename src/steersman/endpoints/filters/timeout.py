@@ -42,7 +42,7 @@ def with_timeout(metrics: RequestMetrics) -> Filter:
             return await next_(request)
         step = next_(request).__await__()
         try:
-            awaited = next(step)  # most requests never wait, and then need no timer
+            awaited = [next(step)]  # most requests never wait, and then need no timer
         except StopIteration as done:
             result: Response = done.value
             if type(result.body) is StreamedBody:
@@ -84,27 +84,31 @@ class _Limit:
 
 
 class _Resumed:
-    """Goes on with an awaitable that has already been stepped to its first suspension."""
+    """Goes on with an awaitable that has already been stepped to its first suspension.
 
-    __slots__ = ("_first", "_step")
+    What it waits for is in a list, and not there while it is waited for: a future that failed knows its error, which
+    knows this frame; if the frame knew the future, all that they hold would be left to the collection of garbage.
+    """
 
-    def __init__(self, step, first) -> None:  # type: ignore[no-untyped-def]
+    __slots__ = ("_awaited", "_step")
+
+    def __init__(self, step, awaited) -> None:  # type: ignore[no-untyped-def]
         self._step = step
-        self._first = first
+        self._awaited = awaited
 
     def __await__(self):  # type: ignore[no-untyped-def]
-        awaited = self._first
+        awaited = self._awaited
         step = self._step
         while True:
             try:
-                sent = yield awaited
+                sent = yield awaited.pop()
             except BaseException as error:
                 try:
-                    awaited = step.throw(error)
+                    awaited.append(step.throw(error))
                 except StopIteration as done:
                     return done.value
             else:
                 try:
-                    awaited = step.send(sent)
+                    awaited.append(step.send(sent))
                 except StopIteration as done:
                     return done.value

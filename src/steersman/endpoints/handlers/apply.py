@@ -76,6 +76,11 @@ class Configuration:
             why = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"
             self.error = bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
 
+    def _refusal(self) -> StatusError:
+        """The error, which is forgotten: raised, it knows who raises it, and so this."""
+        error, self.error = self.error, None
+        return error or bad_request("there is no configuration")
+
     def described(self, applier: Applier) -> str:
         """The object as messages name it."""
         return applier.described(self.value or {})
@@ -87,7 +92,7 @@ class Configuration:
         changes, it is what is returned. Raises StatusError 400, 409, 500.
         """
         if self.value is None:
-            raise self.error or bad_request("there is no configuration")
+            raise self._refusal()
         options = self.options
         manager, force = options.field_manager, bool(options.force)
         work = partial(_apply, applier, live, self.value, manager, force=force, default=default)
