@@ -18,6 +18,7 @@ from steersman.endpoints.streamed import StreamedBody
 from steersman.machinery.body_room import MAX_BYTES
 from steersman.machinery.errors import StatusError, too_many_requests
 from steersman.machinery.metrics import Labels
+from steersman.machinery.places import Place
 from steersman.machinery.slow_lane import SlowLane, done
 from steersman.net.message import Body, Response
 from steersman.storage.interface import StorageUnavailable
@@ -83,9 +84,11 @@ async def _with_room(config: Instruments, handle: Handler, request: Request, siz
     """What the handler answers, once there is room for the body. Raises StatusError 429 if too many wait for that."""
     bodies, user = config.slow_lane.bodies, request.user.name
     await bodies.enter(user, size)
+    request.place = place = Place(config.slow_lane.places, user, size)
     try:
         return await handle(request)
     finally:
+        place.give_back()
         bodies.leave(user, size)
 
 

@@ -14,6 +14,7 @@ from steersman.net.message import Request as HttpRequest
 
 if TYPE_CHECKING:
     from steersman.authentication.user import UserInfo
+    from steersman.machinery.places import Place
 
 _SHORT: Final = 512
 """Characters of a query that is read at once."""
@@ -25,11 +26,12 @@ class Request:
     `http` is the message itself; `info` is set by the request-info filter, `user` by the authentication filter, and
     `target` by the route, once what was authorized is what it does. `received` and `deadline` are loop times in
     seconds; a deadline of 0 is none. A `query` that takes long to read is there once the request is authorized:
-    filters before that ask for `parameter`.
+    filters before that ask for `parameter`. A request with a large body has a `place`, which it takes when the work on
+    that begins.
     """
 
-    __slots__ = ("audit_id", "deadline", "headers", "http", "info", "method", "path", "query", "received", "target",
-                 "user", "warnings")  # fmt: skip
+    __slots__ = ("audit_id", "deadline", "headers", "http", "info", "method", "path", "place", "query", "received",
+                 "target", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -45,6 +47,7 @@ class Request:
         self.received = 0.0
         self.deadline = 0.0
         self.audit_id = ""
+        self.place: Place | None = None
         accept = http.headers.get("accept")
         if accept is not None and len(accept) > LONGEST_ACCEPT:
             http.headers["accept"] = bounded(accept)

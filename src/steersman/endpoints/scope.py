@@ -157,7 +157,7 @@ class Scope:
 
     def lane(self, request: Request) -> SlowLane:
         """Where what is large of a request is worked on, in turn with what others have asked for."""
-        return self.shared.slow_lane.of(request.user.name)
+        return self.shared.slow_lane.of(request.user.name, request.place)
 
     def lane_to_begin(self, request: Request) -> SlowLane:
         """The same before anything of the request is done.

@@ -15,6 +15,7 @@ from steersman.machinery.body_room import BodyRoom
 from steersman.machinery.errors import StatusError, request_entity_too_large, too_many_requests
 from steersman.machinery.lane_threads import Threads
 from steersman.machinery.nesting import MAX_DEPTH, measured
+from steersman.machinery.places import Place, Places
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,18 +84,24 @@ class SlowLane:
     What the server does for itself, or for many at once, belongs to no user and is done before everything else.
     """
 
-    __slots__ = ("_number", "_threads", "_user", "bodies")
+    __slots__ = ("_number", "_place", "_threads", "_user", "bodies", "places")
 
-    def __init__(self, threads: Threads | None = None, user: str = "", bodies: BodyRoom | None = None) -> None:
+    def __init__(
+        self, threads: Threads | None = None, user: str = "", bodies: BodyRoom | None = None,
+        places: Places | None = None, place: Place | None = None,
+    ) -> None:  # fmt: skip
         self._threads = threads or Threads()
         self.bodies = bodies or BodyRoom()
         """Where large bodies have room while the requests that brought them are worked on."""
+        self.places = places or Places()
+        """For those of them whose work has begun."""
+        self._place = place
         self._user = user
         self._number = next(self._threads.numbers)
 
-    def of(self, user: str) -> SlowLane:
-        """The same threads, for one request of `user`."""
-        return SlowLane(self._threads, user, self.bodies)
+    def of(self, user: str, place: Place | None = None) -> SlowLane:
+        """The same threads, for one request of `user`, which begins once it has its place, if it needs one."""
+        return SlowLane(self._threads, user, self.bodies, self.places, place)
 
     def check_room(self) -> None:
         """Raises StatusError 429 if as much of the user's waits as may; asked before a request is begun, not amid."""
@@ -103,6 +110,8 @@ class SlowLane:
 
     async def run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What `work` gives or raises; it touches nothing that belongs to the loop."""
+        if self._place is not None:
+            await self._place.take()
         return await self._threads.run(self._user, self._number, partial(work, *args, **kwargs))
 
     def close(self) -> None:
