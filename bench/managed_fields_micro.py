@@ -15,8 +15,8 @@ import msgspec
 
 from steersman import api
 from steersman.api.core.v1 import PodCondition
-from steersman.machinery.managed_fields import Applier, FieldManager, schema_for
-from steersman.machinery.schema import GroupVersionKind
+from steersman.kinds.built_in import built_in
+from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.serializer import deep_copy, from_plain, to_plain
 
 CORE = api.load("", "v1")
@@ -106,7 +106,7 @@ def pod() -> Any:
 
 
 def config_maps() -> None:
-    fields = FieldManager(schema_for(CONFIG_MAP), "v1")
+    fields = FieldManager(built_in(CONFIG_MAP))
     metadata = {"name": "c", "namespace": "n", "labels": {"a": "b"}, "uid": "u"}
     small = from_plain(CONFIG_MAP, {"metadata": metadata, "data": {"k": "v", "l": "w"}})
     row("create a ConfigMap", lambda: fields.create(small, "kubectl", T1))
@@ -117,7 +117,7 @@ def config_maps() -> None:
 
 
 def pods() -> None:
-    fields = FieldManager(schema_for(POD), "v1")
+    fields = FieldManager(built_in(POD))
     made = pod()
     print(f"a Pod of {len(msgspec.json.encode(made))} bytes")
     row("create a Pod", lambda: fields.create(made, "controller", T1))
@@ -129,12 +129,12 @@ def pods() -> None:
     image = deep_copy(made)
     image.spec.containers[0].image = "other"
     row("update one image of a Pod", lambda: fields.update(image, made, "other", T2))
-    status = FieldManager(schema_for(POD), "v1", "status")
+    status = FieldManager(built_in(POD), "status")
     running = deep_copy(made)
     running.status.phase = "Running"
     running.status.conditions = [PodCondition(type=name, status="True") for name in ("Ready", "PodScheduled")]
     row("update the status of a Pod", lambda: status.update(running, made, "kubelet", T2))
-    applier = Applier(fields, GroupVersionKind("", "v1", "Pod"))
+    applier = Applier(fields)
     patch = {"apiVersion": "v1", "kind": "Pod", **to_plain(pod())}
     row("apply a whole Pod that is there already", lambda: applier.apply(made, patch, "other", T2), count=20)
 

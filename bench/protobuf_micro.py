@@ -12,8 +12,8 @@ import timeit
 from collections.abc import Callable
 from pathlib import Path
 
+from steersman.kinds.built_in import classes_of
 from steersman.machinery import protobuf, serializer
-from steersman.machinery.scheme import kinds_of
 
 VECTORS = Path(__file__).parent.parent / "tests" / "data" / "protobuf_vectors.json"
 
@@ -28,7 +28,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     print(f"{'kind':28}{'bytes':>7}{'first':>9}{'decode':>9}{'encode':>9}{'JSON in':>9}{'JSON out':>9}")
     for vector in json.loads(VECTORS.read_bytes())["objects"]:
-        cls = kinds_of(vector["group"], vector["version"])[vector["kind"]]
+        cls = classes_of(vector["group"], vector["version"])[vector["kind"]]
         raw = protobuf.decode_envelope(base64.b64decode(vector["protobuf_base64"])).raw
         first = timeit.timeit(lambda cls=cls, raw=raw: protobuf.decode(cls, raw), number=1) * 1e6
         obj = protobuf.decode(cls, raw)

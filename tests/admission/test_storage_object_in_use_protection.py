@@ -23,7 +23,7 @@ KINDS = [
 
 
 def made_of(resource: Resource[Any], *finalizers: str) -> Any:
-    return from_plain(resource.kind, {"metadata": {"name": "a", "finalizers": list(finalizers)}})
+    return from_plain(resource.kind.cls, {"metadata": {"name": "a", "finalizers": list(finalizers)}})
 
 
 @pytest.mark.parametrize(("resource", "finalizer"), KINDS)

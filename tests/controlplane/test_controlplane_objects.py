@@ -12,12 +12,12 @@ import pytest
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
+from steersman.kinds.structs import StructKind
 from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.context import loopback
 from steersman.rest.objects import ByNamespace, Reading
 from steersman.storage.memory import MemoryStorage
-from steersman.store.encoding import Encoding
 from steersman.store.store import Store
 
 LARGE = {f"key-{number}": "" for number in range(2_000)}
@@ -80,7 +80,7 @@ async def test_large_objects_are_read_beside_the_loop_once_for_all_who_ask(objec
 async def test_a_reading_decodes_no_more_than_its_members(
     objects: StoreObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Encoding, "_decode", None)
+    monkeypatch.setattr(StructKind, "_decode", None)
     name: Reading[str] = Reading(lambda config_map: config_map.metadata.name, "metadata.name")
     assert objects.known_all("", name) == ["large", "small"]
     assert list(objects.names()) == list(objects.names("ns")) == [("ns", "large"), ("ns", "small")]

@@ -47,8 +47,8 @@ class Rights:
         self.stores = {each.plural: Store(each, self.storage, services) for each in resources}
 
     async def put(self, plural: str, namespace: str, name: str, **body: Any) -> None:
-        kind = self.stores[plural].resource.kind
-        obj = from_plain(kind, {"metadata": {"name": name, "namespace": namespace}, **body})
+        kind = self.stores[plural].kind
+        obj = from_plain(kind.cls, {"metadata": {"name": name, "namespace": namespace}, **body})
         ctx = loopback(namespace)
         await self.stores[plural].create(ctx, obj)
 
@@ -112,16 +112,16 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
     rights: Rights, monkeypatch, caplog
 ) -> None:
     roles = rights.stores["roles"]
-    decode = roles.encoding.decode
+    decode = roles.kind.decode
 
     def failing(body: bytes) -> Any:
         if b'"name":"broken"' in body:
             raise ValueError("no role")
         return decode(body)
 
-    monkeypatch.setattr(roles.encoding, "decode", failing)
+    monkeypatch.setattr(roles.kind, "decode", failing)
     await rights.storage.create(
-        "/registry/roles/ns/broken", roles.encoding.value(decode(b'"metadata":{"name":"broken","uid":"u"}}'))
+        "/registry/roles/ns/broken", roles.kind.value(decode(b'"metadata":{"name":"broken","uid":"u"}}'))
     )
     assert "/registry/roles/ns/broken cannot be read" in caplog.text
     await bind(rights, "new")
@@ -139,10 +139,10 @@ class TestLargeOnes:
         return (await decide(rights.authorizer, wanted)).allowed
 
     async def replace(self, rights: Rights, plural: str, name: str, **body: Any) -> None:
-        kind = rights.stores[plural].resource.kind
+        kind = rights.stores[plural].kind
 
         async def make(old: Any) -> Any:
-            return from_plain(kind, {"metadata": {"name": name, "namespace": "old"}, **body})
+            return from_plain(kind.cls, {"metadata": {"name": name, "namespace": "old"}, **body})
 
         await rights.stores[plural].update(loopback("old", name), name, make)
 

@@ -12,9 +12,9 @@ from differential.objects import Sample, every_sample
 
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
+from steersman.kinds.built_in import classes_of
 from steersman.machinery import protobuf
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.scheme import kinds_of
 from steersman.machinery.serializer import decode_json, encode
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -80,7 +80,7 @@ async def test_it_is_made_read_changed_and_deleted(
     # read, in every form
     assert json.loads((await api.get(path)).body) == made
     group, _, version = sample.api_version.rpartition("/")
-    kind = kinds_of(group, version)[made["kind"]]
+    kind = classes_of(group, version)[made["kind"]]
     wire = (await api.get(path, accept=PROTOBUF)).body
     again = protobuf.decode_object(kind, wire)
     assert protobuf.encode(again, GroupVersionKind(group, version, made["kind"])) == wire

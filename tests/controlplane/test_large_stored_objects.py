@@ -14,8 +14,8 @@ import pytest
 from differential.case import named
 from differential.objects import Sample, every_sample
 
+from steersman.kinds.structs import StructKind
 from steersman.machinery.slow_lane import is_large
-from steersman.store.encoding import Encoding
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -39,7 +39,7 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Where large objects were decoded or encoded by the loop's own thread."""
     loop = threading.get_ident()
     found: list[str] = []
-    decode, value = Encoding._decode, Encoding.value
+    decode, value = StructKind._decode, StructKind.value
 
     def note(data: bytes) -> None:
         if threading.get_ident() == loop and is_large(data):
@@ -55,8 +55,8 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         note(made)
         return made
 
-    monkeypatch.setattr(Encoding, "_decode", noted_decode)
-    monkeypatch.setattr(Encoding, "value", noted_value)
+    monkeypatch.setattr(StructKind, "_decode", noted_decode)
+    monkeypatch.setattr(StructKind, "value", noted_value)
     yield found
     assert not found
 

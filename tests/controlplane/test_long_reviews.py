@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.authorization.v1 import SelfSubjectRulesReview
-from steersman.endpoints.handlers import create
+from steersman.kinds.structs import StructKind
 from steersman.registry.authorization import selfsubjectrulesreviews
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -21,19 +21,19 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 def at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The threads in which answers were made and encoded."""
     found: list[int] = []
-    status, encode = selfsubjectrulesreviews.rules_review_status, create.encode
+    status, encode = selfsubjectrulesreviews.rules_review_status, StructKind.body
 
     def seen_status(resolved: Any) -> Any:
         found.append(get_ident())
         return status(resolved)
 
-    def seen_encode(answer: Any) -> bytes:
+    def seen_encode(kind: StructKind[Any], answer: Any) -> bytes:
         if isinstance(answer, SelfSubjectRulesReview):
             found.append(get_ident())
-        return encode(answer)
+        return encode(kind, answer)
 
     monkeypatch.setattr(selfsubjectrulesreviews, "rules_review_status", seen_status)
-    monkeypatch.setattr(create, "encode", seen_encode)
+    monkeypatch.setattr(StructKind, "body", seen_encode)
     return found
 
 

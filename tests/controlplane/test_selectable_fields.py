@@ -10,10 +10,9 @@ from differential.objects import every_sample
 
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
-from steersman.machinery.serializer import from_plain
+from steersman.kinds.structs import StructKind
 from steersman.rest.resource import Resource
 from steersman.storage.entry import Entry
-from steersman.store.encoding import Encoding
 from steersman.store.listing import Selection
 
 SELECTABLE = [
@@ -38,13 +37,13 @@ def bodies_of(resource: Resource[Any]) -> list[dict[str, Any]]:
 def test_the_fields_of_an_object_are_those_of_the_whole(
     resource: Resource[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoding: Encoding[Any] = Encoding(resource.kind, resource.group, resource.version)
-    select = Selection(SimpleNamespace(encoding=encoding, resource=resource))  # type: ignore[arg-type]
+    kind = resource.kind
+    select = Selection(SimpleNamespace(kind=kind, resource=resource))  # type: ignore[arg-type]
     expected, entries = [], []
     for body in bodies_of(resource):
-        obj = from_plain(resource.kind, body)
+        obj = kind.from_plain(body).obj
         expected.append({name: read(obj) for name, read in resource.selectable_fields.items()})
-        entries.append(Entry("key", encoding.present(encoding.value(obj), 7), 7))
-    monkeypatch.setattr(Encoding, "_decode", None)  # nothing is decoded whole
+        entries.append(Entry("key", kind.present(kind.value(obj), 7), 7))
+    monkeypatch.setattr(StructKind, "_decode", None)  # nothing is decoded whole
     for entry, values in zip(entries, expected, strict=True):
         assert values.items() <= select.fields(entry).items()

@@ -102,14 +102,14 @@ def test_subresources_and_defaults_are_those_of_the_table(compatibility: Documen
     for resource, other in SERVED:
         _, _, defaults, _, _, subresources = rows[api_version(resource, other), resource.plural]
         assert subresources == ", ".join(each.name for each in resource.subresources), resource.plural
-        has_defaults = (other.default if other else resource.default) is not None
+        has_defaults = (other or resource).kind.has_defaults
         assert defaults == ("yes" if has_defaults else "none"), resource.plural
 
 
 def test_every_version_that_can_be_turned_on_is_in_its_table_and_no_other(compatibility: Document) -> None:
     expected = set()
     for resource, other in ON_REQUEST:
-        default, warning = (other or resource).default, (other or resource).deprecation_warning
+        default, warning = (other or resource).kind.has_defaults, (other or resource).deprecation_warning
         subresources = ", ".join(each.name for each in resource.subresources)
         expected.add((
             api_version(resource, other), resource.plural, "yes" if default else "none", resource.version,

@@ -14,7 +14,7 @@ from steersman.authentication.user import ALL_UNAUTHENTICATED, ANONYMOUS, UserIn
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.endpoints.request import Request
-from steersman.machinery.scheme import Scheme
+from steersman.kinds.built_in import built_in
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.in_process import ClientResponse, InProcessClient
@@ -26,12 +26,12 @@ from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
 NOTES = Resource(
-    kind=ConfigMap, plural="configmaps", short_names=("cm",), name_validator=name_is_dns_subdomain,
+    kind=built_in(ConfigMap), plural="configmaps", short_names=("cm",), name_validator=name_is_dns_subdomain,
     columns=(Column("Data", lambda note: len(note.data), type="string"), AGE),
     selectable_fields={"data.color": lambda note: note.data.get("color", "")},
 )  # fmt: skip
 CLASSES = Resource(
-    kind=PriorityClass, group="scheduling.k8s.io", plural="priorityclasses", namespaced=False,
+    kind=built_in(PriorityClass), plural="priorityclasses", namespaced=False,
     name_validator=name_is_dns_subdomain, verbs=("create", "delete", "get", "list"), returns_deleted_object=True,
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ class SmallServer:
         for store in self.stores.values():
             await store.start()
         services = SimpleNamespace()
-        self.server.install(self._resources, lambda resource: self.stores[resource.plural], services, Scheme())
+        self.server.install(self._resources, lambda resource: self.stores[resource.plural], services)
         for path, handler in (paths or {}).items():
             self.server.add_path(path, handler)
         install_discovery(self.server, [(each.group, each.version) for each in self._resources])

@@ -16,6 +16,7 @@ from test_endpoint_watch import Watch
 from steersman.api.core.v1 import ConfigMap
 from steersman.endpoints.bodies import SURELY_LARGE
 from steersman.endpoints.handlers import watch as watch_module
+from steersman.kinds.built_in import built_in
 from steersman.machinery import protobuf
 from steersman.machinery.body_room import BodyRoom
 from steersman.machinery.errors import too_many_requests
@@ -94,8 +95,8 @@ async def noting(start_server: Callable[..., Any], seen: Seen) -> SmallServer:
         return len(note.data)
 
     resource: Resource[ConfigMap] = Resource(
-        kind=ConfigMap, plural="configmaps", strategy=Noting(seen), default=lambda _: seen.step("default"),
-        columns=(Column("Data", cell),), name_validator=name_is_dns_subdomain,
+        kind=built_in(ConfigMap, default=lambda _: seen.step("default")), plural="configmaps",
+        strategy=Noting(seen), columns=(Column("Data", cell),), name_validator=name_is_dns_subdomain,
     )  # fmt: skip
     server: SmallServer = await start_server(resources=(resource,))
     return server

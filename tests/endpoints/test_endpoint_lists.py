@@ -18,10 +18,10 @@ from small_server import SmallServer
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints import lists, table
 from steersman.endpoints.streamed import StreamedBody
+from steersman.kinds.built_in import classes_of
 from steersman.machinery import labels, protobuf
 from steersman.machinery.metrics import Metric
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.scheme import kinds_of
 from steersman.machinery.serializer import decode_json, encode_in_order, pretty
 from steersman.machinery.yaml import from_json
 from steersman.net.message import BodyAborted
@@ -71,7 +71,7 @@ def whole(accept: str, query: str, compact: bytes) -> bytes:
     if media == YAML:
         return from_json(compact)
     if media == PROTOBUF:
-        found: Any = decode_json(kinds_of("", "v1")["ConfigMapList"], compact)
+        found: Any = decode_json(classes_of("", "v1")["ConfigMapList"], compact)
         gvk = GroupVersionKind("", "v1", "ConfigMapList")
         items = found.items
         if kind:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from steersman.endpoints.handlers.patch import _check_media
+from steersman.kinds.open import OpenKind
 from steersman.machinery.errors import StatusError
+from steersman.machinery.schema import GroupVersionKind
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 TYPES = (JSON, MERGE, STRATEGIC)
+OPEN = OpenKind(GroupVersionKind("e.x", "v1", "Foo"))
 UNDECODABLE = ' "" is invalid: patch: Invalid value: '
 
 
@@ -88,15 +91,15 @@ async def test_parameters_of_the_media_type_do_not_matter(config_map, media):
     assert (await config_map([] if media == JSON else {}, f"{media}; charset=utf-8")).status == 200
 
 
-def test_kinds_without_a_class_take_no_strategic_merge_patches():
+def test_open_kinds_take_no_strategic_merge_patches():
     with pytest.raises(StatusError) as caught:
-        _check_media(dict, STRATEGIC)
+        _check_media(OPEN, STRATEGIC)
     assert (caught.value.code, caught.value.message) == (
         415,
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
     )
-    _check_media(dict, MERGE)
+    _check_media(OPEN, MERGE)
 
 
 # Bodies

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from steersman.machinery.conversion import Conversion
 from steersman.machinery.conversion_alike import alike, both_ways
-from steersman.machinery.scheme import Conversion
 
 
 class Shared(msgspec.Struct):

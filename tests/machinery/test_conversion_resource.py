@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from steersman.api.resource import v1, v1beta1
+from steersman.kinds.built_in import gvk_of
 from steersman.machinery.conversion_resource import (
     CONVERSIONS,
     from_v1_device,
@@ -22,7 +23,6 @@ from steersman.machinery.conversion_resource import (
     to_v1_request,
     to_v1_slice_spec,
 )
-from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import decode_json, to_plain
 
 SAMPLES = [each for each in objects.samples_on_request() if each.api_version.startswith("resource.k8s.io/v1beta")]
@@ -90,5 +90,5 @@ def test_what_an_older_version_says_survives_the_way_to_the_stored_one_and_back(
 
 
 def _names(cls: Any) -> tuple[str, str]:
-    gvk = kind_of(cls)
+    gvk = gvk_of(cls)
     return str(gvk.group_version), gvk.kind

@@ -35,10 +35,10 @@ from steersman.api.core.v1 import (
 )
 from steersman.api.meta.v1 import ListMeta, ManagedFieldsEntry, ObjectMeta, Status, Table
 from steersman.api.resource.v1 import DeviceAttribute
+from steersman.kinds.built_in import classes_of
 from steersman.machinery import protobuf, serializer
 from steersman.machinery.errors import StatusError
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.scheme import kinds_of
 from steersman.machinery.serializer import decode_json, from_plain, to_plain
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data" / "protobuf_vectors.json").read_bytes())
@@ -49,7 +49,7 @@ CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 def class_of(data):
     group, _, version = data["apiVersion"].rpartition("/")
-    return kinds_of(group, version)[data["kind"]]
+    return classes_of(group, version)[data["kind"]]
 
 
 def object_of(data):
@@ -297,7 +297,7 @@ def test_repeated_messages_merge_and_of_repeated_values_the_last_one_counts():
 
 
 def test_messages_nested_without_end_are_refused():
-    schema = kinds_of("apiextensions.k8s.io", "v1")["CustomResourceDefinition"]
+    schema = classes_of("apiextensions.k8s.io", "v1")["CustomResourceDefinition"]
     assert protobuf.decode(schema, nested_schema(100)).spec.versions[0].schema is not None
     with pytest.raises(protobuf.DecodeError, match="depth"):
         protobuf.decode(schema, nested_schema(5000))
@@ -322,7 +322,7 @@ def nested_schema(depth):
 
 
 def test_packed_numbers_are_read_as_well():
-    container_status = kinds_of("", "v1")["Pod"]
+    container_status = classes_of("", "v1")["Pod"]
     user = b"\x1a\x04\x01\x02\xac\x02\x18\x07"  # LinuxContainerUser.supplementalGroups, packed and not
     body = user
     for key in (b"\x0a", b"\x6a", b"\x42", b"\x1a"):  # linux, user, containerStatuses, status
@@ -332,7 +332,7 @@ def test_packed_numbers_are_read_as_well():
 
 
 def test_fields_that_nobody_knows_count_as_objects_do():
-    pod = kinds_of("", "v1")["Pod"]
+    pod = classes_of("", "v1")["Pod"]
     protobuf.decode(pod, b"\x78\x00" * 30_000)
     with pytest.raises(StatusError, match="limit is 32768 objects"):
         protobuf.decode(pod, b"\x78\x00" * 33_000)
@@ -345,9 +345,9 @@ def test_numbers_of_one_list_are_counted_however_they_come(packed):
         body = key + length_of(body) + body
     if sum(packed) > 65_536:
         with pytest.raises(StatusError, match="limit is 65536 values"):
-            protobuf.decode(kinds_of("", "v1")["Pod"], body)
+            protobuf.decode(classes_of("", "v1")["Pod"], body)
     else:
-        protobuf.decode(kinds_of("", "v1")["Pod"], body)
+        protobuf.decode(classes_of("", "v1")["Pod"], body)
 
 
 def test_numbers_are_cut_to_their_size():
@@ -433,7 +433,7 @@ def test_the_length_of_an_item_is_known_before_it_is_made(length):
 def test_an_empty_list_has_no_items():
     message = protobuf.list_head(ListMeta(resource_version="7"))
     document = protobuf.envelope(message, CONFIG_MAP._replace(kind="ConfigMapList"))
-    found = protobuf.decode_object(kinds_of("", "v1")["ConfigMapList"], document)
+    found = protobuf.decode_object(classes_of("", "v1")["ConfigMapList"], document)
     assert (found.kind, found.api_version, found.metadata.resource_version) == ("ConfigMapList", "v1", "7")
     assert not found.items
 

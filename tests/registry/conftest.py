@@ -57,9 +57,8 @@ class Cluster:
         return "signed"
 
     def _read(self, store: Store[Any], body: dict[str, Any]) -> Any:
-        obj = from_plain(store.resource.kind, body)
-        if store.resource.default is not None:
-            store.resource.default(obj)
+        obj = from_plain(store.kind.cls, body)
+        store.kind.default(obj)
         return obj
 
     def context(self, store: Store[Any], namespace: str, name: str, **more: Any) -> Context:

@@ -6,19 +6,20 @@ import pytest
 
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Pod
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import GroupKind, GroupResource
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import ANY_NAME, StatusStrategy, Strategy
 
-PODS = Resource(kind=Pod, plural="pods", name_validator=ANY_NAME)
+PODS = Resource(kind=built_in(Pod), plural="pods", name_validator=ANY_NAME)
 DEPLOYMENTS = Resource(
-    kind=Deployment, group="apps", plural="deployments", storage_prefix="work/deployments", name_validator=ANY_NAME
+    kind=built_in(Deployment), plural="deployments", storage_prefix="work/deployments", name_validator=ANY_NAME
 )
 
 
 def test_what_follows_from_a_declaration() -> None:
-    assert (PODS.kind_name, PODS.key_prefix) == ("Pod", "/registry/pods/")
+    assert (PODS.kind.name, PODS.key_prefix) == ("Pod", "/registry/pods/")
     assert DEPLOYMENTS.key_prefix == "/registry/work/deployments/"
     assert DEPLOYMENTS.group_resource == GroupResource("apps", "deployments")
     assert DEPLOYMENTS.group_kind == GroupKind("apps", "Deployment")

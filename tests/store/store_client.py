@@ -11,6 +11,7 @@ import pytest
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.kinds.built_in import built_in
 from steersman.machinery import fields, labels
 from steersman.machinery.errors import StatusError
 from steersman.machinery.field import FieldError, Path, forbidden
@@ -22,8 +23,10 @@ from steersman.rest.resource import Resource
 from steersman.rest.strategy import Release, Strategy
 from steersman.store.store import Store
 
-CONFIG_MAPS = Resource(kind=ConfigMap, plural="configmaps", name_validator=name_is_dns_subdomain)
-CLUSTER_WIDE = Resource(kind=ConfigMap, plural="things", namespaced=False, name_validator=name_is_dns_subdomain)
+CONFIG_MAPS = Resource(kind=built_in(ConfigMap), plural="configmaps", name_validator=name_is_dns_subdomain)
+CLUSTER_WIDE = Resource(
+    kind=built_in(ConfigMap), plural="things", namespaced=False, name_validator=name_is_dns_subdomain
+)
 
 
 class Recording(Strategy[ConfigMap]):
@@ -139,7 +142,7 @@ class StoreClient:
         return obj
 
     def struct(self, body: dict[str, Any]) -> Any:
-        return from_plain(self.store.resource.kind, body)
+        return from_plain(self.store.kind.cls, body)
 
     async def create(
         self, name: str = "", *, namespace: str = "ns", dry_run: bool = False, check: Any = None, **body: Any

@@ -10,6 +10,7 @@ import pytest
 from store_client import CONFIG_MAPS, Recording, StoreClient, refused
 
 from steersman.api.core.v1 import Event, ObjectReference
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import OPTIMISTIC_LOCK, StatusError, bad_request
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import Resource, Subresource
@@ -310,7 +311,7 @@ async def test_no_finalizer_can_be_added_once_an_object_is_going(client: StoreCl
 
 
 async def test_an_update_that_changes_nothing_of_what_expires_is_not_written(open_client) -> None:
-    events = Resource(kind=Event, plural="events", name_validator=name_is_dns_subdomain, ttl=60)
+    events = Resource(kind=built_in(Event), plural="events", name_validator=name_is_dns_subdomain, ttl=60)
     client = await open_client(events)
     event = Event(involved_object=ObjectReference(namespace="ns"))
     event.metadata.name = "a"

@@ -22,7 +22,7 @@ from typing import Any, Final
 from steersman.api.index import ON_REQUEST
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
-from steersman.machinery.go_types import GoMember, GoType, members_of, struct_of
+from steersman.machinery.go_types import GoMember, GoType, members_of
 from steersman.machinery.yaml import load
 from steersman.rest.resource import Resource
 
@@ -106,15 +106,15 @@ def every_sample() -> tuple[Sample, ...]:
     served = {}
     for resource in (*on_request.kube_api(lambda *_: True), *AGGREGATOR, *API_EXTENSIONS):
         group = f"{resource.group}/" if resource.group else ""
-        served[f"{group}{resource.version}", resource.kind.__name__] = resource, resource.kind
+        served[f"{group}{resource.version}", resource.kind.name] = resource, resource.kind
         for other in resource.other_versions:
-            served[f"{other.group}/{other.version}", other.kind.__name__] = resource, other.kind
+            served[f"{other.group}/{other.version}", other.kind.name] = resource, other.kind
     found = []
     for text in SAMPLES.read_bytes().split(b"\n---\n"):
         body, _ = load(text)
         resource, kind = served[body["apiVersion"], body["kind"]]
         has_status = any(each.name == "status" for each in resource.subresources)
-        found.append(Sample(body, resource, body["apiVersion"], struct_of(kind), has_status))
+        found.append(Sample(body, resource, body["apiVersion"], kind.go_type, has_status))
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from differential.case import named
 from differential.objects import Sample, samples
 
 from steersman.controlplane.resources import KUBE_API
-from steersman.machinery.go_types import GoType, members_of, struct_of
+from steersman.machinery.go_types import GoType, members_of
 
 from .case import NAMESPACE
 
@@ -108,10 +108,10 @@ def _answered() -> Iterator[Subject]:
     """What can only be created: reviews of access and tokens, bindings."""
     for resource in KUBE_API:
         if resource.creater is not None:
-            kind = resource.kind.__name__
+            kind = resource.kind.name
             api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
             body: dict[str, Any] = {"apiVersion": api_version, "kind": kind, "metadata": {}}
-            type_ = struct_of(resource.kind)
+            type_ = resource.kind.go_type
             if "spec" in members_of(type_):
                 body["spec"] = {}
             yield Subject(Sample(body, resource, api_version, type_, False), "", body)

@@ -13,10 +13,10 @@ from typing import Final
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Pod
 from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
-from steersman.machinery.configuration import SCHEME_NAME, media_of
+from steersman.kinds.built_in import classes_of
+from steersman.machinery.configuration import media_of
 from steersman.machinery.errors import GroupResource, StatusError
-from steersman.machinery.schema import GroupVersionError, parse_group_version
-from steersman.machinery.scheme import NotRegisteredError, kinds_of
+from steersman.machinery.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.serializer import encode
 from steersman.machinery.strict import DecodeError, decode_object, peek_type_meta
 from steersman.machinery.webhook_client import WebhookError
@@ -122,9 +122,9 @@ def _unexpected(api_version: str, kind: str) -> str:
     except GroupVersionError as error:
         return str(error)
     try:
-        known = kind in kinds_of(*version)
+        known = kind in classes_of(*version)
     except KeyError:
         known = False
     if known:
         return f"converting ({version.version}.{kind}) to (v1alpha1.ImageReview): unknown conversion"
-    return str(NotRegisteredError(version.with_kind(kind), SCHEME_NAME))
+    return no_kind_registered(kind, str(version))

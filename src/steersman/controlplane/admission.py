@@ -214,7 +214,7 @@ def _resources_of(group: str, version: str, kind: str) -> list[Mapping]:
     return [
         Mapping(each.plural, each.namespaced)
         for each in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
-        if each.kind_name == kind
+        if each.kind.name == kind
         and (
             (each.group, each.version) == (group, version)
             or any((other.group, other.version) == (group, version) for other in each.other_versions)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from steersman.machinery import errors
-from steersman.machinery.serializer import decode_json, encode
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -27,13 +26,13 @@ class ComputedStorage:
         """The object of that name. Raises StatusError NotFound."""
         for obj in self._objects(ctx):
             if obj.metadata.name == name:
-                return Encoded(encode(obj)[1:])
+                return Encoded(self._resource.kind.body(obj))
         raise errors.not_found(self._resource.group_resource, name)
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """Every object that the selectors select; such lists have no version."""
         items = [
-            Encoded(encode(obj)[1:])
+            Encoded(self._resource.kind.body(obj))
             for obj in self._objects(ctx)
             if options.label_selector.matches(obj.metadata.labels)
             and options.field_selector.matches({"metadata.name": obj.metadata.name})
@@ -45,4 +44,4 @@ class ComputedStorage:
 
     def decode(self, item: Item) -> Any:
         """The object of an item."""
-        return decode_json(self._resource.kind, b"{" + item.body)
+        return self._resource.kind.decode(item.body)

@@ -49,7 +49,6 @@ from steersman.machinery import nesting
 from steersman.machinery.go_strings import trim_space
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder, write_whole
-from steersman.machinery.scheme import Scheme
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
@@ -171,10 +170,9 @@ class ControlPlane:
         extensions = config.new("apiextensions-apiserver")
         kube_api = config.new("kube-apiserver", extensions)
         self.server = server = config.new("kube-aggregator", kube_api)
-        scheme = Scheme()
-        extensions.install(API_EXTENSIONS, self._storage_of, services, scheme, runtime.serves)
-        kube_api.install(resources, self._storage_of, services, scheme, runtime.serves)
-        server.install(AGGREGATOR, self._storage_of, services, scheme, runtime.serves)
+        extensions.install(API_EXTENSIONS, self._storage_of, services, runtime.serves)
+        kube_api.install(resources, self._storage_of, services, runtime.serves)
+        server.install(AGGREGATOR, self._storage_of, services, runtime.serves)
         served = {(each.group, each.version) for each in server.all_served()}
         group_versions = [key for each in GROUP_VERSIONS if (key := (each.group, each.version)) in served]
         bootstrap = Bootstrap(

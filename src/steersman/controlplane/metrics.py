@@ -32,7 +32,7 @@ def install_metrics(registry: Registry, stores: Stores, http: Callable[[], HttpS
     def watchers() -> Iterator[tuple[Labels, float]]:
         for (group, _), store in stores.items():
             if store.cacher.watchers:
-                yield (group, store.resource.version, store.resource.kind_name), store.cacher.watchers
+                yield (group, store.resource.version, store.kind.name), store.cacher.watchers
 
     def connections() -> Iterator[tuple[Labels, float]]:
         server = http()

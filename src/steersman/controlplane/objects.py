@@ -12,9 +12,7 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery import times
 from steersman.machinery.managed_fields import Applier, FieldManager
-from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.slow_lane import SlowLane, done, is_large
-from steersman.machinery.unstructured import from_unstructured
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
@@ -94,7 +92,7 @@ class StoreObjects:
         return self._keep(entry, reading, self._made(entry.body, reading))
 
     def _made(self, body: bytes, reading: Reading[T]) -> T:
-        return reading.make(self._store.encoding.part(reading.paths)(body))
+        return reading.make(self._store.kind.part(reading.paths)(body))
 
     def _keep(self, entry: Entry, reading: Reading[T], made: T) -> T:
         if entry.facts is None:
@@ -137,7 +135,7 @@ class StoreObjects:
 
     def list(self, namespace: str = "") -> Iterator[Any]:
         """Every object of a namespace, or of all, decoded here however large: not for requests."""
-        decode = self._store.encoding.decode
+        decode = self._store.kind.decode
         return (decode(entry.body) for entry in self._entries(namespace))
 
     async def each_known(self, namespace: str, reading: Reading[T], lane: SlowLane) -> AsyncIterator[tuple[str, T]]:
@@ -168,8 +166,7 @@ class StoreObjects:
         return self._store.cacher.changed
 
     async def create(self, ctx: Context, obj: Any) -> Any:
-        if (default := self._store.resource.default) is not None:
-            default(obj)
+        self._store.kind.default(obj)
         obj.metadata.managed_fields = self._fields("").create(obj, MANAGER, times.now())
         return await self._whole(await self._store.create(ctx, obj))
 
@@ -196,15 +193,14 @@ class StoreObjects:
 
         What others own is taken from them. Raises StatusError.
         """
-        resource = self._store.resource
-        kind = GroupVersionKind(resource.group, resource.version, resource.kind.__name__)
-        applier = Applier(self._fields(subresource), kind)
+        kind = self._store.kind
+        applier = Applier(self._fields(subresource))
 
         async def make(old: Any | None) -> Any:
             applied = applier.apply(old, configuration, manager, times.now(), force=True)
             new = old
             if applied.obj is not None:
-                new = from_unstructured(resource.kind, applied.obj)
+                new = kind.from_plain(applied.obj).obj
                 new.kind = new.api_version = ""
             assert new is not None
             new.metadata.managed_fields = applied.entries

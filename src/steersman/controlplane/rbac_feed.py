@@ -91,7 +91,7 @@ class _Feed(Generic[K]):
         """What is kept of an object; one that cannot be read grants nothing, and keeps nobody from being judged by the
         rest."""
         try:
-            return self._make(namespace, name, self._store.encoding.decode(entry.body))
+            return self._make(namespace, name, self._store.kind.decode(entry.body))
         except Exception:
             logger.exception("%s cannot be read and counts as missing", entry.key)
             return None

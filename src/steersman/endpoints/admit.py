@@ -21,7 +21,7 @@ def attributes(
     """What the plugins are to judge. `name` is that of the URL unless given."""
     target = request.target
     return Attributes(
-        operation, request.user, scope.group_resource, scope.group_kind, scope.version, target.namespace,
+        operation, request.user, scope.group_resource, scope.kind.group_kind, scope.version, target.namespace,
         name or target.name, target.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
     )  # fmt: skip
 

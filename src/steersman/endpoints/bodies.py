@@ -13,12 +13,19 @@ from steersman.api.index import RETIRED
 from steersman.endpoints.negotiation import PROTOBUF, YAML, body_media
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
+from steersman.kinds.built_in import is_built_in
+from steersman.kinds.kind import Kind
 from steersman.machinery import protobuf
-from steersman.machinery.errors import StatusError, bad_request, plain_internal, request_entity_too_large
+from steersman.machinery.errors import (
+    StatusError,
+    bad_request,
+    plain_internal,
+    request_entity_too_large,
+    unsupported_media_type,
+)
 from steersman.machinery.go_strings import trim_space
 from steersman.machinery.managed_fields import FORGET_ALL
-from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.machinery.scheme import kind_of
+from steersman.machinery.schema import GroupVersionError, GroupVersionKind, no_kind_registered, parse_group_version
 from steersman.machinery.slow_lane import (
     SlowLane,
     check_count,
@@ -26,7 +33,7 @@ from steersman.machinery.slow_lane import (
     is_large_protobuf,
     is_large_yaml,
 )
-from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta, strict_error, yaml_as_json
+from steersman.machinery.strict import DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 
@@ -35,8 +42,11 @@ SURELY_LARGE: Final = 64 << 10
 _DIGITS: Final = len(str(SURELY_LARGE))
 _LONGEST: Final = 20
 _SUMMARY: Final = 30
+_NO_PROTOBUF: Final = (
+    "the body of the request was in an unknown format - accepted media types include: application/json, "
+    "application/yaml"
+)
 _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
-_SCHEME: Final = "pkg/runtime/scheme.go:111"
 
 
 def large_length(request: Request) -> int:
@@ -84,7 +94,7 @@ def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLan
 
 
 def decode(
-    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: type[Any],
+    scope: Scope, request: Request, data: bytes, media: str, validation: str, kind: Kind[Any],
     also: tuple[str, ...] = (),
 ) -> Any:  # fmt: skip
     """The object in `data` as `kind`, with its kind and apiVersion set aside; versions in `also` are read alike.
@@ -92,9 +102,9 @@ def decode(
     Unknown and duplicate fields become warnings, or 400 with `validation` Strict. Raises StatusError 400, and 413 for a
     body of too many values. To be done where `lane_for` says.
     """
-    wanted = kind_of(kind)
+    wanted = kind.gvk
     if media == PROTOBUF:
-        return _decode_protobuf(scope, data, kind, wanted, also)
+        return _decode_protobuf(scope, data, kind, also)
     language: Media = "yaml" if media == YAML else "json"
     if language == "json":
         check_count(data)
@@ -102,10 +112,7 @@ def decode(
     if actual != wanted and str(actual.group_version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
-        as_sent = scope.resource.keeps_raw_data
-        decoded = decode_object(
-            kind, data, language, want_strict=validation != "Ignore", as_sent=as_sent, is_peeked=True
-        )
+        decoded = kind.read(data, language, strict=validation != "Ignore")
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
     if decoded.warnings:
@@ -113,7 +120,7 @@ def decode(
             raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
         request.warnings.extend(warning_texts(decoded.warnings))
     obj = decoded.obj
-    _check_internal(scope, obj, wanted)
+    _check_internal(kind, obj)
     obj.kind = obj.api_version = ""
     if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
         obj.metadata.managed_fields = [*FORGET_ALL]
@@ -144,9 +151,10 @@ def _has_empty_managed_fields(data: bytes, language: Media) -> bool:
         return False
 
 
-def _decode_protobuf(
-    scope: Scope, data: bytes, kind: type[Any], wanted: GroupVersionKind, also: tuple[str, ...]
-) -> Any:
+def _decode_protobuf(scope: Scope, data: bytes, kind: Kind[Any], also: tuple[str, ...]) -> Any:
+    wanted, form = kind.gvk, kind.protobuf
+    if form is None:
+        raise unsupported_media_type(_NO_PROTOBUF)
     try:
         found = protobuf.decode_envelope(data)
         version = parse_group_version(found.api_version) if found.api_version else wanted.group_version
@@ -156,16 +164,16 @@ def _decode_protobuf(
     if actual != wanted and str(version) not in also:
         raise _other_kind(scope, actual, wanted)
     try:
-        obj = protobuf.decode(kind, found.raw)
+        obj = form.decode(found.raw)
     except DecodeError as error:
         raise cannot_be_handled(wanted, wanted, str(error)) from None
-    _check_internal(scope, obj, wanted)
+    _check_internal(kind, obj)
     return obj
 
 
-def _check_internal(scope: Scope, obj: Any, wanted: GroupVersionKind) -> None:
-    if why := scope.internal_error(obj):
-        raise cannot_be_handled(wanted, wanted, why)
+def _check_internal(kind: Kind[Any], obj: Any) -> None:
+    if why := kind.internal_error(obj):
+        raise cannot_be_handled(kind.gvk, kind.gvk, why)
 
 
 def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> GroupVersionKind:
@@ -204,7 +212,7 @@ def summary(data: bytes) -> str:
 
 def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> StatusError:
     version = actual.group_version
-    known = is_retired(actual) or scope.shared.scheme.recognizes(actual)
+    known = is_retired(actual) or is_built_in(actual)
     if actual.kind == wanted.kind and known:
         return bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({wanted.group_version})"
@@ -217,16 +225,6 @@ def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind
 def is_retired(kind: GroupVersionKind) -> bool:
     """Whether upstream reads this version of a kind, though it serves others only."""
     return str(kind.group_version) in RETIRED.get(kind.kind, ())
-
-
-def no_kind_registered(kind: str, api_version: str) -> str:
-    """The text for a kind that nobody knows in that version."""
-    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
-
-
-def no_internal_kind(kind: str, group: str) -> str:
-    """The text for a kind that no version of the group knows."""
-    return f'no kind "{kind}" is registered for the internal version of group "{group}" in scheme "{_SCHEME}"'
 
 
 def no_conversion(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steersman.kinds.kind import Kind
 from steersman.machinery.go_strings import to_lower
-from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode_in_order
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 
@@ -21,16 +21,21 @@ class ServedResource:
     other: OtherVersion | None
 
     @property
+    def form(self) -> Kind[Any]:
+        """The kind in this version."""
+        return self.other.kind if self.other else self.resource.kind
+
+    @property
     def group(self) -> str:
-        return self.other.group if self.other else self.resource.group
+        return self.form.group
 
     @property
     def version(self) -> str:
-        return self.other.version if self.other else self.resource.version
+        return self.form.version
 
     @property
     def kind(self) -> str:
-        return (self.other.kind if self.other else self.resource.kind).__name__
+        return self.form.name
 
 
 def served(resources: Iterable[Resource[Any]]) -> list[ServedResource]:
@@ -39,7 +44,7 @@ def served(resources: Iterable[Resource[Any]]) -> list[ServedResource]:
 
 
 def _singular(resource: Resource[Any]) -> str:
-    return resource.singular or to_lower(resource.kind.__name__)
+    return resource.singular or to_lower(resource.kind.name)
 
 
 def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def _sub_kind(each: ServedResource, subresource: Subresource) -> tuple[str, str,
     """Kind of a subresource, with group and version where they are not the resource's own."""
     if subresource.kind is None:
         return each.kind, "", ""
-    gvk = kind_of(subresource.kind)
+    gvk = subresource.kind.gvk
     if (gvk.group, gvk.version) == (each.group, each.version):
         return gvk.kind, "", ""
     return gvk.kind, gvk.group, gvk.version

@@ -52,7 +52,7 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
     if wanted.as_kind == "PartialObjectMetadata":
         raise not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "
-            f"(*{scope.go_package}.{scope.kind_name}List)"
+            f"(*{scope.go_package}.{scope.kind.list_name})"
         )
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
@@ -101,6 +101,8 @@ def slices_of(items: Sequence[Item], size: int, start: int = 0) -> Iterator[Sequ
         yield items[start:]
 
 
+_PARTIAL_LIST: Final = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b","metadata":%b,"items":'
+
 _LaneOf = Callable[[Sequence[Item]], SlowLane | None]
 
 
@@ -123,24 +125,31 @@ def _joined_here(some: Sequence[Item]) -> None:
 
 def _bodies(scope: Scope, listing: Listing) -> list[bytes]:
     """A list of bodies as the cache has them, as pieces of JSON."""
-    start = scope.list_prefix + b'"metadata":' + encode_in_order(_metadata(listing)) + b',"items":['
+    kind = scope.kind
+    start, end = kind.list_ends(_metadata(listing))
     items = listing.items
     if not items:
-        return [start + b"]}\n"]
-    pieces = [b",{"] * (2 * len(items) + 1)
-    pieces[0] = start + b"{"
+        return [start + end + b"\n"]
+    pieces = [b"," + kind.item_opening] * (2 * len(items) + 1)
+    pieces[0] = start + kind.item_opening
     pieces[1::2] = [item.body for item in items]
-    pieces[-1] = b"]}\n"
+    pieces[-1] = end + b"\n"
     return pieces
 
 
 class _Document(NamedTuple):
-    """A list as JSON: `shell` is all of it with an empty list under `key`, `values` the JSON of what goes there for a
-    slice, with commas between."""
+    """A list as JSON: what is before and after the items under `key`; `values` is the JSON of a slice of these, with
+    commas between."""
 
-    shell: bytes
+    start: bytes
+    end: bytes
     key: bytes
     values: Callable[[Sequence[Item]], bytes]
+
+    @property
+    def shell(self) -> bytes:
+        """All of it, with an empty list."""
+        return self.start + self.end
 
 
 class _Text(NamedTuple):
@@ -187,7 +196,7 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
 
 
 def _whole(document: _Document, items: Sequence[Item], wanted: Representation) -> Response:
-    return encoded_response(document.shell[:-2] + document.values(items) + b"]}", wanted)
+    return encoded_response(document.start + document.values(items) + document.end, wanted)
 
 
 async def _stream(
@@ -204,24 +213,27 @@ async def _stream(
 
 
 def _list(scope: Scope, listing: Listing, wanted: Representation) -> _Document:
-    head = scope.list_prefix
-    opening = b"{"
+    kind, metadata = scope.kind, _metadata(listing)
+    opening = kind.item_opening
+    start, end = kind.list_ends(metadata)
     body: Callable[[Item], bytes] = scope.body
     as_stored = scope.other is None and not wanted.as_kind
-    empty = b"[]"
     if wanted.as_kind:
-        head = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/%b",' % wanted.as_version.encode()
-        opening = PARTIAL % wanted.as_version.encode()
+        version = wanted.as_version.encode()
+        opening = PARTIAL % version
         body = partial(partial_body, scope)
-        empty = b"[]" if listing.items else b"null"
+        start, end = _PARTIAL_LIST % (version, encode_in_order(metadata)), b"]}"
+        if listing.items:
+            start += b"["
+        else:
+            end = b"null}"
 
     between = b"," + opening
 
     def values(items: Sequence[Item]) -> bytes:
         return opening + between.join([item.body for item in items] if as_stored else map(body, items))
 
-    metadata = encode_in_order(_metadata(listing))
-    return _Document(b'%b"metadata":%b,"items":%b}' % (head, metadata, empty), b"items", values)
+    return _Document(start, end, b"items", values)
 
 
 def _table(scope: Scope, request: Request, listing: Listing, wanted: Representation) -> _Document:
@@ -232,11 +244,11 @@ def _table(scope: Scope, request: Request, listing: Listing, wanted: Representat
     def values(items: Sequence[Item]) -> bytes:
         return encode_in_order(rows_of(scope, items, wanted, including))[1:-1]
 
-    return _Document(encode_in_order(table), b"rows", values)
+    return _Document(encode_in_order(table)[:-2], b"]}", b"rows", values)
 
 
 def _as_compact(document: _Document) -> _Text:
-    return _Text(document.shell[:-2], b",", b"]}\n", document.values)
+    return _Text(document.start, b",", document.end + b"\n", document.values)
 
 
 def _as_pretty(document: _Document) -> _Text:
@@ -272,7 +284,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     The document tells its length first, so every message has to be made before the first byte is sent. Those of a long
     list are remembered by the cache or kept compressed; what would be more than `_KEPT` is made again when it is sent.
     """
-    gvk = scope.gvk._replace(kind=f"{scope.kind_name}List")
+    gvk = scope.gvk._replace(kind=scope.kind.list_name)
     message: _Message = scope.protobuf
     if wanted.as_kind:
         gvk = GroupVersionKind(META_GROUP, wanted.as_version, "PartialObjectMetadataList")

@@ -17,6 +17,10 @@ from steersman.machinery.slow_lane import done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item
 
+_NO_PROTOBUF: Final = (
+    "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be encoded to "
+    "a protobuf message"
+)
 PARTIAL: Final = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/%b",'
 
 
@@ -27,7 +31,15 @@ def representation(scope: Scope, request: Request, *, collection: bool = False) 
     if accept == JSON and not pretty and not collection:
         return PLAIN_JSON
     tables = scope.tables
-    return negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection)
+    wanted = negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection)
+    check_form(scope, wanted)
+    return wanted
+
+
+def check_form(scope: Scope, wanted: Representation) -> None:
+    """Raises StatusError 406 where protobuf is wanted of a kind that has no such form. Its metadata has."""
+    if wanted.media == PROTOBUF and not wanted.as_kind and scope.kind.protobuf is None:
+        raise not_acceptable(_NO_PROTOBUF)
 
 
 async def item_response(
@@ -49,7 +61,7 @@ def _rendered(scope: Scope, request: Request, item: Item, wanted: Representation
     if wanted.as_kind == "PartialObjectMetadataList":
         raise not_acceptable(
             "you requested PartialObjectMetadataList, but the requested object is not a list "
-            f"(*{scope.go_package}.{scope.kind_name})"
+            f"(*{scope.go_package}.{scope.kind.name})"
         )
     if wanted.as_kind == "Table":
         including = include_object(request, wanted)

@@ -10,6 +10,7 @@ import msgspec
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.kinds.kind import Kind
 from steersman.machinery import times
 from steersman.machinery.managed_fields import (
     VIEWS,
@@ -21,12 +22,9 @@ from steersman.machinery.managed_fields import (
     manager_name,
     one_version_only,
     resets_of,
-    schema_for,
     to_parent,
     to_scale,
 )
-from steersman.machinery.managed_fields.scale import SCALE_VERSION
-from steersman.machinery.scheme import kind_of
 from steersman.rest.resource import Resource
 
 _DUPLICATES: Final = (
@@ -38,24 +36,22 @@ _DUPLICATES: Final = (
 @lru_cache(maxsize=1024)
 def field_manager(scope: Scope, subresource: str) -> FieldManager:
     """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
-    return _field_manager(scope.resource, scope.group, scope.version, scope.kind, subresource)
+    return _field_manager(scope.resource, scope.kind, subresource)
 
 
 def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldManager:
     """Tracks the writes that the server itself makes, which are in the stored version."""
-    return _field_manager(resource, resource.group, resource.version, resource.kind, subresource)
+    return _field_manager(resource, resource.kind, subresource)
 
 
-def _field_manager(
-    resource: Resource[Any], group: str, version: str, kind: type[Any], subresource: str
-) -> FieldManager:
+def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -> FieldManager:
+    group = kind.group
     versions = [resource.version, *(each.version for each in resource.other_versions if each.group == group)]
     return FieldManager(
-        schema_for(kind),  # type: ignore[arg-type]  # a class is hashable
-        _api_version(group, version),
+        kind,
         subresource,
         resets_of(group, resource.plural, subresource, versions),
-        _converter(resource, group),
+        _converter(resource, kind),
         VIEWS.get((group, resource.plural)),
     )
 
@@ -63,24 +59,19 @@ def _field_manager(
 @lru_cache(maxsize=1024)
 def applier_of(scope: Scope, subresource: str) -> Applier:
     """Applies to a resource, or one of its subresources, in the version of `scope`."""
-    return Applier(field_manager(scope, subresource), scope.gvk)
+    return Applier(field_manager(scope, subresource))
 
 
-def _converter(resource: Resource[Any], group: str) -> Convert:
+def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
     if not resource.other_versions:
         return one_version_only
-    versions: dict[str, Version] = {}
-    if resource.group == group:
-        versions[_api_version(resource.group, resource.version)] = Version(resource.kind)
-    for each in resource.other_versions:
-        if each.group == group:
-            versions[_api_version(each.group, each.version)] = Version(each.kind, each.to_hub, each.from_hub)
-    return VersionConverter(versions)
-
-
-def _api_version(group: str, version: str) -> str:
-    return f"{group}/{version}" if group else version
+    versions = {
+        each.kind.api_version: Version(each.kind, each.to_hub, each.from_hub)
+        for each in resource.versions.values()
+        if each.group == kind.group
+    }
+    return VersionConverter(kind.api_version, versions)
 
 
 def _manager(request: Request, given: str) -> str:
@@ -104,14 +95,14 @@ def _by_hub(scope: Scope, obj: Any) -> Any:
     return scope.other.from_hub(scope.other.to_hub(obj)) if scope.other else obj
 
 
-def own_action(request: Request, kind: Any, obj: Any, given: str) -> list[ManagedFieldsEntry]:
+def own_action(request: Request, kind: Kind[Any], obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is POSTed to a subresource and is of the subresource's own `kind`."""
     return _action_manager(kind, request.target.subresource).create(obj, _manager(request, given), times.now())
 
 
 @lru_cache(maxsize=64)
-def _action_manager(kind: Any, subresource: str) -> FieldManager:
-    return FieldManager(schema_for(kind), str(kind_of(kind).group_version), subresource)
+def _action_manager(kind: Kind[Any], subresource: str) -> FieldManager:
+    return FieldManager(kind, subresource)
 
 
 _REPLICAS: Final = ("f:spec", "f:replicas")
@@ -122,10 +113,12 @@ def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
     view.metadata.managed_fields = to_scale(parent.metadata.managed_fields, {scope.api_version: _REPLICAS})
 
 
-def own_view(scope: Scope, request: Request, parent: Any, view: Any, before: Any, given: str) -> None:
+def own_view(
+    scope: Scope, request: Request, kind: Kind[Any], parent: Any, view: Any, before: Any, given: str
+) -> None:  # fmt: skip
     """Puts who owns the number of replicas after a write of the Scale into the parent."""
     show_in_view(scope, parent, before)
-    entries = _view_manager(view.__class__).update(view, before, _manager(request, given), times.now())
+    entries = _view_manager(kind).update(view, before, _manager(request, given), times.now())
     own = parent.metadata
     own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
 
@@ -138,15 +131,14 @@ def own_applied_view(scope: Scope, parent: Any, view: Any) -> None:
 
 
 @lru_cache(maxsize=16)
-def view_applier(kind: Any) -> Applier:
+def view_applier(kind: Kind[Any]) -> Applier:
     """Applies to a Scale."""
-    return Applier(_view_manager(kind), kind_of(kind))
+    return Applier(_view_manager(kind))
 
 
 @lru_cache(maxsize=16)
-def _view_manager(kind: Any) -> FieldManager:
-    schema = schema_for(kind)
-    return FieldManager(schema, SCALE_VERSION, "scale")
+def _view_manager(kind: Kind[Any]) -> FieldManager:
+    return FieldManager(kind, "scale")
 
 
 def deduplicate_owners(request: Request, obj: Any, *, after_admission: bool) -> None:

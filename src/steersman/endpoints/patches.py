@@ -11,29 +11,34 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.api.meta.v1 import PatchOptions
-from steersman.endpoints.bodies import is_retired, no_conversion, no_internal_kind, no_kind_registered
+from steersman.endpoints.bodies import is_retired, no_conversion
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
+from steersman.kinds.built_in import find, is_built_in_group_kind
+from steersman.kinds.kind import Kind
 from steersman.machinery import json_patch, merge_patch, strategic_merge_patch
 from steersman.machinery.errors import Cause, StatusError, bad_request, generic_server_response, plain_internal
 from steersman.machinery.field import INVALID, quote
 from steersman.machinery.go_print import go_value
-from steersman.machinery.go_types import struct_of
 from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.machinery.nesting import is_too_deep
-from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.machinery.serializer import encode_in_order, to_plain
+from steersman.machinery.schema import (
+    GroupVersionError,
+    GroupVersionKind,
+    no_internal_kind,
+    no_kind_registered,
+    parse_group_version,
+)
+from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.slow_lane import check_count, is_large
 from steersman.machinery.strict import (
     Decoded,
     DecodeError,
-    decode_object,
     decode_untyped,
     duplicate_members,
     peek_type_meta,
     strict_error,
 )
-from steersman.machinery.unstructured import from_unstructured_with_validation
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -56,15 +61,15 @@ class Patch:
         """Whether unknown and repeated fields are looked for."""
         return self.options.field_validation != "Ignore"
 
-    def applied_to(self, current: Any, gvk: GroupVersionKind) -> Any:
-        """The object that the patch makes of `current`, which is of `gvk`, not defaulted.
+    def applied_to(self, current: Any, kind: Kind[Any]) -> Any:
+        """The object that the patch makes of `current`, which is of `kind`, not defaulted.
 
         Raises StatusError 400, 413, 422.
         """
         check_count(self.data)
-        document = {"kind": gvk.kind, "apiVersion": str(gvk.group_version), **to_plain(current)}
+        document = {"kind": kind.name, "apiVersion": kind.api_version, **kind.to_plain(current)}
         try:
-            obj = _KINDS[self.media](self, document, type(current), gvk)
+            obj = _KINDS[self.media](self, document, kind)
         except RecursionError:
             raise bad_request(_TOO_DEEP) from None
         obj.kind = obj.api_version = obj.metadata.self_link = ""
@@ -85,7 +90,7 @@ class Patch:
             self.request.warnings.extend(objections)
 
 
-def _json_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
+def _json_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
@@ -97,28 +102,28 @@ def _json_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: 
     except json_patch.PatchError as error:
         # upstream keeps the reason to itself
         raise generic_server_response(422, message=str(error)) from None
-    return _decoded(patch, patched, kind, gvk, objections)
+    return _decoded(patch, patched, kind, objections)
 
 
-def _merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
+def _merge_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
         text = f"error decoding patch: {error}" if patch.is_strict else merge_patch.INVALID_PATCH
         raise bad_request(text) from None
     patched = merge_patch.apply(document, value, strict=patch.is_strict)
-    return _decoded(patch, patched, kind, gvk, patch.duplicates())
+    return _decoded(patch, patched, kind, patch.duplicates())
 
 
-def _decoded(patch: Patch, patched: Any, kind: type[Any], gvk: GroupVersionKind, objections: list[str]) -> Any:
+def _decoded(patch: Patch, patched: Any, kind: Kind[Any], objections: list[str]) -> Any:
     """What a patch made of a document, as an object. Raises StatusError 422."""
     data = encode_in_order(patched)
     _check_count(patched, data)
     if is_too_deep(data):
         raise bad_request(_TOO_DEEP)
     try:
-        decoded = _read(patch, patched, data, kind, gvk)
-        if why := patch.scope.internal_error(decoded.obj):
+        decoded = _read(patch, patched, data, kind)
+        if why := kind.internal_error(decoded.obj):
             raise DecodeError(why)
     except DecodeError as error:
         raise _undecodable(data.decode(), str(error)) from None
@@ -135,35 +140,34 @@ def _check_count(patched: Any, data: bytes) -> None:
     check_count(data)
 
 
-def _read(patch: Patch, patched: Any, data: bytes, kind: type[Any], gvk: GroupVersionKind) -> Decoded[Any]:
+def _read(patch: Patch, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
     """The object in a document, not too deep, that may say that it is of another kind. Raises DecodeError."""
-    if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (
-        gvk.kind,
-        str(gvk.group_version),
-    ):
-        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_ours=True)
+    gvk = kind.gvk
+    if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (kind.name, kind.api_version):
+        return kind.read_own(data, strict=patch.is_strict)
     api_version, name = peek_type_meta(data)
     if not api_version:
         _check_internal(patch, name or gvk.kind, gvk)
         # upstream reads this into its internal type, which knows no field by its name in JSON
         unknown = [f"unknown field {quote(each)}" for each in patched if each not in ("kind", "apiVersion")]
-        return Decoded(kind(), unknown if patch.is_strict else [])
+        return Decoded(kind.new(), unknown if patch.is_strict else [])
     try:
         actual = parse_group_version(api_version).with_kind(name or gvk.kind)
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
     if actual.kind == gvk.kind and is_retired(actual):
-        return decode_object(kind, data, "json", want_strict=patch.is_strict, is_ours=True)
-    scheme = patch.scope.shared.scheme
-    if not scheme.recognizes(actual):
+        return kind.read_own(data, strict=patch.is_strict)
+    versions = patch.scope.resource.versions
+    source = versions.get(actual)
+    read = find(actual) if source is None else source.kind
+    if read is None:
         raise DecodeError(no_kind_registered(actual.kind, api_version))
-    decoded: Decoded[Any] = decode_object(
-        scheme.lookup(actual), data, "json", want_strict=patch.is_strict, is_ours=True
-    )
-    obj = _other_version(patch.scope, decoded.obj, kind)
-    if obj is None:
+    decoded: Decoded[Any] = read.read_own(data, strict=patch.is_strict)
+    target = versions.get(gvk)
+    if source is None or target is None:
         raise DecodeError(no_conversion(patch.scope, actual, gvk))
-    return Decoded(obj, decoded.warnings)
+    source.kind.default(decoded.obj)
+    return Decoded(target.from_hub(source.to_hub(decoded.obj)), decoded.warnings)
 
 
 def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
@@ -173,27 +177,13 @@ def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
     """
     if name == wanted.kind:
         return
-    if not patch.scope.shared.scheme.recognizes_in_group(wanted.group, name):
+    if not is_built_in_group_kind(wanted.group, name):
         raise DecodeError(no_internal_kind(name, wanted.group))
     internal = wanted._replace(version=go_package(wanted.group), kind=name)
     raise DecodeError(no_conversion(patch.scope, internal, wanted))
 
 
-def _other_version(scope: Scope, obj: Any, kind: type[Any]) -> Any | None:
-    """An object of one version of the resource in that of `kind`; None if either is no version of it."""
-    resource = scope.resource
-    others = {each.kind: each for each in resource.other_versions}
-    source, target = others.get(type(obj)), others.get(kind)
-    if (source is None and type(obj) is not resource.kind) or (target is None and kind is not resource.kind):
-        return None
-    default = resource.default if source is None else source.default
-    if default is not None:
-        default(obj)
-    hub = obj if source is None else source.to_hub(obj)
-    return hub if target is None else target.from_hub(hub)
-
-
-def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: type[Any], gvk: GroupVersionKind) -> Any:
+def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data, as_sent=True)
     except DecodeError as error:
@@ -202,15 +192,16 @@ def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: type[
         found = json_patch.json_type(value)
         raise bad_request(f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
     changes = value or {}
-    patched = strategic_merge_patch.apply(document, changes, struct_of(kind))
+    assert kind.go_type is not None
+    patched = strategic_merge_patch.apply(document, changes, kind.go_type)
     shown = partial(go_value, changes)
     try:
-        decoded = from_unstructured_with_validation(kind, patched)
+        decoded = kind.from_plain(patched)
     except DecodeError as error:
         raise _undecodable(shown(), str(error)) from None
     if patch.is_strict:
         patch.judge(shown, patch.duplicates() + decoded.warnings)
-    if why := patch.scope.internal_error(decoded.obj):
+    if why := kind.internal_error(decoded.obj):
         raise plain_internal(why)
     return _forgetful(decoded.obj, patched)
 

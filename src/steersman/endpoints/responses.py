@@ -10,10 +10,10 @@ from typing import Any, Final
 from steersman.api import load
 from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, Representation, negotiate, wants_pretty
 from steersman.endpoints.request import Request
+from steersman.kinds.built_in import classes_of
 from steersman.machinery import protobuf
 from steersman.machinery.errors import StatusError
 from steersman.machinery.schema import parse_group_version
-from steersman.machinery.scheme import kinds_of
 from steersman.machinery.serializer import decode_json, encode_in_order, pretty
 from steersman.machinery.strict import peek_type_meta
 from steersman.net.message import Response
@@ -62,9 +62,9 @@ def protobuf_document(data: bytes) -> bytes:
     api_version, kind = peek_type_meta(data)
     gvk = parse_group_version(api_version or "v1").with_kind(kind)
     if gvk.group == "meta.k8s.io":
-        cls = kinds_of("", "v1").get(kind) or load(gvk.group, gvk.version)[kind]
+        cls = classes_of("", "v1").get(kind) or load(gvk.group, gvk.version)[kind]
     else:
-        cls = kinds_of(gvk.group, gvk.version)[kind]
+        cls = classes_of(gvk.group, gvk.version)[kind]
     return protobuf.encode(decode_json(cls, data), gvk)
 
 

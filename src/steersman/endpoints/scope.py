@@ -17,11 +17,8 @@ from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
-from steersman.machinery.errors import GroupKind, GroupResource
-from steersman.machinery.protobuf import encode_body, transcode
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.scheme import Scheme
-from steersman.machinery.serializer import encode
+from steersman.kinds.kind import Kind
+from steersman.machinery.errors import GroupResource
 from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
@@ -38,7 +35,6 @@ class Shared:
     executor: Executor
     slow_lane: SlowLane
     services: Any
-    scheme: Scheme
     min_request_timeout: int
     max_body_bytes: int
     stopping: Callable[[], bool]
@@ -58,8 +54,8 @@ def root_of(group: str, version: str) -> str:
 class Scope:
     """One resource as it is served in one group version.
 
-    `storage` is what implements the capabilities. `kind` is the Struct of this version; `other` says how it converts
-    to and from the stored one, None where it is the stored one.
+    `storage` is what implements the capabilities. `kind` is that of this version; `other` says how it converts to and
+    from the stored one, None where it is the stored one.
     """
 
     def __init__(
@@ -70,19 +66,14 @@ class Scope:
         self.storage = storage
         self.shared = shared
         self.tables = tables
-        self.group = other.group if other else resource.group
-        self.version = other.version if other else resource.version
-        self.kind: type[Any] = other.kind if other else resource.kind
-        self.kind_name: str = self.kind.__name__
-        self.api_version = f"{self.group}/{self.version}" if self.group else self.version
+        self.kind: Kind[Any] = other.kind if other else resource.kind
+        self.api_version = self.kind.api_version
+        self.group, self.version = self.kind.group, self.kind.version
         self.root = root_of(self.group, self.version)
         self.group_resource = GroupResource(self.group, resource.plural)
-        self.group_kind = GroupKind(self.group, self.kind_name)
         self.go_package = go_package(self.group)
-        self.prefix = self.type_meta(self.kind_name)
-        self.list_prefix = self.type_meta(f"{self.kind_name}List")
-        self.default = other.default if other else resource.default
-        self.gvk = GroupVersionKind(self.group, self.version, self.kind_name)
+        self.prefix = self.kind.prefix
+        self.gvk = self.kind.gvk
         self._representation = (self.group, self.version)
         self._protobuf = ("protobuf", self.group, self.version)
 
@@ -96,10 +87,6 @@ class Scope:
         name = self.resource.name_cell
         return (NAME if name is None else replace(NAME, cell=name), *columns)
 
-    def type_meta(self, kind: str) -> bytes:
-        """`{"kind":KIND,"apiVersion":...,` in this version."""
-        return f'{{"kind":"{kind}","apiVersion":"{self.api_version}",'.encode()
-
     def body(self, item: Item) -> bytes:
         """An item's body in this version; one of another version is made once and kept with the item."""
         if self.other is None:
@@ -107,14 +94,14 @@ class Scope:
         known = item.representations
         body: bytes | None = known.get(self._representation) if known is not None else None
         if body is None:
-            body = encode(self.other.from_hub(self.storage.decode(item)))[1:]
+            body = self.kind.body(self.other.from_hub(self.storage.decode(item)))
             self.storage.remember(item, self._representation, body)
         return body
 
     def protobuf(self, item: Item, *, remember: bool = True) -> bytes:
         """An item's own protobuf message in this version, made once and kept with it within the cache's bound.
 
-        One of many that are asked for once need not be remembered.
+        One of many that are asked for once need not be remembered. Only asked for of kinds that have such a form.
         """
         known = item.representations
         body: bytes | None = known.get(self._protobuf) if known is not None else None
@@ -125,13 +112,15 @@ class Scope:
         return body
 
     def _encoded(self, item: Item) -> bytes:
+        form = self.kind.protobuf
+        assert form is not None
         if self.other is None:
             with suppress(msgspec.ValidationError):  # another server stored it in its own way
-                return transcode(self.kind, b"{" + item.body)
-        return encode_body(self.decode(item))
+                return form.transcode(item.body)
+        return form.encode(self.decode(item))
 
     def decode(self, item: Item) -> Any:
-        """An item as a Struct of this version."""
+        """An item as an object of this version."""
         obj = self.storage.decode(item)
         return self.other.from_hub(obj) if self.other else obj
 
@@ -145,15 +134,12 @@ class Scope:
             other.hub_default(hub)
         return hub
 
-    def internal_error(self, obj: Any) -> str:
-        """Why an object as sent, of whatever kind, cannot become upstream's internal type; "" if it can."""
-        check = self.resource.internal_error
-        return check(obj) if check is not None and type(obj) is self.resource.kind else ""
-
     def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
         """The body of a bookmark: an empty object but for its version."""
         metadata = ObjectMeta(resource_version=str(revision), annotations=annotations)
-        return encode(self.kind(metadata=metadata))[1:]
+        obj = self.kind.new()
+        obj.metadata = metadata
+        return self.kind.body(obj)
 
     def lane(self, request: Request) -> SlowLane:
         """Where what is large of a request is worked on, in turn with what others have asked for."""

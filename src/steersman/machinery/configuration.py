@@ -9,12 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from steersman.machinery.go_types import GoMember, GoType
-from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.machinery.scheme import NotRegisteredError
+from steersman.machinery.schema import GroupVersionError, no_kind_registered, parse_group_version
 from steersman.machinery.strict import DecodeError, Media, decode_as, peek_type_meta, strict_error
-
-SCHEME_NAME: Final = "pkg/runtime/scheme.go:111"
-"""What upstream's messages call a scheme that was made without a name."""
 
 STRING: Final = GoType("string", "string")
 INT32: Final = GoType("int32", "int32")
@@ -69,7 +65,7 @@ def decode_document(
             version = parse_group_version(api_version)
         except GroupVersionError as error:
             raise DecodeError(str(error)) from None
-        raise MissingKindError(str(NotRegisteredError(GroupVersionKind(*version, kind), SCHEME_NAME)))
+        raise MissingKindError(no_kind_registered(kind, str(version)))
     decoded = decode_as(type_, data, media, want_strict=strict)
     if decoded.warnings:
         raise DecodeError(strict_error(decoded.warnings))

@@ -1,28 +1,17 @@
-"""The conversions among built-in versions, the versions they meet in, and the scheme that has them."""
+"""How objects get from one version of a kind to another: versions meet in a hub, the one that is stored."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from steersman.machinery import conversion_autoscaling, conversion_events, conversion_resource
-from steersman.machinery.schema import GroupVersion
-from steersman.machinery.scheme import Scheme
-
-HUBS: Final = {
-    GroupVersion("autoscaling", "v1"): GroupVersion("autoscaling", "v2"),
-    GroupVersion("events.k8s.io", "v1"): GroupVersion("", "v1"),
-    GroupVersion("resource.k8s.io", "v1beta1"): GroupVersion("resource.k8s.io", "v1"),
-    GroupVersion("resource.k8s.io", "v1beta2"): GroupVersion("resource.k8s.io", "v1"),
-}
-"""Versions that are not stored as they are, and the version that is."""
-
-CONVERSIONS: Final = (
-    *conversion_autoscaling.CONVERSIONS,
-    *conversion_events.CONVERSIONS,
-    *conversion_resource.CONVERSIONS,
-)
+import msgspec
 
 
-def built_in_scheme() -> Scheme:
-    """The scheme of the built-in kinds."""
-    return Scheme(CONVERSIONS, HUBS)
+class Conversion(NamedTuple):
+    """A way from one version of a kind to another: `convert` makes a new object, its apiVersion and kind left to the
+    caller, and may share parts with the old one but does not change it."""
+
+    source: type[msgspec.Struct]
+    target: type[msgspec.Struct]
+    convert: Callable[[Any], Any]

@@ -7,7 +7,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from steersman.machinery.scheme import Conversion
+from steersman.machinery.conversion import Conversion
 
 Convert = Callable[[Any], Any]
 

@@ -16,7 +16,6 @@ from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.api.scalars import Int32, Quantity, Time, Wire, nil, zero_quantity
 from steersman.machinery.go_strings import to_lower
 from steersman.machinery.quantity import parse
-from steersman.machinery.scheme import Conversion
 from steersman.machinery.serializer import decode_scalar, encode
 
 T = TypeVar("T")
@@ -477,9 +476,3 @@ def _rules_from_v1(rules: InternalRules | None) -> v2.HPAScalingRules | None:
         policies=None if rules.policies is None else [_same(v2.HPAScalingPolicy, each) for each in rules.policies],
         tolerance=rules.tolerance,
     )
-
-
-CONVERSIONS: Final = (
-    Conversion(v2.HorizontalPodAutoscaler, v1.HorizontalPodAutoscaler, to_v1),
-    Conversion(v1.HorizontalPodAutoscaler, v2.HorizontalPodAutoscaler, from_v1),
-)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from steersman.api.core import v1 as core
 from steersman.api.events import v1 as events
-from steersman.machinery.scheme import Conversion
 
 
 def to_core(event: events.Event) -> core.Event:
@@ -55,9 +52,3 @@ def from_core(event: core.Event) -> events.Event:
         deprecated_last_timestamp=event.last_timestamp,
         deprecated_count=event.count,
     )
-
-
-CONVERSIONS: Final = (
-    Conversion(events.Event, core.Event, to_core),
-    Conversion(core.Event, events.Event, from_core),
-)

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.resource import v1, v1alpha3, v1beta1, v1beta2
+from steersman.machinery.conversion import Conversion
 from steersman.machinery.conversion_alike import Convert, alike, both_ways
-from steersman.machinery.scheme import Conversion
 
 _EXACTLY: Final = v1.ExactDeviceRequest.__struct_fields__
 _BASIC: Final = v1beta1.BasicDevice.__struct_fields__

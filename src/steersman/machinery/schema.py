@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class GroupVersionError(ValueError):
@@ -65,3 +65,17 @@ def parse_group_version(text: str) -> GroupVersion:
     if "/" in group:
         raise GroupVersionError(f"unexpected GroupVersion string: {text}")
     return GroupVersion(group if slash else "", version)
+
+
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+"""What upstream's messages call the scheme of the built-in types."""
+
+
+def no_kind_registered(kind: str, api_version: str) -> str:
+    """The text for a kind that nobody knows in that version."""
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
+
+
+def no_internal_kind(kind: str, group: str) -> str:
+    """The text for a kind that no version of the group knows."""
+    return f'no kind "{kind}" is registered for the internal version of group "{group}" in scheme "{_SCHEME}"'

@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _IN_ORDER = msgspec.json.Encoder()
+_SORTED = msgspec.json.Encoder(order="sorted")
 _PLAIN_DECODER: msgspec.json.Decoder[Any]
 _AS_SENT_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
@@ -131,6 +132,11 @@ def encode(obj: Any) -> bytes:
 def encode_in_order(data: Any) -> bytes:
     """Compact JSON with the keys of dicts in the order they are in; for what was put in order by hand."""
     return escape_html(_IN_ORDER.encode(data))
+
+
+def encode_sorted(data: Any) -> bytes:
+    """Compact JSON with everything sorted by its name, the members of Structs too, as Go writes a map."""
+    return escape_html(_SORTED.encode(data))
 
 
 def escape_html(data: bytes) -> bytes:

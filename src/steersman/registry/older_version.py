@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from steersman.kinds.built_in import built_in, gvk_of
+from steersman.machinery.conversion import Conversion
 from steersman.machinery.conversion_alike import alike
-from steersman.machinery.scheme import Conversion, kind_of
 from steersman.rest.resource import OtherVersion
 
 
@@ -17,7 +18,7 @@ def deprecated(kind: type[msgspec.Struct], since: str, until: str, replacement: 
 
     `replacement` is the version and kind to use instead ("storage.k8s.io/v1 VolumeAttributesClass").
     """
-    gvk = kind_of(kind)
+    gvk = gvk_of(kind)
     text = f"{gvk.group_version} {gvk.kind} is deprecated in v{since}+, unavailable in v{until}+"
     return f"{text}; use {replacement}" if replacement else text
 
@@ -34,14 +35,10 @@ def older_version(
 
     Their types are alike, unless `conversions` has the two ways between them.
     """
-    gvk = kind_of(kind)
     known = {(each.source, each.target): each.convert for each in conversions}
     return OtherVersion(
-        gvk.group,
-        gvk.version,
-        kind,
+        built_in(kind, default=default),
         known.get((kind, hub)) or alike(kind, hub),
         known.get((hub, kind)) or alike(hub, kind),
-        default=default,
         deprecation_warning=warning,
     )

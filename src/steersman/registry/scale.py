@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import GroupKind
 from steersman.machinery.errors import invalid as invalid_object
 from steersman.machinery.field import Path
@@ -63,9 +64,7 @@ def selector_text(selector: LabelSelector | dict[str, str] | None) -> str:
 
 SCALE: Final = Subresource(
     name="scale",
-    kind=Scale,
-    kind_group="autoscaling",
-    kind_version="v1",
+    kind=built_in(Scale),
     view=ScaleView(),
     columns=SCALE_COLUMNS,
 )

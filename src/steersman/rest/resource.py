@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.kinds.kind import Kind
 from steersman.machinery.errors import GroupKind, GroupResource
+from steersman.machinery.schema import GroupVersionKind
 from steersman.rest.context import Context
 from steersman.rest.strategy import NameValidator, Strategy
 
@@ -52,16 +54,13 @@ AGE: Final = Column("Age", None)
 class OtherVersion:
     """Another version (or group) that serves the same stored objects.
 
-    `to_hub` and `from_hub` convert between `kind` and the resource's own Struct; `default` fills in this version's
-    defaults before conversion, `hub_default` those of the stored version after it, where reading it back would do so.
+    `to_hub` and `from_hub` convert between its objects and the resource's own; `hub_default` fills in the defaults of
+    the stored version after conversion, where reading it back would do so.
     """
 
-    group: str
-    version: str
-    kind: type[Any]
+    kind: Kind[Any]
     to_hub: Callable[[Any], Any]
     from_hub: Callable[[Any], Any]
-    default: Callable[[Any], None] | None = None
     hub_default: Callable[[Any], None] | None = None
     columns: tuple[Column, ...] | None = None
     short_names: tuple[str, ...] | None = None
@@ -69,6 +68,20 @@ class OtherVersion:
     """Names of selectable fields in this version -> the hub's."""
     deprecation_warning: str = ""
     """Sent with every request in this version."""
+
+    @property
+    def group(self) -> str:
+        """The group it is served in."""
+        return self.kind.group
+
+    @property
+    def version(self) -> str:
+        """The version it is served in."""
+        return self.kind.version
+
+
+def _same(obj: Any) -> Any:
+    return obj
 
 
 class Connecter(Protocol):
@@ -93,16 +106,11 @@ class Subresource:
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
     strategy: Strategy[Any] | None = None
-    kind: type[Any] | None = None
+    kind: Kind[Any] | None = None
     """The kind of `view` and `create` bodies; None where it is the resource's own."""
-    kind_group: str = ""
-    kind_version: str = ""
-    """Group and version of `kind` where they differ from the resource's ("" and "" mean: the same)."""
     view: ObjectView | None = None
     create: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
-    default: Callable[[Any], None] | None = None
-    """Fills in the defaults of `kind` after decoding, for `create`."""
     connect: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, HTTP request) -> HTTP response."""
     connect_path: bool = False
@@ -132,12 +140,10 @@ class ObjectView(Protocol):
 class Resource(Generic[T]):
     """Everything about one resource that the server needs to serve it.
 
-    `kind` is the Struct of the hub (= storage) version; `group` and `version` are where it is served.
+    `kind` is that of the hub (= storage) version.
     """
 
-    kind: type[T]
-    group: str = ""
-    version: str = "v1"
+    kind: Kind[T]
     plural: str
     singular: str = ""
     namespaced: bool = True
@@ -148,13 +154,6 @@ class Resource(Generic[T]):
     name_validator: NameValidator
     revalidates_metadata: bool = False
     """Whether an update is checked as a whole new object too, so that clients see faults of the metadata once more."""
-    default: Callable[[T], None] | None = None
-    """Fills in the version's defaults after decoding (SetDefaults_* of upstream)."""
-    internal_error: Callable[[T], str] | None = None
-    """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
-    one form. Such an object is refused as one that does not decode."""
-    keeps_raw_data: bool = False
-    """Whether RawExtensions are kept to the byte, as upstream does; elsewhere nothing tells the difference."""
     columns: tuple[Column, ...] = (AGE,)
     """After Name."""
     row_conditions: Callable[[T], list[dict[str, Any]]] | None = None
@@ -188,9 +187,20 @@ class Resource(Generic[T]):
     """Why creating one is refused with 501 for now: nothing is accepted that would silently do nothing."""
 
     @property
-    def kind_name(self) -> str:
-        """The kind, e.g. "Pod"."""
-        return self.kind.__name__
+    def group(self) -> str:
+        """The group of the stored version."""
+        return self.kind.group
+
+    @property
+    def version(self) -> str:
+        """The stored version."""
+        return self.kind.version
+
+    @property
+    def versions(self) -> dict[GroupVersionKind, OtherVersion]:
+        """Every version there is, the stored one too, which is its own."""
+        stored = OtherVersion(self.kind, _same, _same)
+        return {each.kind.gvk: each for each in (stored, *self.other_versions)}
 
     @property
     def group_resource(self) -> GroupResource:
@@ -200,7 +210,7 @@ class Resource(Generic[T]):
     @property
     def group_kind(self) -> GroupKind:
         """For messages about the kind."""
-        return GroupKind(self.group, self.kind.__name__)
+        return self.kind.group_kind
 
     @property
     def key_prefix(self) -> str:

@@ -20,7 +20,6 @@ from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
 from steersman.endpoints.scope import Shared, root_of
 from steersman.machinery.errors import StatusError
-from steersman.machinery.scheme import Scheme
 from steersman.net.message import Handler as HttpHandler
 from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
@@ -77,13 +76,13 @@ class Server:
 
     def install(
         self, resources: Iterable[Resource[Any]], storages: Callable[[Resource[Any]], Any], services: Any,
-        scheme: Scheme, serves: Callable[[str, str, str], bool] = lambda group, version, plural: True,
+        serves: Callable[[str, str, str], bool] = lambda group, version, plural: True,
     ) -> None:  # fmt: skip
         """Serves these resources from their storages, in the versions for which `serves` says so."""
         config = self.config
         shared = Shared(
             admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
-            executor=config.executor, slow_lane=config.slow_lane, services=services, scheme=scheme,
+            executor=config.executor, slow_lane=config.slow_lane, services=services,
             min_request_timeout=config.min_request_timeout, max_body_bytes=config.max_body_bytes,
             stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
         )  # fmt: skip

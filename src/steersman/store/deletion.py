@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.kinds.labels import labels_of
 from steersman.machinery import errors
 from steersman.machinery.errors import StatusError
 from steersman.machinery.slow_lane import done, is_large
@@ -19,7 +20,6 @@ from steersman.rest.strategy import Strategy
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
-from steersman.store.encoding import labels_of
 from steersman.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ async def _delete_once(
     stays = kept_by_itself or has_finalizers or (graceful and bool(options.grace_period_seconds))
     if not stays and not graceful:
         return await _remove(store, ctx, key, entry.revision)
-    value = await done(ctx.lane, store.encoding.value, obj)
-    present = store.encoding.present
+    value = await done(ctx.lane, store.kind.value, obj)
+    present = store.kind.present
     if present(value, entry.revision) == entry.body:
         return entry, False
     if ctx.dry_run:
@@ -132,7 +132,7 @@ async def _take_away(store: Store[Any], ctx: Context, key: str, revision: int) -
     except StorageUnavailable as error:
         raise errors.internal(error) from error
     assert event.previous is not None
-    body = await done(ctx.lane, store.encoding.present, event.previous.value, event.revision)
+    body = await done(ctx.lane, store.kind.present, event.previous.value, event.revision)
     return Encoded(body, event.revision), True
 
 
@@ -140,8 +140,8 @@ async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: 
     """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
     if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
-    value = await done(ctx.lane, store.encoding.value, new)
-    return Encoded(store.encoding.present(value, entry.revision), entry.revision)
+    value = await done(ctx.lane, store.kind.value, new)
+    return Encoded(store.kind.present(value, entry.revision), entry.revision)
 
 
 async def delete_collection(

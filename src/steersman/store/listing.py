@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from steersman.kinds.labels import labels_of
 from steersman.machinery import errors, field, fields, labels
 from steersman.machinery.field import quote
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
@@ -17,7 +18,6 @@ from steersman.rest.context import Context
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Compacted, FutureRevision
 from steersman.store import continue_token
-from steersman.store.encoding import labels_of
 
 if TYPE_CHECKING:
     from steersman.store.store import Store
@@ -51,7 +51,7 @@ class Selection:
     def __init__(self, store: Store[Any]) -> None:
         self._fields = tuple(store.resource.selectable_fields.items())
         self._namespaced = store.resource.namespaced
-        self._read = store.encoding.part((*_OF_EVERY_KIND, *store.resource.selectable_fields)) if self._fields else None
+        self._read = store.kind.part((*_OF_EVERY_KIND, *store.resource.selectable_fields)) if self._fields else None
 
     def accept(self, options: ListOptions) -> Accept | None:
         """A test of entries for these options; None if they select everything."""
@@ -222,7 +222,7 @@ async def _entries_at(
     except Compacted:
         pass
     found = await store.storage.range(prefix, start=start, limit=limit, revision=revision)
-    present = store.encoding.present
+    present = store.kind.present
     entries = [Entry(each.key, present(each.value, each.mod_revision), each.mod_revision) for each in found.items]
     return entries, found.more
 

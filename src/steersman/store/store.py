@@ -11,6 +11,7 @@ from threading import get_ident
 from typing import Any, Final, Generic, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.kinds.kind import Kind
 from steersman.machinery import errors, field
 from steersman.machinery.errors import GroupKind, GroupResource, StatusError
 from steersman.machinery.field import quote
@@ -44,7 +45,6 @@ from steersman.storage.cacher import Cacher
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Storage, StorageUnavailable
 from steersman.store import deletion, listing, metadata, watching
-from steersman.store.encoding import Encoding
 from steersman.store.uninterrupted import uninterrupted
 
 _NO_KEYS: Final = frozenset({".", ".."})
@@ -71,10 +71,10 @@ class Store(Generic[T]):
         self.substrategies: dict[str, Strategy[T]] = {
             each.name: each.strategy.bind(services) for each in resource.subresources if each.strategy is not None
         }
-        self.encoding: Encoding[T] = Encoding(resource.kind, resource.group, resource.version)
+        self.kind: Kind[T] = resource.kind
         self.prefix = resource.key_prefix
         self.ttl = services.event_ttl if resource.ttl < 0 else resource.ttl
-        self.cacher = Cacher(storage, self.prefix, present=self.encoding.present)
+        self.cacher = Cacher(storage, self.prefix, present=self.kind.present)
         self.slow_lane: SlowLane = services.slow_lane
         self._thread = get_ident()
         self.select = listing.Selection(self)
@@ -123,7 +123,7 @@ class Store(Generic[T]):
 
     def decode(self, item: Item) -> T:
         """The object of an item, the caller's own copy."""
-        return self.encoding.decode(item.body)
+        return self.kind.decode(item.body)
 
     def _decode_twice(self, item: Item) -> tuple[Any, Any]:
         return self.decode(item), self.decode(item)
@@ -196,7 +196,7 @@ class Store(Generic[T]):
         base = meta.generate_name if not meta.name else ""
         if not base:
             return await self._create_once(ctx, obj, check)
-        pristine = await done(ctx.lane, self.encoding.value, obj)
+        pristine = await done(ctx.lane, self.kind.value, obj)
         for attempt in range(_NAME_ATTEMPTS):
             meta.name = generate_name(base)
             try:
@@ -204,7 +204,7 @@ class Store(Generic[T]):
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.name != meta.name or attempt == _NAME_ATTEMPTS - 1:
                     raise
-                obj = await done(ctx.lane, self.encoding.decode, pristine[len(self.encoding.prefix) :])
+                obj = await done(ctx.lane, self.kind.decode, self.kind.body_of(pristine))
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
@@ -252,11 +252,11 @@ class Store(Generic[T]):
         if meta.resource_version:
             raise errors.plain_internal("resourceVersion should not be set on objects to be created")
         key = self.key(meta.namespace, meta.name)
-        value = await done(ctx.lane, self.encoding.value, obj)
+        value = await done(ctx.lane, self.kind.value, obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
-            return Encoded(value[len(self.encoding.prefix) :])
+            return Encoded(self.kind.body_of(value))
         _check_size(value)
         try:
             stored = await self.storage.create(key, value, ttl=self.ttl)
@@ -272,7 +272,7 @@ class Store(Generic[T]):
             error = errors.generate_name_conflict(self.qualified(ctx), name)
         entry = self.cacher.get(key)
         if entry is not None and b'"deletionTimestamp":"' in entry.body:
-            existing = self.encoding.part(("metadata.deletionTimestamp",))(entry.body)
+            existing = self.kind.part(("metadata.deletionTimestamp",))(entry.body)
             if existing.metadata.deletion_timestamp is not None:
                 error.message = f"object is being deleted: {error.message}"
         return error
@@ -282,7 +282,7 @@ class Store(Generic[T]):
         entry = self.cacher.get(key)
         if entry is not None and entry.revision == revision:
             return entry
-        return Encoded(self.encoding.present(value, revision), revision)
+        return Encoded(self.kind.present(value, revision), revision)
 
     # Updating
 
@@ -363,11 +363,11 @@ class Store(Generic[T]):
                 ctx, new, old
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
-            value = await done(ctx.lane, self.encoding.value, new)
-            if self.encoding.present(value, entry.revision) == entry.body:
+            value = await done(ctx.lane, self.kind.value, new)
+            if self.kind.present(value, entry.revision) == entry.body:
                 return entry
             if ctx.dry_run:
-                return Encoded(self.encoding.present(value, entry.revision), entry.revision)
+                return Encoded(self.kind.present(value, entry.revision), entry.revision)
             _check_size(value)
             try:
                 written = await self.storage.update(key, value, expected_revision=entry.revision, ttl=self.ttl)
@@ -404,7 +404,7 @@ class Store(Generic[T]):
         ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
         strategy.canonicalize(new)
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
-            _keep_times(self.encoding, new, old)
+            _keep_times(self.kind, new, old)
 
     def _check_version(self, ctx: Context, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
@@ -449,10 +449,10 @@ def _check_size(value: bytes) -> None:
         raise errors.plain_internal("etcdserver: request is too large")
 
 
-def _keep_times(encoding: Encoding[Any], new: Any, old: Any) -> None:
+def _keep_times(kind: Kind[Any], new: Any, old: Any) -> None:
     """An update that changes nothing but the times of field ownership is no update."""
     entries, new.metadata.managed_fields = new.metadata.managed_fields, old.metadata.managed_fields
-    if encoding.value(new) != encoding.value(old):
+    if kind.value(new) != kind.value(old):
         new.metadata.managed_fields = entries
 
 

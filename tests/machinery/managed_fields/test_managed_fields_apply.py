@@ -7,28 +7,26 @@ from typing import Any
 
 import msgspec
 import pytest
+from plain_kind import PlainKind
 
 from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import Cause, StatusError
 from steersman.machinery.managed_fields import (
     Applied,
     Applier,
     FieldManager,
     custom_schema,
-    schema_for,
     to_parent,
     to_scale,
 )
 from steersman.machinery.managed_fields.last_applied import ANNOTATION
-from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import from_plain
 
 CORE, APPS = api.load("", "v1"), api.load("apps", "v1")
-CONFIG_MAPS = Applier(FieldManager(schema_for(CORE["ConfigMap"]), "v1"), GroupVersionKind("", "v1", "ConfigMap"))
-DEPLOYMENTS = Applier(
-    FieldManager(schema_for(APPS["Deployment"]), "apps/v1"), GroupVersionKind("apps", "v1", "Deployment")
-)
+CONFIG_MAPS = Applier(FieldManager(built_in(CORE["ConfigMap"])))
+DEPLOYMENTS = Applier(FieldManager(built_in(APPS["Deployment"])))
 T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"
 
 
@@ -136,7 +134,7 @@ def test_items_are_merged_by_key_and_unowned_ones_removed() -> None:
 
 
 def test_what_is_of_one_piece_is_replaced_as_a_whole() -> None:
-    pods = Applier(FieldManager(schema_for(CORE["Pod"]), "v1"), GroupVersionKind("", "v1", "Pod"))
+    pods = Applier(FieldManager(built_in(CORE["Pod"])))
 
     def patch(*args: str) -> dict[str, Any]:
         containers = [{"name": "c", "image": "i", "args": list(args)}]
@@ -233,7 +231,7 @@ def test_the_annotation_says_what_was_applied_without_itself_and_without_nulls(s
 
 
 def test_two_items_with_one_key_are_refused() -> None:
-    services = Applier(FieldManager(schema_for(CORE["Service"]), "v1"), GroupVersionKind("", "v1", "Service"))
+    services = Applier(FieldManager(built_in(CORE["Service"])))
     patch = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}] * 2}}
     with pytest.raises(StatusError) as refused:
         services.apply(CORE["Service"](), patch, "m", T1)
@@ -246,7 +244,7 @@ def test_two_items_with_one_key_are_refused() -> None:
 def test_sets_of_a_custom_resource_are_merged_in_order() -> None:
     items = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
     schema = custom_schema({"type": "object", "properties": {"spec": {"type": "object", "properties": {"s": items}}}})
-    applier = Applier(FieldManager(schema, "e.x/v1"), GroupVersionKind("e.x", "v1", "Foo"))
+    applier = Applier(FieldManager(PlainKind(schema)))
     live: dict[str, Any] = {"apiVersion": "e.x/v1", "kind": "Foo", "metadata": {"name": "a"}}
     for manager, elements in (("one", ["b", "a"]), ("two", ["x", "a", "c"])):
         applied = applier.apply(live, {**live, "metadata": {"name": "a"}, "spec": {"s": elements}}, manager, T1)
@@ -272,7 +270,7 @@ def test_who_scales_owns_the_replicas_of_the_parent() -> None:
     old.metadata.managed_fields = to_scale(made, paths)
     assert shown(old.metadata.managed_fields) == {"maker": {"f:spec": {"f:replicas": {}}}}
     new = from_plain(scale_class, {"metadata": {"name": "d", "uid": "u"}, "spec": {"replicas": 5}})
-    scaled = FieldManager(schema_for(scale_class), "autoscaling/v1", "scale").update(new, old, "scaler", T2)
+    scaled = FieldManager(built_in(scale_class), "scale").update(new, old, "scaler", T2)
     after = to_parent(made, scaled, "apps/v1", paths)
     # The scaler's entry has no time, as upstream leaves it.
     assert [(each.manager, each.api_version, each.subresource, each.time) for each in after] == [

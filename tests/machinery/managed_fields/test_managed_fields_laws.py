@@ -9,19 +9,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from steersman import api
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import StatusError
-from steersman.machinery.managed_fields import Applier, FieldManager, pruning, schema_for
+from steersman.machinery.managed_fields import Applier, FieldManager, pruning
 from steersman.machinery.managed_fields.field_set import EMPTY, FieldSet, difference, intersection, paths
 from steersman.machinery.managed_fields.managers import ManagerKey, decode_managers, strip_identity
 from steersman.machinery.managed_fields.merging import merge
 from steersman.machinery.managed_fields.typed_value import field_set
-from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import deep_copy, to_plain
 from steersman.machinery.unstructured import from_unstructured
 
 DEPLOYMENT = api.load("apps", "v1")["Deployment"]
-SCHEMA = schema_for(DEPLOYMENT)
-APPLIER = Applier(FieldManager(SCHEMA, "apps/v1"), GroupVersionKind("apps", "v1", "Deployment"))
+KIND = built_in(DEPLOYMENT)
+SCHEMA = KIND.schema
+APPLIER = Applier(FieldManager(KIND))
 TIME = "2026-01-01T00:00:00Z"
 LATER = "2026-01-01T00:00:05Z"
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from steersman import api
+from steersman.kinds.built_in import built_in
 from steersman.machinery.conversion_autoscaling import from_v1, to_v1
 from steersman.machinery.managed_fields import (
     FORGET_ALL,
@@ -18,7 +19,6 @@ from steersman.machinery.managed_fields import (
     Version,
     VersionConverter,
     resets_of,
-    schema_for,
 )
 from steersman.machinery.schema import parse_group_version
 from steersman.machinery.serializer import from_plain
@@ -27,8 +27,8 @@ TIME = "2020-01-01T00:00:00Z"
 CASES = json.loads(Path(__file__).with_name("recorded_writes.json").read_text())
 
 AUTOSCALERS = {
-    "autoscaling/v1": Version(api.load("autoscaling", "v1")["HorizontalPodAutoscaler"], from_v1, to_v1),
-    "autoscaling/v2": Version(api.load("autoscaling", "v2")["HorizontalPodAutoscaler"]),
+    "autoscaling/v1": Version(built_in(api.load("autoscaling", "v1")["HorizontalPodAutoscaler"]), from_v1, to_v1),
+    "autoscaling/v2": Version(built_in(api.load("autoscaling", "v2")["HorizontalPodAutoscaler"])),
 }
 
 
@@ -52,11 +52,11 @@ def test_a_write_has_the_recorded_entries(case: dict[str, Any]) -> None:
     group, version = parse_group_version(api_version)
     cls = api.load(group, version)[kind]
     plural = case["resource"].rpartition("/")[2]
-    versions = AUTOSCALERS if plural == "horizontalpodautoscalers" else {api_version: Version(cls)}
+    versions = AUTOSCALERS if plural == "horizontalpodautoscalers" else {api_version: Version(built_in(cls))}
     fields = FieldManager(
-        schema_for(cls), api_version, case["subresource"],
+        versions[api_version].kind, case["subresource"],
         resets_of(group, plural, case["subresource"], (each.rpartition("/")[2] for each in versions)),
-        VersionConverter(versions), VIEWS.get((group, plural)),
+        VersionConverter(api_version, versions), VIEWS.get((group, plural)),
     )  # fmt: skip
     new = from_plain(cls, case["new"])
     if case["old"] is None:

@@ -6,16 +6,18 @@ import json
 from typing import Any
 
 import msgspec
+from plain_kind import PlainKind
 
 from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
-from steersman.machinery.managed_fields import FieldManager, custom_schema, excluding, manager_name, schema_for
+from steersman.kinds.built_in import built_in
+from steersman.machinery.managed_fields import FieldManager, custom_schema, excluding, manager_name
 from steersman.machinery.managed_fields.requests import differ_in_times_only
 from steersman.machinery.serializer import deep_copy, from_plain
 
 CORE = api.load("", "v1")
 CONFIG_MAP = CORE["ConfigMap"]
-FIELDS = FieldManager(schema_for(CONFIG_MAP), "v1")
+FIELDS = FieldManager(built_in(CONFIG_MAP))
 T1, T2 = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z"
 
 
@@ -109,7 +111,7 @@ def test_entries_of_the_request_count_but_not_on_a_subresource() -> None:
     assert shown(FIELDS.update(config_map({"a": "1"}, sent), config_map({"a": "1"}, made), "other", T2)) == {
         "sent": {"f:data": {"f:a": {}}}
     }
-    status = FieldManager(schema_for(CONFIG_MAP), "v1", "status")
+    status = FieldManager(built_in(CONFIG_MAP), "status")
     assert status.update(config_map({"a": "1"}, sent), config_map({"a": "1"}, made), "other", T2) == made
 
 
@@ -161,7 +163,7 @@ def env_of(entries: list[ManagedFieldsEntry], manager: str) -> Any:
 
 def test_items_that_cannot_be_told_apart_are_owned_together() -> None:
     # As kube-apiserver answered it.
-    fields = FieldManager(schema_for(CORE["Pod"]), "v1")
+    fields = FieldManager(built_in(CORE["Pod"]))
     whole = {".": {}, "f:name": {}, "f:value": {}}
     steps = [(("X", "1"), ("X", "2"), ("Y", "2")), (("X", "1"), ("X", "3"), ("Y", "2")), (("X", "1"), ("Y", "2")),
              (("Y", "7"), ("X", "1"), ("Y", "2"))]  # fmt: skip
@@ -184,11 +186,11 @@ def test_items_that_cannot_be_told_apart_are_owned_together() -> None:
 
 def test_an_object_that_does_not_fit_its_schema_has_no_entries() -> None:
     account = from_plain(CORE["ServiceAccount"], {"metadata": {"name": "s"}, "secrets": [{"namespace": "no name"}]})
-    assert FieldManager(schema_for(CORE["ServiceAccount"]), "v1").create(account, "q", T1) == []
+    assert FieldManager(built_in(CORE["ServiceAccount"])).create(account, "q", T1) == []
 
 
 def test_what_the_strategy_resets_is_owned_by_nobody() -> None:
-    fields = FieldManager(schema_for(CORE["Pod"]), "v1", resets={"v1": excluding("status", "metadata/labels")})
+    fields = FieldManager(built_in(CORE["Pod"]), resets={"v1": excluding("status", "metadata/labels")})
     pod = env_pod()
     pod.status.phase = "Running"
     pod.metadata.labels = {"a": "b"}
@@ -215,7 +217,7 @@ def test_a_custom_resource_goes_by_its_own_schema() -> None:
         "whole": {"x": "1"},
     }
     obj = {"apiVersion": "e.x/v1", "kind": "Foo", "metadata": {"name": "a", "labels": {"l": "1"}}, "spec": spec}
-    fields = FieldManager(schema, "e.x/v1")
+    fields = FieldManager(PlainKind(schema))
     entries = fields.create(obj, "q", T1)
     assert bytes(entries[0].fields_v1 or b"").decode() == (
         '{"f:metadata":{"f:labels":{".":{},"f:l":{}}},"f:spec":{".":{},"f:a":{},"f:free":{".":{},"f:q":{".":{},"f:r":{}}},'
@@ -233,7 +235,7 @@ def test_a_part_that_is_of_one_piece_now_is_owned_as_such() -> None:
     sent = [entry("old", {"f:data": {"f:a": {}}, "f:metadata": {"f:ownerReferences": {}}, "f:immutable": {"f:x": {}}})]
     service = from_plain(CORE["Service"], {"metadata": {"name": "s", "uid": "u"}, "spec": {"selector": {"a": "b"}}})
     service.metadata.managed_fields = [entry("old", {"f:spec": {"f:selector": {".": {}, "f:a": {}}}})]
-    fields = FieldManager(schema_for(CORE["Service"]), "v1")
+    fields = FieldManager(built_in(CORE["Service"]))
     assert shown(fields.update(deep_copy(service), service, "x", T1)) == {"old": {"f:spec": {"f:selector": {}}}}
     assert shown(FIELDS.update(config_map({}, sent), config_map({}), "x", T1)) == {
         "old": {"f:data": {"f:a": {}}, "f:metadata": {"f:ownerReferences": {}}, "f:immutable": {"f:x": {}}}
@@ -258,7 +260,7 @@ def test_only_times_differ() -> None:
 
 def test_the_managers_in_a_template_are_a_field_like_any_other() -> None:
     kind = CORE["PodTemplate"]
-    fields = FieldManager(schema_for(kind), "v1")
+    fields = FieldManager(built_in(kind))
     template = {"metadata": {"managedFields": [{"manager": "of nothing"}]}}
     obj = from_plain(kind, {"metadata": {"managedFields": [{"manager": "me"}]}, "template": template})
     owned = {"f:template": {"f:metadata": {"f:managedFields": {}}}}

@@ -34,9 +34,8 @@ from steersman.rest.resource import Resource
 def test_it_is_refused_and_an_empty_one_has_every_cell(resource: Resource[Any]) -> None:
     assert resource.not_yet
     assert not resource.namespaced
-    empty = resource.kind()
-    if resource.default is not None:
-        resource.default(empty)
+    empty = resource.kind.new()
+    resource.kind.default(empty)
     for column in resource.columns:
         if column.cell is not None:
             column.cell(empty)

@@ -126,9 +126,9 @@ def test_stored_expressions_may_use_what_new_ones_may_not() -> None:
 @pytest.mark.parametrize("ahead", [True, False])
 async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: bool) -> None:
     """Whether they were judged before the update is validated, as in a server, or are by it."""
-    old = from_plain(DEVICE_CLASSES.kind, device_class('device.attributes["a"].b.includes("c")'))
-    new = from_plain(DEVICE_CLASSES.kind, device_class('device.attributes["a"].b.includes("c")'))
-    changed = from_plain(DEVICE_CLASSES.kind, device_class('device.attributes["a"].b.includes("d")'))
+    old = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
+    new = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
+    changed = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("d")'))
     strategy: Any = DEVICE_CLASSES.strategy
     ctx = Context()
     if ahead:

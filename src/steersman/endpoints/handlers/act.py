@@ -14,8 +14,8 @@ from steersman.endpoints.ownership import own_action
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
+from steersman.kinds.built_in import stamp
 from steersman.machinery.errors import bad_request
-from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode
 from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
@@ -38,8 +38,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
         await chain.admit(record)
         await chain.validate(record)
     answer = await subresource.create(scope.shared.services, ctx, request.target.name, body)
-    gvk = kind_of(type(answer))
-    answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
+    stamp(answer)
     return encoded_response(encode(answer), wanted, 201)
 
 
@@ -53,7 +52,6 @@ def _body(
     namespace = body.metadata.namespace
     if namespace and scope.resource.namespaced and namespace != request.target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    if subresource.default is not None:
-        subresource.default(body)
+    kind.default(body)
     body.metadata.managed_fields = own_action(request, kind, body, options.field_manager)
     return body

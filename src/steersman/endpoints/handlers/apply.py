@@ -7,7 +7,6 @@ it makes one. Follows k8s.io/apiserver `endpoints/handlers` (applyPatcher).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -25,6 +24,7 @@ from steersman.endpoints.options import patch_options
 from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.kinds.kind import Kind
 from steersman.machinery import times
 from steersman.machinery.errors import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.json_patch import json_type
@@ -33,7 +33,6 @@ from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.serializer import decode_plain
 from steersman.machinery.slow_lane import SlowLane, check_count, done, is_large, is_large_yaml
 from steersman.machinery.strict import DecodeError, has_unique_members
-from steersman.machinery.unstructured import from_unstructured
 from steersman.net.message import Response
 
 APPLY_YAML: Final = "application/apply-patch+yaml"
@@ -85,7 +84,7 @@ class Configuration:
         """The object as messages name it."""
         return applier.described(self.value or {})
 
-    async def applied(self, applier: Applier, live: Any, default: Callable[[Any], None] | None) -> Any:
+    async def applied(self, applier: Applier, live: Any, kind: Kind[Any], *, defaults: bool = True) -> Any:
         """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
 
         `live` is the caller's own copy, an empty object where there is none yet. Where nothing but managedFields
@@ -95,7 +94,7 @@ class Configuration:
             raise self._refusal()
         options = self.options
         manager, force = options.field_manager, bool(options.force)
-        work = partial(_apply, applier, live, self.value, manager, force=force, default=default)
+        work = partial(_apply, applier, live, self.value, manager, kind, force=force, defaults=defaults)
         owned = sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields)
         obj = await done(self.slow_lane if owned > _SMALL else self.lane, work)
         if self.duplicates:
@@ -107,21 +106,20 @@ class Configuration:
 
 
 def _apply(
-    applier: Applier, live: Any, value: dict[str, Any], manager: str, *, force: bool,
-    default: Callable[[Any], None] | None,
+    applier: Applier, live: Any, value: dict[str, Any], manager: str, kind: Kind[Any], *, force: bool, defaults: bool
 ) -> Any:  # fmt: skip
     applied = applier.apply(live, value, manager, times.now(), force=force)
     obj = live
     if applied.obj is not None:
         try:
-            obj = from_unstructured(type(live), applied.obj)
+            obj = kind.from_plain(applied.obj).obj
         except DecodeError as error:
             why = f"unable to convert unstructured object to {applier.kind}: {error}"
             text = f"failed to convert new object ({applier.described(value)}) to proper version: {why}"
             raise plain_internal(text) from None
         obj.kind = obj.api_version = obj.metadata.self_link = ""
-        if default is not None:
-            default(obj)
+        if defaults:
+            kind.default(obj)
     obj.metadata.managed_fields = applied.entries
     return obj
 
@@ -180,10 +178,10 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     applier = applier_of(scope, subresource)
 
     async def make(old: Any | None) -> Any:
-        live = scope.kind() if old is None else old
+        live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
             live = await done(ctx.lane, scope.other.from_hub, old)
-        new = await configuration.applied(applier, live, scope.default)
+        new = await configuration.applied(applier, live, scope.kind)
         hub = await done(ctx.lane, _applied_hub, scope, request, configuration, new, live, old)
         await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
         return hub
@@ -202,7 +200,7 @@ def _applied_hub(
     scope: Scope, request: Request, configuration: Configuration, new: Any, live: Any, old: Any | None
 ) -> Any:
     """What an apply made of `live`, the object `old` in the request's version, in the stored version."""
-    if why := scope.internal_error(new):
+    if why := scope.kind.internal_error(new):
         described = configuration.described(applier_of(scope, request.target.subresource))
         raise plain_internal(f"failed to convert to unversioned ({described}): {why}")
     if old is None and new.metadata.uid:

@@ -14,8 +14,8 @@ from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
+from steersman.kinds.built_in import stamp
 from steersman.machinery.errors import bad_request, not_implemented
-from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode
 from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
@@ -58,8 +58,7 @@ def prepare_new(scope: Scope, request: Request, obj: Any) -> None:
     metadata.deletion_timestamp = None
     metadata.deletion_grace_period_seconds = None
     metadata.self_link = ""
-    if scope.default is not None:
-        scope.default(obj)
+    scope.kind.default(obj)
 
 
 async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -> Response:
@@ -68,9 +67,8 @@ async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -
     assert creater is not None
     answer = await creater(scope.shared.services, ctx, obj)
     wanted = representation(scope, request)
-    if type(answer) is scope.kind:
-        body = await done(ctx.lane, encode, answer)
-        return await item_response(scope, request, Encoded(body[1:]), wanted, 201)
-    gvk = kind_of(type(answer))
-    answer.kind, answer.api_version = gvk.kind, str(gvk.group_version)
+    if isinstance(answer, type(obj)):
+        body = await done(ctx.lane, scope.kind.body, answer)
+        return await item_response(scope, request, Encoded(body), wanted, 201)
+    stamp(answer)
     return encoded_response(encode(answer), wanted, 201)

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
-from steersman.endpoints.bodies import lane_for, no_kind_registered, read_body, request_media
+from steersman.endpoints.bodies import lane_for, read_body, request_media
 from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import delete_options_from_query
@@ -17,6 +17,7 @@ from steersman.endpoints.responses import plain_response
 from steersman.endpoints.scope import Scope
 from steersman.machinery import protobuf
 from steersman.machinery.errors import GroupKind, bad_request, invalid
+from steersman.machinery.schema import no_kind_registered
 from steersman.machinery.slow_lane import done
 from steersman.machinery.strict import DecodeError, Media, decode_object, peek_type_meta
 from steersman.machinery.validation.options import validate_delete_options

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from steersman.admission.interface import UPDATE
 from steersman.endpoints.admit import admit, check_update
 from steersman.endpoints.bodies import lane_for, read_body
@@ -21,6 +19,7 @@ from steersman.endpoints.ownership import own_changed
 from steersman.endpoints.patches import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Patch
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.kinds.kind import Kind
 from steersman.machinery.errors import not_found, unsupported_media_type
 from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
@@ -53,10 +52,9 @@ async def patch(scope: Scope, request: Request) -> Response:
 def _patched(scope: Scope, request: Request, body: Patch, old: Any) -> Any:
     """What the patch makes of a stored object: defaulted, in the stored version, with the owners of its fields."""
     current = scope.other.from_hub(old) if scope.other else old
-    obj = body.applied_to(current, scope.gvk)
+    obj = body.applied_to(current, scope.kind)
     check_names(scope, request, obj.metadata)
-    if scope.default is not None:
-        scope.default(obj)
+    scope.kind.default(obj)
     obj.metadata.managed_fields = own_changed(scope, request, obj, current, body.options.field_manager)
     return scope.to_hub(obj)
 
@@ -69,9 +67,9 @@ async def read_patch(scope: Scope, request: Request) -> Patch:
     return Patch(scope, request, media, data, patch_options(request, apply=False))
 
 
-def _check_media(kind: type[Any], media: str) -> None:
-    """Raises StatusError 415. Only for generated classes is it known how strategic merge patches merge their lists."""
-    if issubclass(kind, msgspec.Struct):
+def _check_media(kind: Kind[Any], media: str) -> None:
+    """Raises StatusError 415. Of kinds without a Go type it is not known how strategic merge patches merge lists."""
+    if kind.go_type is not None:
         if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
             error = unsupported_media_type("415: Unsupported Media Type")
             error.details_present = True

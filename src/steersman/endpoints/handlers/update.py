@@ -15,7 +15,6 @@ from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_n
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
-from steersman.machinery.serializer import deep_copy
 from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 
@@ -50,15 +49,14 @@ def _replacement(scope: Scope, request: Request, data: bytes, media: str, valida
     obj = decode(scope, request, data, media, validation, scope.kind)
     check_names(scope, request, obj.metadata)
     obj.metadata.self_link = ""
-    if scope.default is not None:
-        scope.default(obj)
+    scope.kind.default(obj)
     deduplicate_owners(request, obj, after_admission=False)
     return obj
 
 
 def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_manager: str) -> Any:
     """A copy of the object sent, in the stored version, with the owners of its fields; `old` is what it replaces."""
-    mine = deep_copy(obj)
+    mine = scope.kind.copy(obj)
     if old is None:
         mine.metadata.managed_fields = own_new(scope, request, mine, field_manager)
     else:

@@ -20,7 +20,6 @@ from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
 from steersman.machinery.errors import conflict
-from steersman.machinery.scheme import kind_of
 from steersman.machinery.serializer import encode, encode_in_order
 from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
@@ -62,12 +61,12 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     wanted = representation(scope, request)
     body = await read_patch(scope, request)
     assert subresource.kind is not None
-    gvk = kind_of(subresource.kind)
+    kind = subresource.kind
     patch_lane = lane_for(scope, request, body.data, JSON)
 
     async def changed(old: Any, lane: SlowLane | None) -> Any:
         live = await done(lane, _live_view, scope, subresource, old)
-        view = await done(patch_lane, body.applied_to, live, gvk)
+        view = await done(patch_lane, body.applied_to, live, kind)
         check_names(scope, request, view.metadata)
         return view
 
@@ -80,11 +79,12 @@ async def apply_view(scope: Scope, subresource: Subresource, request: Request) -
     wanted = representation(scope, request)
     configuration = await read_configuration(scope, request)
     assert subresource.kind is not None
-    applier = view_applier(subresource.kind)  # type: ignore[arg-type]  # a class is hashable
+    kind = subresource.kind
+    applier = view_applier(kind)
 
     async def applied(old: Any, lane: SlowLane | None) -> Any:
         live = await done(lane, _live_view, scope, subresource, old)
-        view = await configuration.applied(applier, live, None)
+        view = await configuration.applied(applier, live, kind, defaults=False)
         check_names(scope, request, view.metadata)
         return view
 
@@ -98,8 +98,9 @@ async def _write(
 ) -> Any:  # fmt: skip
     ctx = scope.context(request, dry_run=bool(options.dry_run))
     chain = scope.shared.admission
-    view_of = subresource.view
+    view_of, kind = subresource.view, subresource.kind
     assert view_of is not None
+    assert kind is not None
 
     async def make(old: Any | None) -> Any:
         assert old is not None
@@ -115,7 +116,7 @@ async def _write(
         if is_applied:
             await done(ctx.lane, own_applied_view, scope, old, view)
         else:
-            await done(ctx.lane, own_view, scope, request, old, view, before, options.field_manager)
+            await done(ctx.lane, own_view, scope, request, kind, old, view, before, options.field_manager)
         view_of.write(old, view)
         return old
 
@@ -146,8 +147,8 @@ async def _answer(
 
 def _rendered(scope: Scope, subresource: Subresource, request: Request, item: Item, wanted: Representation) -> Response:
     view = _view(subresource, scope.storage.decode(item))
-    gvk = kind_of(type(view))
-    view.kind, view.api_version = gvk.kind, str(gvk.group_version)
+    assert subresource.kind is not None
+    view.kind, view.api_version = subresource.kind.name, subresource.kind.api_version
     if wanted.as_kind == "Table":
         table = view_table(view, subresource.columns, wanted, include_object(request, wanted))
         return encoded_response(encode_in_order(table), wanted)

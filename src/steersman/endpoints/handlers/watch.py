@@ -17,7 +17,7 @@ from typing import Any, Final
 from steersman.api.meta.v1 import ObjectMeta, PartialObjectMetadata
 from steersman.endpoints.lists import slices_of
 from steersman.endpoints.negotiation import PROTOBUF, Representation, negotiate
-from steersman.endpoints.objects import partial_body, partial_object
+from steersman.endpoints.objects import check_form, partial_body, partial_object
 from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, pretty_wanted, protobuf_document
@@ -55,6 +55,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     )
     if "watch" not in scope.resource.verbs or not hasattr(scope.storage, "watch"):
         raise method_not_supported(scope.group_resource, "watch")
+    check_form(scope, wanted)
     options = await list_options(scope, request, watching=True)
     including = include_object(request, wanted) if wanted.as_kind == "Table" else ""
     seconds = options.timeout_seconds

@@ -4,16 +4,23 @@ Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell 
 """
 
 from steersman.machinery.managed_fields.applier import Applied, Applier
-from steersman.machinery.managed_fields.builtin import custom_schema, schema_for, schema_of_kind
+from steersman.machinery.managed_fields.builtin import custom_schema, schema_of_kind
 from steersman.machinery.managed_fields.filters import Filter, excluding
 from steersman.machinery.managed_fields.internal_views import VIEWS
 from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
 from steersman.machinery.managed_fields.openapi_schemas import SchemaError
+from steersman.machinery.managed_fields.plain import (
+    differing_dicts,
+    differing_metadata,
+    differing_structs,
+    plain_metadata,
+    plain_object,
+)
 from steersman.machinery.managed_fields.requests import differ_in_times_only, manager_name
 from steersman.machinery.managed_fields.reset_fields import resets_of
 from steersman.machinery.managed_fields.scale import to_parent, to_scale
 from steersman.machinery.managed_fields.schema import DEDUCED, Schema
-from steersman.machinery.managed_fields.tracker import Convert, FieldManager, one_version_only
+from steersman.machinery.managed_fields.tracker import Convert, FieldManager, OwnedKind, one_version_only
 from steersman.machinery.managed_fields.typed_error import TypedError
 from steersman.machinery.managed_fields.versions import Version, VersionConverter
 
@@ -27,6 +34,7 @@ __all__ = [
     "FieldManager",
     "Filter",
     "ManagedFieldsError",
+    "OwnedKind",
     "Schema",
     "SchemaError",
     "TypedError",
@@ -35,11 +43,15 @@ __all__ = [
     "custom_schema",
     "decode_managers",
     "differ_in_times_only",
+    "differing_dicts",
+    "differing_metadata",
+    "differing_structs",
     "excluding",
     "manager_name",
     "one_version_only",
+    "plain_metadata",
+    "plain_object",
     "resets_of",
-    "schema_for",
     "schema_of_kind",
     "to_parent",
     "to_scale",

@@ -29,10 +29,9 @@ from .managers import (
     strip_identity,
 )
 from .merging import merge
-from .plain import plain_object
 from .pruning import prune
 from .schema import Schema
-from .tracker import FieldManager, empty_object, managed_fields_of
+from .tracker import FieldManager, managed_fields_of
 from .typed_error import TypedError
 from .typed_value import field_set, validate, validate_lists
 
@@ -54,10 +53,14 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Applies to one resource, or to one of its subresources, in one version. `kind` is what patches must be of."""
+    """Applies to one resource, or to one of its subresources, in one version."""
 
     fields: FieldManager
-    kind: GroupVersionKind
+
+    @property
+    def kind(self) -> GroupVersionKind:
+        """What patches must be of."""
+        return self.fields.kind.gvk
 
     def apply(self, live: Any, patch: Plain, manager: str, time: str, *, force: bool = False) -> Applied:
         """Applies `patch` to `live`, which is an empty object of the kind to create one.
@@ -66,7 +69,7 @@ class Applier:
         fit the schema.
         """
         self._check(patch)
-        whole = {**plain_object(live), "kind": self.kind.kind, "apiVersion": self.fields.api_version}
+        whole = {**self.fields.owned(live), "kind": self.kind.kind, "apiVersion": self.fields.api_version}
         try:
             managers = decode_managers(managed_fields_of(live))
         except ManagedFieldsError as error:
@@ -120,9 +123,7 @@ class Applier:
 
     def _owner_before(self, live: Any, whole: Plain, time: str) -> Managers:
         """The first apply to an object that has no entries: all there is has one owner."""
-        return self.fields.take_over(
-            {**_type_of(whole), **empty_object(live.__class__)}, whole, BEFORE_FIRST_APPLY, time
-        )
+        return self.fields.take_over({**_type_of(whole), **self.fields.kind.empty}, whole, BEFORE_FIRST_APPLY, time)
 
     def _with_last_applied(
         self, live: Plain, patch: Plain, managers: Managers, manager: str, time: str, *, force: bool
@@ -197,7 +198,8 @@ class Applier:
     def _convert(self, obj: Plain, api_version: str) -> tuple[Schema, Plain] | None:
         if obj.get("apiVersion") == api_version and api_version == self.fields.api_version:
             return self.fields.schema, obj
-        return self.fields.convert(obj, api_version)
+        converted = self.fields.convert(obj, api_version)
+        return None if converted is None else (converted[0].schema, converted[1])
 
 
 def _type_of(obj: Plain) -> Plain:

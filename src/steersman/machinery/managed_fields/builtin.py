@@ -11,7 +11,6 @@ import msgspec
 
 from steersman.api.index import ON_REQUEST
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.scheme import kind_of
 
 from .openapi_schemas import OBJECT_PROPERTIES, SchemaBuilder
 from .schema import DEDUCED, Schema
@@ -41,12 +40,6 @@ def schema_of_kind(gvk: GroupVersionKind) -> Schema:
     """The schema of a built-in kind. Raises LookupError for any other."""
     builder, kinds = _builder_on_request() if (gvk.group, gvk.version) in ON_REQUEST else _builder()
     return builder.schema(kinds[f"{gvk.group_version} {gvk.kind}"])
-
-
-@lru_cache(maxsize=1024)
-def schema_for(cls: type[msgspec.Struct]) -> Schema:
-    """The schema of a built-in class that is a kind. Raises LookupError for any other."""
-    return schema_of_kind(kind_of(cls))
 
 
 def custom_schema(definition: Mapping[str, Any] | None, *, preserve_unknown: bool = False) -> Schema:

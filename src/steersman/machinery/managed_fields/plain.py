@@ -1,6 +1,6 @@
 """Objects as plain JSON data whole or only as far as two of them differ.
 
-An object is a Struct of a generated class or a dict. `metadata.managedFields` is left out: it tells of ownership and is
+An object is a Struct or a dict. `metadata.managedFields` is left out: it tells of ownership and is
 not owned.
 """
 
@@ -36,6 +36,18 @@ def plain_object(obj: Any) -> Plain:
     return plain
 
 
+def plain_metadata(metadata: msgspec.Struct) -> Plain:
+    """The metadata of an object as data, without its managedFields."""
+    plain: Plain = plain_value(metadata)
+    plain.pop("managedFields", None)
+    return plain
+
+
+def differing_metadata(old: Any, new: Any) -> tuple[Plain, Plain]:
+    """The metadata of two objects without members equal in both, and without managedFields."""
+    return _differing_structs(old, new, _METADATA)
+
+
 Member = tuple[str, str, Callable[[Any], bool]]
 
 
@@ -65,13 +77,11 @@ def members(cls: Callable[..., msgspec.Struct]) -> tuple[Member, ...]:
     return tuple(sorted(out, key=lambda member: member[0]))
 
 
-def differing(old: Any, new: Any) -> tuple[Plain, Plain]:
-    """Two objects of one class, or two dicts, as `plain_object` has them, without members equal in both.
+def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
+    """Two objects of one class as `plain_object` has them, without members equal in both.
 
-    Objects are compared member by member down to what is not a Struct any more; dicts down to their metadata.
+    They are compared member by member down to what is not a Struct any more.
     """
-    if isinstance(new, dict):
-        return _differing_dicts(old, new)
     return _differing_structs(old, new, _ROOT)
 
 
@@ -104,7 +114,8 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     return before, after
 
 
-def _differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
+def differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
+    """Two objects that are data already, without members equal in both; of unequal metadata all is kept."""
     names = sorted(
         name for name in old.keys() | new.keys() if name not in old or name not in new or old[name] != new[name]
     )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import decode_scalar
+from steersman.machinery.strict import Decoded
 
 from .comparison import Comparison, compare
 from .field_set import FieldSet, difference, union
@@ -31,14 +32,49 @@ from .managers import (
     manager_key,
     strip_identity,
 )
-from .plain import differing, plain_object
+from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .schema import Schema
 
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
-Convert = Callable[[Any, str], "tuple[Schema, Any] | None"]
-"""An object (Struct or dict) in another version, and that version's schema; None if there is no such version.
+
+class OwnedKind(Protocol):
+    """What is asked of a kind in one version to track who owns what of its objects (kinds.Kind)."""
+
+    @property
+    def gvk(self) -> GroupVersionKind: ...
+
+    @property
+    def api_version(self) -> str: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def empty(self) -> Plain:
+        """An empty object as data: what a created one is compared with. Nothing may change it."""
+        ...
+
+    def new(self) -> Any:
+        """An empty object."""
+        ...
+
+    def owned(self, obj: Any) -> Plain:
+        """An object as data, without its managedFields."""
+        ...
+
+    def differing(self, old: Any, new: Any) -> tuple[Plain, Plain]:
+        """Two objects as `owned` has them, without members that are equal in both."""
+        ...
+
+    def from_plain(self, data: Plain) -> Decoded[Any]:
+        """The object of plain data. Raises DecodeError."""
+        ...
+
+
+Convert = Callable[[Any, str], "tuple[OwnedKind, Any] | None"]
+"""An object of the kind, or a dict, in another version, and the kind in that version; None if there is none.
 
 Raises ValueError if it cannot be converted.
 """
@@ -52,11 +88,10 @@ def one_version_only(obj: Any, api_version: str) -> None:
 class FieldManager:
     """Tracks the writes to one resource, or to one of its subresources, in one version.
 
-    Objects are Structs or dicts of that version. `resets` are the fields that the strategy resets, by version.
+    Objects are those of `kind`, or dicts. `resets` are the fields that the strategy resets, by version.
     """
 
-    schema: Schema
-    api_version: str
+    kind: OwnedKind
     subresource: str = ""
     resets: Mapping[str, Filter] = field(default_factory=dict)
     convert: Convert = one_version_only
@@ -74,14 +109,14 @@ class FieldManager:
         if not entries:
             # Most objects come without: nothing to share fields with, to take from or to cap.
             try:
-                taken = strip_identity(self._compare(empty_object(obj.__class__), plain_object(obj)).changed)
+                taken = strip_identity(self._compare(self.kind.empty, self.owned(obj)).changed)
             except (ValueError, RecursionError):
                 return []
             if not taken:
                 return []
             key = manager_key(manager, UPDATE, self.api_version, self.subresource)
             return encode_managers({key: Managed(taken, self.api_version, time)})
-        return self.update(obj, type(obj)(), manager, time, is_create=True)
+        return self.update(obj, self.kind.new(), manager, time, is_create=True)
 
     def update(
         self, new: Any, old: Any, manager: str, time: str, *, is_create: bool = False
@@ -118,12 +153,12 @@ class FieldManager:
 
     def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
         """One manager for all that is in `new` and not in `old`. Raises TypedError."""
-        taken = strip_identity(self._compare(*differing(old, new)).changed)
+        taken = strip_identity(self._compare(*self._differing(old, new)).changed)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         return {key: Managed(taken, self.api_version, time)} if taken else {}
 
     def _update(self, managers: Managers, new: Any, old: Any, manager: str, time: str) -> Managers:
-        comparison = self._compare(*differing(old, new))
+        comparison = self._compare(*self._differing(old, new))
         managers = self.reconciled(managers, old)
         managers = self.transfer(managers, self.comparisons(managers, new, old, comparison))
         taken = strip_identity(comparison.changed)
@@ -134,6 +169,23 @@ class FieldManager:
             managers[key] = Managed(fields, self.api_version, time)
         cap_update_managers(managers)
         return managers
+
+    @property
+    def schema(self) -> Schema:
+        """That of the version written in."""
+        return self.kind.schema
+
+    @property
+    def api_version(self) -> str:
+        """The version written in."""
+        return self.kind.api_version
+
+    def owned(self, obj: Any) -> Plain:
+        """An object as data, without its managedFields."""
+        return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
+
+    def _differing(self, old: Any, new: Any) -> tuple[Plain, Plain]:
+        return _differing(self.kind, old, new)
 
     def _compare(self, old: Any, new: Any) -> Comparison:
         return self._filtered(compare(self.schema.root, old, new), self.api_version)
@@ -152,7 +204,7 @@ class FieldManager:
             version = managed.api_version
             if version not in schemas:
                 converted = self.convert(live, version)
-                schemas[version] = None if converted is None else converted[0]
+                schemas[version] = None if converted is None else converted[0].schema
             schema = schemas[version]
             if schema is not None:
                 out[key] = managed.with_fields(_reconciled_fields(managed, schema))
@@ -163,7 +215,7 @@ class FieldManager:
     ) -> dict[str, Comparison | None]:
         """What changed by each version that a manager wrote in; None for a version there is not any more."""
         found: dict[str, Comparison | None] = {
-            self.api_version: self._compare(*differing(old, new)) if own is None else own
+            self.api_version: self._compare(*self._differing(old, new)) if own is None else own
         }
         for managed in managers.values():
             version = managed.api_version
@@ -173,7 +225,9 @@ class FieldManager:
             if before is None or after is None:
                 found[version] = None
             else:
-                found[version] = self._filtered(compare(after[0].root, *differing(before[1], after[1])), version)
+                kind, changed = after
+                compared = compare(kind.schema.root, *_differing(kind, before[1], changed))
+                found[version] = self._filtered(compared, version)
         return found
 
     def transfer(self, managers: Managers, comparisons: Mapping[str, Comparison | None]) -> Managers:
@@ -191,6 +245,10 @@ class FieldManager:
             if fields:
                 out[key] = managed.with_fields(fields)
         return out
+
+
+def _differing(kind: OwnedKind, old: Any, new: Any) -> tuple[Plain, Plain]:
+    return differing_dicts(old, new) if isinstance(new, dict) else kind.differing(old, new)
 
 
 def managed_fields_of(obj: Any) -> list[ManagedFieldsEntry]:
@@ -213,9 +271,3 @@ def _reconciled_fields(managed: Managed, schema: Schema) -> FieldSet:
     if entry is None or entry.fields_v1 is None:
         return reconcile(managed.fields, schema)
     return decode_reconciled(bytes(entry.fields_v1), schema)
-
-
-@lru_cache(maxsize=1024)
-def empty_object(cls: Callable[[], Any]) -> dict[str, Any]:
-    """A new object of a class, which is what a created one is compared with; nothing may change it."""
-    return plain_object(cls())

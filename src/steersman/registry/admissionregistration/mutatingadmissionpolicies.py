@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicy
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
@@ -30,14 +31,12 @@ class MutatingAdmissionPolicyStrategy(Strategy[MutatingAdmissionPolicy]):
 
 
 MUTATING_ADMISSION_POLICIES = Resource(
-    kind=MutatingAdmissionPolicy,
-    group="admissionregistration.k8s.io",
+    kind=built_in(MutatingAdmissionPolicy, default=set_defaults),
     plural="mutatingadmissionpolicies",
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingAdmissionPolicyStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column(
             "Mutations",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicyBinding
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_REF, POLICY_NAME
 from steersman.registry.admissionregistration.defaults import set_match_defaults
@@ -30,14 +31,12 @@ class MutatingAdmissionPolicyBindingStrategy(Strategy[MutatingAdmissionPolicyBin
 
 
 MUTATING_ADMISSION_POLICY_BINDINGS = Resource(
-    kind=MutatingAdmissionPolicyBinding,
-    group="admissionregistration.k8s.io",
+    kind=built_in(MutatingAdmissionPolicyBinding, default=set_defaults),
     plural="mutatingadmissionpolicybindings",
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingAdmissionPolicyBindingStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(POLICY_NAME, PARAM_REF, AGE),
     storage_version_hash="90V5FRZZ3Zg=",
     not_yet="admission policies are not evaluated yet: nothing would enforce this one",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.admissionregistration.v1 import MutatingWebhookConfiguration
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.defaults import set_webhook_defaults
 from steersman.rest.context import Context
@@ -32,14 +33,12 @@ class MutatingWebhookConfigurationStrategy(Strategy[MutatingWebhookConfiguration
 
 
 MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
-    kind=MutatingWebhookConfiguration,
-    group="admissionregistration.k8s.io",
+    kind=built_in(MutatingWebhookConfiguration, default=set_defaults),
     plural="mutatingwebhookconfigurations",
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingWebhookConfigurationStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column(
             "Webhooks",

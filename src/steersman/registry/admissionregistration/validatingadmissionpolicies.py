@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
@@ -41,14 +42,12 @@ class ValidatingAdmissionPolicyStatusStrategy(StatusStrategy[ValidatingAdmission
 
 
 VALIDATING_ADMISSION_POLICIES = Resource(
-    kind=ValidatingAdmissionPolicy,
-    group="admissionregistration.k8s.io",
+    kind=built_in(ValidatingAdmissionPolicy, default=set_defaults),
     plural="validatingadmissionpolicies",
     namespaced=False,
     categories=("api-extensions",),
     strategy=ValidatingAdmissionPolicyStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column(
             "Validations",

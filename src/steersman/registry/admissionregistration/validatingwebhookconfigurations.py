@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.admissionregistration.v1 import ValidatingWebhookConfiguration
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.defaults import set_webhook_defaults
 from steersman.rest.context import Context
@@ -30,14 +31,12 @@ class ValidatingWebhookConfigurationStrategy(Strategy[ValidatingWebhookConfigura
 
 
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
-    kind=ValidatingWebhookConfiguration,
-    group="admissionregistration.k8s.io",
+    kind=built_in(ValidatingWebhookConfiguration, default=set_defaults),
     plural="validatingwebhookconfigurations",
     namespaced=False,
     categories=("api-extensions",),
     strategy=ValidatingWebhookConfigurationStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column(
             "Webhooks",

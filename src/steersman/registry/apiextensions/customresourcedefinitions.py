@@ -11,6 +11,7 @@ from steersman.api.apiextensions.v1 import (
     CustomResourceDefinition,
     CustomResourceDefinitionStatus,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.columns import CREATED_AT
@@ -64,15 +65,13 @@ class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefini
 
 
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    kind=CustomResourceDefinition,
-    group="apiextensions.k8s.io",
+    kind=built_in(CustomResourceDefinition, default=set_defaults),
     plural="customresourcedefinitions",
     namespaced=False,
     short_names=("crd", "crds"),
     categories=("api-extensions",),
     strategy=CustomResourceDefinitionStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(CREATED_AT,),
     subresources=(Subresource(name="status", strategy=CustomResourceDefinitionStatusStrategy()),),
     storage_prefix="apiextensions.k8s.io/customresourcedefinitions",

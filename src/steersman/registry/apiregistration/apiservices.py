@@ -12,6 +12,7 @@ from steersman.api.apiregistration.v1 import (
     APIServiceStatus,
     ServiceReference,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.errors import not_implemented
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, quote, required
@@ -147,14 +148,12 @@ def available(service: APIService) -> str:
 
 
 API_SERVICES = Resource(
-    kind=APIService,
-    group="apiregistration.k8s.io",
+    kind=built_in(APIService, default=set_defaults),
     plural="apiservices",
     namespaced=False,
     categories=("api-extensions",),
     strategy=APIServiceStrategy(),
     name_validator=name_is_path_segment,
-    default=set_defaults,
     columns=(
         Column("Service", service_name, description="The reference to the service that hosts this API endpoint."),
         Column("Available", available, description="Whether this service is available."),

@@ -11,6 +11,7 @@ from steersman.api.apiserverinternal.v1alpha1 import (
     StorageVersionCondition,
     StorageVersionStatus,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import (
     EMPTY_ERROR,
@@ -173,9 +174,7 @@ def _common(obj: StorageVersion) -> str:
 
 
 STORAGE_VERSIONS: Final = Resource(
-    kind=StorageVersion,
-    group="internal.apiserver.k8s.io",
-    version="v1alpha1",
+    kind=built_in(StorageVersion),
     plural="storageversions",
     namespaced=False,
     strategy=StorageVersionStrategy(),

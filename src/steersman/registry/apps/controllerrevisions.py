@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.apps.v1 import ControllerRevision
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, Verbatim, invalid, required
 from steersman.machinery.go_strings import to_lower
 from steersman.machinery.serializer import compact
@@ -55,13 +56,11 @@ def _as_patched(data: bytes) -> bytes:
 
 
 CONTROLLER_REVISIONS = Resource(
-    kind=ControllerRevision,
-    group="apps",
+    kind=built_in(ControllerRevision, keeps_raw_data=True),
     plural="controllerrevisions",
     strategy=ControllerRevisionStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    keeps_raw_data=True,
     columns=(
         Column("Controller", controller, description="Controller of the object"),
         Column("Revision", lambda r: r.revision),

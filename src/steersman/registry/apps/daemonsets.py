@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
@@ -172,15 +173,12 @@ class DaemonSetStatusStrategy(StatusStrategy[DaemonSet]):
 
 
 DAEMON_SETS = Resource(
-    kind=DaemonSet,
-    group="apps",
+    kind=built_in(DaemonSet, default=set_defaults, internal_error=internal_error),
     plural="daemonsets",
     short_names=("ds",),
     categories=("all",),
     strategy=DaemonSetStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
-    internal_error=internal_error,
     columns=(
         Column("Desired", lambda d: d.status.desired_number_scheduled, type="integer"),
         Column("Current", lambda d: d.status.current_number_scheduled, type="integer"),

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.apps import v1
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, RollingUpdateDeployment
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.go_numbers import parse_int
 from steersman.machinery.labels import SelectorError, from_label_selector
@@ -196,15 +197,12 @@ def selector(deployment: Deployment) -> str:
 
 
 DEPLOYMENTS = Resource(
-    kind=Deployment,
-    group="apps",
+    kind=built_in(Deployment, default=set_defaults, internal_error=internal_error),
     plural="deployments",
     short_names=("deploy",),
     categories=("all",),
     strategy=DeploymentStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
-    internal_error=internal_error,
     columns=(
         Column(
             "Ready",

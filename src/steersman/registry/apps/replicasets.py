@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
 from steersman.registry.apps.columns import container_columns, label_selector_text
@@ -102,14 +103,12 @@ class ReplicaSetStatusStrategy(StatusStrategy[ReplicaSet]):
 
 
 REPLICA_SETS = Resource(
-    kind=ReplicaSet,
-    group="apps",
+    kind=built_in(ReplicaSet, default=set_defaults),
     plural="replicasets",
     short_names=("rs",),
     categories=("all",),
     strategy=ReplicaSetStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Desired", lambda r: r.spec.replicas or 0, type="integer"),
         Column("Current", lambda r: r.status.replicas, type="integer"),

@@ -16,6 +16,7 @@ from steersman.api.apps.v1 import (
     StatefulSetUpdateStrategy,
 )
 from steersman.api.core.v1 import PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
 from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import is_dns1123_label
@@ -274,14 +275,12 @@ class StatefulSetStatusStrategy(StatusStrategy[StatefulSet]):
 
 
 STATEFUL_SETS = Resource(
-    kind=StatefulSet,
-    group="apps",
+    kind=built_in(StatefulSet, default=set_defaults),
     plural="statefulsets",
     short_names=("sts",),
     categories=("all",),
     strategy=StatefulSetStrategy(),
     name_validator=name_is_dns_label,
-    default=set_defaults,
     columns=(
         Column(
             "Ready",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from steersman.api.authentication.v1 import SelfSubjectReview, SelfSubjectReviewStatus
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authentication.userinfo import user_info
@@ -21,8 +22,7 @@ async def create(services: Services, ctx: Context, review: SelfSubjectReview) ->
 
 
 SELF_SUBJECT_REVIEWS = Resource(
-    kind=SelfSubjectReview,
-    group="authentication.k8s.io",
+    kind=built_in(SelfSubjectReview),
     plural="selfsubjectreviews",
     namespaced=False,
     verbs=("create",),

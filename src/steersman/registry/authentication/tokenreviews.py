@@ -7,6 +7,7 @@ from typing import Any, Final
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import bad_request
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authentication.userinfo import user_info
@@ -49,8 +50,7 @@ async def _identity(services: Any, token: str, audiences: tuple[str, ...]) -> tu
 
 
 TOKEN_REVIEWS = Resource(
-    kind=TokenReview,
-    group="authentication.k8s.io",
+    kind=built_in(TokenReview),
     plural="tokenreviews",
     namespaced=False,
     verbs=("create",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from steersman.api.authorization.v1 import LocalSubjectAccessReview
 from steersman.authorization.review_validation import validate_local_subject_access_review
 from steersman.authorization.reviews import review_attributes, subject_of
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import bad_request
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
@@ -26,8 +27,7 @@ async def create(services: Services, ctx: Context, review: LocalSubjectAccessRev
 
 
 LOCAL_SUBJECT_ACCESS_REVIEWS = Resource(
-    kind=LocalSubjectAccessReview,
-    group="authorization.k8s.io",
+    kind=built_in(LocalSubjectAccessReview),
     plural="localsubjectaccessreviews",
     verbs=("create",),
     name_validator=name_is_path_segment,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from steersman.api.authorization.v1 import SelfSubjectAccessReview
 from steersman.authorization.review_validation import validate_self_subject_access_review
 from steersman.authorization.reviews import review_attributes
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
 from steersman.registry.services import Services
@@ -24,8 +25,7 @@ async def create(services: Services, ctx: Context, review: SelfSubjectAccessRevi
 
 
 SELF_SUBJECT_ACCESS_REVIEWS = Resource(
-    kind=SelfSubjectAccessReview,
-    group="authorization.k8s.io",
+    kind=built_in(SelfSubjectAccessReview),
     plural="selfsubjectaccessreviews",
     namespaced=False,
     verbs=("create",),

@@ -6,6 +6,7 @@ from typing import Final
 
 from steersman.api.authorization.v1 import SelfSubjectRulesReview
 from steersman.authorization.reviews import rules_review_status
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import bad_request
 from steersman.machinery.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
@@ -29,8 +30,7 @@ async def create(services: Services, ctx: Context, review: SelfSubjectRulesRevie
 
 
 SELF_SUBJECT_RULES_REVIEWS = Resource(
-    kind=SelfSubjectRulesReview,
-    group="authorization.k8s.io",
+    kind=built_in(SelfSubjectRulesReview),
     plural="selfsubjectrulesreviews",
     namespaced=False,
     verbs=("create",),

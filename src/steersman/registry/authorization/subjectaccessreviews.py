@@ -5,6 +5,7 @@ from __future__ import annotations
 from steersman.api.authorization.v1 import SubjectAccessReview
 from steersman.authorization.review_validation import validate_subject_access_review
 from steersman.authorization.reviews import review_attributes, subject_of
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
 from steersman.registry.services import Services
@@ -24,8 +25,7 @@ async def create(services: Services, ctx: Context, review: SubjectAccessReview) 
 
 
 SUBJECT_ACCESS_REVIEWS = Resource(
-    kind=SubjectAccessReview,
-    group="authorization.k8s.io",
+    kind=built_in(SubjectAccessReview),
     plural="subjectaccessreviews",
     namespaced=False,
     verbs=("create",),

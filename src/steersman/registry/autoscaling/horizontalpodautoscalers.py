@@ -14,6 +14,7 @@ from steersman.api.autoscaling.v2 import (
     MetricTarget,
     ResourceMetricSource,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.conversion_autoscaling import ANNOTATIONS, from_v1, to_v1
 from steersman.machinery.field import FieldError, Path
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
@@ -107,15 +108,12 @@ class HorizontalPodAutoscalerStatusStrategy(StatusStrategy[HorizontalPodAutoscal
 
 
 HORIZONTAL_POD_AUTOSCALERS = Resource(
-    kind=HorizontalPodAutoscaler,
-    group="autoscaling",
-    version="v2",
+    kind=built_in(HorizontalPodAutoscaler, default=set_defaults),
     plural="horizontalpodautoscalers",
     short_names=("hpa",),
     categories=("all",),
     strategy=HorizontalPodAutoscalerStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Reference", lambda h: f"{h.spec.scale_target_ref.kind}/{h.spec.scale_target_ref.name}"),
         Column("Targets", metrics),
@@ -128,12 +126,9 @@ HORIZONTAL_POD_AUTOSCALERS = Resource(
     storage_version_hash="qwQve8ut294=",
     other_versions=(
         OtherVersion(
-            "autoscaling",
-            "v1",
-            v1.HorizontalPodAutoscaler,
+            built_in(v1.HorizontalPodAutoscaler, default=set_v1_defaults),
             from_v1,
             to_v1,
-            default=set_v1_defaults,
         ),
     ),
 )

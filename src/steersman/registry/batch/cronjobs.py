@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, JobSpec
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
@@ -144,14 +145,12 @@ def last_schedule(cron_job: CronJob) -> str:
 
 
 CRON_JOBS = Resource(
-    kind=CronJob,
-    group="batch",
+    kind=built_in(CronJob, default=set_defaults),
     plural="cronjobs",
     short_names=("cj",),
     categories=("all",),
     strategy=CronJobStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Schedule", lambda c: c.spec.schedule),
         Column("Timezone", lambda c: "<none>" if c.spec.time_zone is None else c.spec.time_zone),

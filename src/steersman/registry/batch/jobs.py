@@ -9,6 +9,7 @@ from typing import Final
 
 from steersman.api.batch.v1 import Job, JobSpec, JobStatus
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.field import FieldError, Path
 from steersman.machinery.serializer import empty_to_null
@@ -193,14 +194,12 @@ def duration(job: Job) -> str:
 
 
 JOBS = Resource(
-    kind=Job,
-    group="batch",
+    kind=built_in(Job, default=set_defaults),
     plural="jobs",
     categories=("all",),
     strategy=JobStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=set_defaults,
     columns=(
         Column("Status", status, description="Status of the job."),
         Column("Completions", completions),

@@ -9,6 +9,7 @@ from steersman.api.certificates.v1 import (
     CertificateSigningRequestCondition,
     CertificateSigningRequestStatus,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_path_segment
@@ -110,8 +111,7 @@ def requested_duration(request: CertificateSigningRequest) -> str:
 
 
 CERTIFICATE_SIGNING_REQUESTS = Resource(
-    kind=CertificateSigningRequest,
-    group="certificates.k8s.io",
+    kind=built_in(CertificateSigningRequest),
     plural="certificatesigningrequests",
     namespaced=False,
     short_names=("csr",),

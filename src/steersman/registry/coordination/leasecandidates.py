@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.coordination import v1alpha2
 from steersman.api.coordination.v1beta1 import LeaseCandidate, LeaseCandidateSpec
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_config_map_key, is_qualified_name
 from steersman.machinery.validation.object_meta import validate_immutable
@@ -82,9 +83,7 @@ class LeaseCandidateStrategy(Strategy[LeaseCandidate]):
 
 
 LEASE_CANDIDATES: Final = Resource(
-    kind=LeaseCandidate,
-    group="coordination.k8s.io",
-    version="v1beta1",
+    kind=built_in(LeaseCandidate),
     plural="leasecandidates",
     strategy=LeaseCandidateStrategy(),
     name_validator=lease_candidate_name,

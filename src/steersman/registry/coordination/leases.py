@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.coordination.v1 import Lease
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
@@ -46,8 +47,7 @@ class LeaseStrategy(Strategy[Lease]):
 
 
 LEASES: Final = Resource(
-    kind=Lease,
-    group="coordination.k8s.io",
+    kind=built_in(Lease),
     plural="leases",
     strategy=LeaseStrategy(),
     name_validator=name_is_dns_subdomain,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import ComponentCondition, ComponentStatus
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import GroupResource, not_found
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.rest.context import Context
@@ -58,7 +59,7 @@ def _of_condition(cell: Callable[[ComponentCondition], str], default: str) -> Ca
 
 
 COMPONENT_STATUSES: Final = Resource(
-    kind=ComponentStatus,
+    kind=built_in(ComponentStatus),
     plural="componentstatuses",
     singular="componentstatus",
     namespaced=False,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.core.v1 import ConfigMap
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, too_long
 from steersman.machinery.validation.formats import byte_length, is_config_map_key
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -49,7 +50,7 @@ class ConfigMapStrategy(Strategy[ConfigMap]):
 
 
 CONFIG_MAPS: Final = Resource(
-    kind=ConfigMap,
+    kind=built_in(ConfigMap),
     plural="configmaps",
     short_names=("cm",),
     strategy=ConfigMapStrategy(),

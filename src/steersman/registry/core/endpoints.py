@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 from steersman.api.core.v1 import EndpointAddress, EndpointPort, Endpoints
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_valid_port_num
 from steersman.machinery.validation.ip import is_valid_ip_for_legacy_field, warnings_for_ip
@@ -117,13 +118,12 @@ def format_endpoints(endpoints: Endpoints) -> str:
 
 
 ENDPOINTS: Final = Resource(
-    kind=Endpoints,
+    kind=built_in(Endpoints, default=default_endpoints),
     plural="endpoints",
     short_names=("ep",),
     strategy=EndpointsStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=default_endpoints,
     columns=(Column("Endpoints", format_endpoints), AGE),
     storage_prefix="services/endpoints",
     storage_version_hash="fWeeMqaN/OA=",

@@ -10,6 +10,7 @@ import msgspec
 
 from steersman.api.core.v1 import Event
 from steersman.api.events.v1 import Event as NewEvent
+from steersman.kinds.built_in import built_in
 from steersman.machinery.conversion_events import from_core, to_core
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.go_strings import to_lower, trim_space
@@ -179,7 +180,7 @@ def _object(event: Event) -> str:
 
 
 EVENTS: Final = Resource(
-    kind=Event,
+    kind=built_in(Event),
     plural="events",
     short_names=("ev",),
     strategy=EventStrategy(),
@@ -212,9 +213,7 @@ EVENTS: Final = Resource(
     },
     other_versions=(
         OtherVersion(
-            group="events.k8s.io",
-            version="v1",
-            kind=NewEvent,
+            kind=built_in(NewEvent),
             to_hub=to_core,
             from_hub=from_core,
             short_names=("ev",),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.core.v1 import LimitRange, LimitRangeItem
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, required
 from steersman.machinery.names import new_uid
 from steersman.machinery.pod_resources import round_up_to_milli
@@ -149,12 +150,11 @@ def default_limit_range(limit_range: LimitRange) -> None:
 
 
 LIMIT_RANGES: Final = Resource(
-    kind=LimitRange,
+    kind=built_in(LimitRange, default=default_limit_range),
     plural="limitranges",
     short_names=("limits",),
     strategy=LimitRangeStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=default_limit_range,
     columns=(CREATED_AT,),
     storage_version_hash="EBKMFVe6cwo=",
 )

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Namespace, NamespaceStatus
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import GroupResource, conflict
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.times import now
@@ -118,7 +119,7 @@ def default_namespace(namespace: Namespace) -> None:
 
 
 NAMESPACES: Final = Resource(
-    kind=Namespace,
+    kind=built_in(Namespace, default=default_namespace),
     plural="namespaces",
     namespaced=False,
     short_names=("ns",),
@@ -126,7 +127,6 @@ NAMESPACES: Final = Resource(
     strategy=NamespaceStrategy(),
     name_validator=name_is_dns_label,
     revalidates_metadata=True,
-    default=default_namespace,
     columns=(Column("Status", lambda n: n.status.phase, description="The status of the namespace"), AGE),
     selectable_fields={"status.phase": lambda n: n.status.phase},
     subresources=(

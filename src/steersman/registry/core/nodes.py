@@ -10,6 +10,7 @@ from steersman.api.core.v1 import Node, NodeProxyOptions, Taint
 from steersman.endpoints.proxy.location import Location, join_preserving_trailing_slash
 from steersman.endpoints.proxy.upgrade_aware import proxy
 from steersman.endpoints.request import Request
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import bad_request
 from steersman.machinery.field import (
     FieldError,
@@ -258,14 +259,13 @@ def _kernel(node: Node) -> str:
 
 
 NODES: Final = Resource(
-    kind=Node,
+    kind=built_in(Node, default=default_node),
     plural="nodes",
     namespaced=False,
     short_names=("no",),
     strategy=NodeStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=default_node,
     columns=(
         Column("Status", _status_text, description="The status of the node"),
         Column("Roles", _roles, description="The roles of the node"),
@@ -281,9 +281,8 @@ NODES: Final = Resource(
     subresources=(
         Subresource(
             name="proxy",
-            kind=NodeProxyOptions,
+            kind=built_in(NodeProxyOptions),
             verbs=("create", "delete", "get", "patch", "update"),
-            kind_version="v1",
             connect=proxy_to_node,
             connect_path=True,
             connect_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),

@@ -14,6 +14,7 @@ from steersman.api.core.v1 import (
     TypedLocalObjectReference,
     TypedObjectReference,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.pod_resources import round_up_to_milli
@@ -238,13 +239,12 @@ def _capacity(claim: PersistentVolumeClaim) -> str:
 
 
 PERSISTENT_VOLUME_CLAIMS: Final = Resource(
-    kind=PersistentVolumeClaim,
+    kind=built_in(PersistentVolumeClaim, default=default_persistent_volume_claim),
     plural="persistentvolumeclaims",
     short_names=("pvc",),
     strategy=PersistentVolumeClaimStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=default_persistent_volume_claim,
     columns=(
         Column("Status", phase_text),
         Column("Volume", lambda c: c.spec.volume_name),

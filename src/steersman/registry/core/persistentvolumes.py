@@ -17,6 +17,7 @@ from steersman.api.core.v1 import (
     PersistentVolumeStatus,
     VolumeNodeAffinity,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.pod_resources import round_up_to_milli
@@ -368,13 +369,12 @@ def _claim(volume: PersistentVolume) -> str:
 
 
 PERSISTENT_VOLUMES: Final = Resource(
-    kind=PersistentVolume,
+    kind=built_in(PersistentVolume, default=default_persistent_volume),
     plural="persistentvolumes",
     namespaced=False,
     short_names=("pv",),
     strategy=PersistentVolumeStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=default_persistent_volume,
     columns=(
         Column("Capacity", lambda v: v.spec.capacity.get("storage", "0")),
         Column("Access Modes", lambda v: access_modes_text(v.spec.access_modes)),

@@ -13,6 +13,7 @@ from steersman.api.core.v1 import (
     PodProxyOptions,
 )
 from steersman.api.policy.v1 import Eviction
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.pod_binding import bind_pod
 from steersman.registry.core.pod_columns import POD_COLUMNS, row_conditions
@@ -28,14 +29,13 @@ from steersman.registry.core.pod_strategy import (
 from steersman.rest.resource import Resource, Subresource
 
 PODS: Final = Resource(
-    kind=Pod,
+    kind=built_in(Pod, default=set_pod_defaults),
     plural="pods",
     short_names=("po",),
     categories=("all",),
     strategy=PodStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=set_pod_defaults,
     columns=POD_COLUMNS,
     row_conditions=row_conditions,
     selectable_fields={
@@ -50,31 +50,33 @@ PODS: Final = Resource(
         "status.nominatedNodeName": lambda p: p.status.nominated_node_name,
     },
     subresources=(
-        Subresource(name="attach", verbs=("create", "get"), kind=PodAttachOptions, connect=pod_attach, tables=False),
-        Subresource(name="binding", verbs=("create",), kind=Binding, create=bind_pod),
+        Subresource(
+            name="attach", verbs=("create", "get"), kind=built_in(PodAttachOptions), connect=pod_attach, tables=False
+        ),
+        Subresource(name="binding", verbs=("create",), kind=built_in(Binding), create=bind_pod),
         Subresource(name="ephemeralcontainers", strategy=PodEphemeralContainersStrategy(), tables=False),
         Subresource(
             name="eviction",
             verbs=("create",),
-            kind=Eviction,
-            kind_group="policy",
-            kind_version="v1",
+            kind=built_in(Eviction),
             create=evict_pod,
             also_accepts=("policy/v1beta1",),
         ),
-        Subresource(name="exec", verbs=("create", "get"), kind=PodExecOptions, connect=pod_exec, tables=False),
+        Subresource(
+            name="exec", verbs=("create", "get"), kind=built_in(PodExecOptions), connect=pod_exec, tables=False
+        ),
         Subresource(name="log", verbs=("get",), connect=pod_logs, connect_methods=("GET",), tables=False),
         Subresource(
             name="portforward",
             verbs=("create", "get"),
-            kind=PodPortForwardOptions,
+            kind=built_in(PodPortForwardOptions),
             connect=pod_port_forward,
             tables=False,
         ),
         Subresource(
             name="proxy",
             verbs=("create", "delete", "get", "patch", "update"),
-            kind=PodProxyOptions,
+            kind=built_in(PodProxyOptions),
             connect=proxy_to_pod,
             connect_path=True,
             connect_methods=("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from steersman.api.core.v1 import PodTemplate
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.pod_columns import POD_TEMPLATE_COLUMNS
@@ -55,11 +56,10 @@ class PodTemplateStrategy(Strategy[PodTemplate]):
 
 
 POD_TEMPLATES: Final = Resource(
-    kind=PodTemplate,
+    kind=built_in(PodTemplate, default=lambda obj: set_pod_template_defaults(obj.template)),
     plural="podtemplates",
     strategy=PodTemplateStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=lambda obj: set_pod_template_defaults(obj.template),
     columns=POD_TEMPLATE_COLUMNS,
     storage_version_hash="LIXB2x4IFpk=",
     returns_deleted_object=True,

@@ -11,6 +11,7 @@ from steersman.api.core.v1 import (
     ReplicationControllerSpec,
     ReplicationControllerStatus,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, required
 from steersman.machinery.labels import selector_from_set
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
@@ -130,13 +131,12 @@ def _template(controller: ReplicationController) -> PodTemplateSpec:
 
 
 REPLICATION_CONTROLLERS: Final = Resource(
-    kind=ReplicationController,
+    kind=built_in(ReplicationController, default=default_replication_controller),
     plural="replicationcontrollers",
     short_names=("rc",),
     categories=("all",),
     strategy=ReplicationControllerStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=default_replication_controller,
     columns=(
         Column("Desired", lambda c: c.spec.replicas or 0, type="integer"),
         Column("Current", lambda c: c.status.replicas, type="integer"),

@@ -11,6 +11,7 @@ from steersman.api.core.v1 import (
     ResourceQuotaStatus,
     ScopedResourceSelectorRequirement,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.pod_resources import round_up_to_milli
 from steersman.machinery.quantity import parse
@@ -191,12 +192,11 @@ def _used_of_hard(quota: ResourceQuota, *, limits: bool) -> str:
 
 
 RESOURCE_QUOTAS: Final = Resource(
-    kind=ResourceQuota,
+    kind=built_in(ResourceQuota, default=default_resource_quota),
     plural="resourcequotas",
     short_names=("quota",),
     strategy=ResourceQuotaStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=default_resource_quota,
     columns=(
         Column(
             "Request",

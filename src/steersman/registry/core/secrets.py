@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.core.v1 import Secret
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.json_tree import JSONSyntaxError, kind_of, parse_tree
 from steersman.machinery.validation.formats import is_config_map_key
@@ -121,12 +122,11 @@ def default_secret(secret: Secret) -> None:
 
 
 SECRETS: Final = Resource(
-    kind=Secret,
+    kind=built_in(Secret, default=default_secret),
     plural="secrets",
     strategy=SecretStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=default_secret,
     columns=(Column("Type", lambda s: s.type), Column("Data", lambda s: len(s.data)), AGE),
     selectable_fields={"type": lambda s: s.type},
     storage_version_hash="S6u1pOWzb84=",

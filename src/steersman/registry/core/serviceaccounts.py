@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.authentication.v1 import TokenRequest
 from steersman.api.core.v1 import ObjectReference, ServiceAccount
+from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.token_requests import create_token, set_defaults
 from steersman.rest.context import Context
@@ -37,7 +38,7 @@ class ServiceAccountStrategy(Strategy[ServiceAccount]):
 
 
 SERVICE_ACCOUNTS: Final = Resource(
-    kind=ServiceAccount,
+    kind=built_in(ServiceAccount),
     plural="serviceaccounts",
     short_names=("sa",),
     strategy=ServiceAccountStrategy(),
@@ -47,11 +48,8 @@ SERVICE_ACCOUNTS: Final = Resource(
         Subresource(
             name="token",
             verbs=("create",),
-            kind=TokenRequest,
-            kind_group="authentication.k8s.io",
-            kind_version="v1",
+            kind=built_in(TokenRequest, default=set_defaults),
             create=create_token,
-            default=set_defaults,
         ),
     ),
     storage_version_hash="pbx9ZvyFpBE=",

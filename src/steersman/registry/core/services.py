@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.core.v1 import ClientIPConfig, Service, ServiceProxyOptions, ServiceStatus, SessionAffinityConfig
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import StatusError
 from steersman.machinery.field import FieldError, Path, quote
 from steersman.machinery.validation.ip import warnings_for_cidr, warnings_for_ip
@@ -214,13 +215,12 @@ def _cluster_ip(service: Service) -> str:
 PROXY_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 SERVICES: Final = Resource(
-    kind=Service,
+    kind=built_in(Service, default=default_service),
     plural="services",
     short_names=("svc",),
     categories=("all",),
     strategy=ServiceStrategy(),
     name_validator=name_is_dns_label,
-    default=default_service,
     columns=(
         Column("Type", lambda s: s.spec.type),
         Column("Cluster-IP", _cluster_ip),
@@ -233,7 +233,7 @@ SERVICES: Final = Resource(
     subresources=(
         Subresource(
             name="proxy",
-            kind=ServiceProxyOptions,
+            kind=built_in(ServiceProxyOptions),
             verbs=("create", "delete", "get", "patch", "update"),
             connect=proxy_to_service,
             connect_path=True,

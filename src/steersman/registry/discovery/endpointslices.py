@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.api.discovery.v1 import Endpoint, EndpointHints, EndpointPort, EndpointSlice
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import (
     FieldError,
     Path,
@@ -256,12 +257,10 @@ def _port_text(port: EndpointPort) -> str:
 
 
 ENDPOINT_SLICES: Final = Resource(
-    kind=EndpointSlice,
-    group="discovery.k8s.io",
+    kind=built_in(EndpointSlice, default=default_endpoint_slice),
     plural="endpointslices",
     strategy=EndpointSliceStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=default_endpoint_slice,
     columns=(
         Column("AddressType", lambda s: s.address_type),
         Column("Ports", lambda s: _first([_port_text(port) for port in s.ports or ()])),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from steersman.api.flowcontrol.v1 import FlowSchema, FlowSchemaStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.flowcontrol.validation import validate_conditions, validate_flow_schema
@@ -52,13 +53,11 @@ def missing_priority_level(schema: FlowSchema) -> str:
 
 
 FLOW_SCHEMAS = Resource(
-    kind=FlowSchema,
-    group="flowcontrol.apiserver.k8s.io",
+    kind=built_in(FlowSchema, default=set_defaults),
     plural="flowschemas",
     namespaced=False,
     strategy=FlowSchemaStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("PriorityLevel", lambda s: s.spec.priority_level_configuration.name),
         Column("MatchingPrecedence", lambda s: s.spec.matching_precedence),

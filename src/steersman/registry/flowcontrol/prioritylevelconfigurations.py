@@ -11,6 +11,7 @@ from steersman.api.flowcontrol.v1 import (
     PriorityLevelConfigurationStatus,
     QueuingConfiguration,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.flowcontrol.validation import validate_conditions, validate_priority_level
@@ -85,13 +86,11 @@ def _queuing(number: Callable[[QueuingConfiguration], int]) -> Callable[[Priorit
 
 
 PRIORITY_LEVEL_CONFIGURATIONS = Resource(
-    kind=PriorityLevelConfiguration,
-    group="flowcontrol.apiserver.k8s.io",
+    kind=built_in(PriorityLevelConfiguration, default=set_defaults),
     plural="prioritylevelconfigurations",
     namespaced=False,
     strategy=PriorityLevelConfigurationStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Type", lambda level: level.spec.type),
         Column("NominalConcurrencyShares", _shares),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.networking.v1 import IngressClass, IngressClassParametersReference
+from steersman.kinds.built_in import built_in
 from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, is_default
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
@@ -85,15 +86,13 @@ def _name(ingress_class: IngressClass) -> str:
 
 
 INGRESS_CLASSES = Resource(
-    kind=IngressClass,
-    group="networking.k8s.io",
+    kind=built_in(IngressClass, default=set_defaults),
     plural="ingressclasses",
     namespaced=False,
     strategy=IngressClassStrategy(),
     name_cell=_name,
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=set_defaults,
     columns=(
         Column(
             "Controller",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.networking.v1 import Ingress, IngressStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.classes import INGRESS_CLASS
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.ip import warnings_for_ip
@@ -68,8 +69,7 @@ def address(ingress: Ingress) -> str:
 
 
 INGRESSES = Resource(
-    kind=Ingress,
-    group="networking.k8s.io",
+    kind=built_in(Ingress),
     plural="ingresses",
     short_names=("ing",),
     strategy=IngressStrategy(),

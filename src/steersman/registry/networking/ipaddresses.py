@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from steersman.api.networking.v1 import IPAddress, ParentReference
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.go_strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
@@ -67,8 +68,7 @@ def _parent_text(address: IPAddress) -> str:
 
 
 IP_ADDRESSES: Final = Resource(
-    kind=IPAddress,
-    group="networking.k8s.io",
+    kind=built_in(IPAddress),
     plural="ipaddresses",
     namespaced=False,
     short_names=("ip",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.networking.v1 import NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.apps.columns import label_selector_text
@@ -48,13 +49,11 @@ class NetworkPolicyStrategy(Strategy[NetworkPolicy]):
 
 
 NETWORK_POLICIES = Resource(
-    kind=NetworkPolicy,
-    group="networking.k8s.io",
+    kind=built_in(NetworkPolicy, default=set_defaults),
     plural="networkpolicies",
     short_names=("netpol",),
     strategy=NetworkPolicyStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(Column("Pod-Selector", lambda p: label_selector_text(p.spec.pod_selector)), AGE),
     storage_version_hash="YpfwF18m1G8=",
 )

@@ -7,6 +7,7 @@ from typing import Final
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.ip import is_valid_cidr, parse_cidr_sloppy
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
@@ -78,8 +79,7 @@ def _reset_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
 
 
 SERVICE_CIDRS: Final = Resource(
-    kind=ServiceCIDR,
-    group="networking.k8s.io",
+    kind=built_in(ServiceCIDR),
     plural="servicecidrs",
     namespaced=False,
     strategy=ServiceCIDRStrategy(),

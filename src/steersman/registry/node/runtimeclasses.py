@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from steersman.api.core.v1 import ResourceRequirements
 from steersman.api.node.v1 import RuntimeClass, Scheduling
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_labels
@@ -61,8 +62,7 @@ class RuntimeClassStrategy(Strategy[RuntimeClass]):
 
 
 RUNTIME_CLASSES = Resource(
-    kind=RuntimeClass,
-    group="node.k8s.io",
+    kind=built_in(RuntimeClass),
     plural="runtimeclasses",
     namespaced=False,
     strategy=RuntimeClassStrategy(),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid, not_supported
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_path_segment
@@ -75,8 +76,7 @@ def _number(value: int | str | None) -> str:
 
 
 POD_DISRUPTION_BUDGETS = Resource(
-    kind=PodDisruptionBudget,
-    group="policy",
+    kind=built_in(PodDisruptionBudget),
     plural="poddisruptionbudgets",
     short_names=("pdb",),
     strategy=PodDisruptionBudgetStrategy(),

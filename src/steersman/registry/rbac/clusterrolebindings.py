@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.rbac.v1 import ClusterRoleBinding
+from steersman.kinds.built_in import built_in
 from steersman.registry.rbac.binding_strategy import BindingStrategy, binding_columns, set_binding_defaults
-from steersman.registry.rbac.validation import GROUP, rbac_name
+from steersman.registry.rbac.validation import rbac_name
 from steersman.rest.resource import Resource
 
 CLUSTER_ROLE_BINDINGS: Final = Resource(
-    kind=ClusterRoleBinding,
-    group=GROUP,
+    kind=built_in(ClusterRoleBinding, default=set_binding_defaults),
     plural="clusterrolebindings",
     namespaced=False,
     strategy=BindingStrategy("clusterrolebindings", namespaced=False),
     name_validator=rbac_name,
     revalidates_metadata=True,
-    default=set_binding_defaults,
     columns=binding_columns("clusterRoleBinding"),
     storage_version_hash="48tpQ8gZHFc=",
 )

@@ -8,6 +8,7 @@ from typing import Final
 from steersman.api.meta.v1 import LabelSelector
 from steersman.api.rbac.v1 import AggregationRule, ClusterRole
 from steersman.authorization.rbac_rules import FULL_AUTHORITY
+from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import GroupResource, forbidden
 from steersman.machinery.field import FieldError, Path, invalid, required
 from steersman.machinery.labels import SelectorError, from_label_selector
@@ -86,8 +87,7 @@ def _validate_aggregation(rule: AggregationRule, options: LabelSelectorOptions) 
 
 
 CLUSTER_ROLES: Final = Resource(
-    kind=ClusterRole,
-    group=GROUP,
+    kind=built_in(ClusterRole),
     plural="clusterroles",
     namespaced=False,
     strategy=ClusterRoleStrategy(),

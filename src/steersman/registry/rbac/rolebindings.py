@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.rbac.v1 import RoleBinding
+from steersman.kinds.built_in import built_in
 from steersman.registry.rbac.binding_strategy import BindingStrategy, binding_columns, set_binding_defaults
-from steersman.registry.rbac.validation import GROUP, rbac_name
+from steersman.registry.rbac.validation import rbac_name
 from steersman.rest.resource import Resource
 
 ROLE_BINDINGS: Final = Resource(
-    kind=RoleBinding,
-    group=GROUP,
+    kind=built_in(RoleBinding, default=set_binding_defaults),
     plural="rolebindings",
     strategy=BindingStrategy("rolebindings", namespaced=True),
     name_validator=rbac_name,
     revalidates_metadata=True,
-    default=set_binding_defaults,
     columns=binding_columns("roleBinding"),
     storage_version_hash="eGsCzGH6b1g=",
 )

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.rbac.v1 import Role
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError
 from steersman.registry.columns import CREATED_AT
 from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
-from steersman.registry.rbac.validation import GROUP, rbac_name, validate_rules
+from steersman.registry.rbac.validation import rbac_name, validate_rules
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -43,8 +44,7 @@ class RoleStrategy(Strategy[Role]):
 
 
 ROLES: Final = Resource(
-    kind=Role,
-    group=GROUP,
+    kind=built_in(Role),
     plural="roles",
     strategy=RoleStrategy(),
     name_validator=rbac_name,

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 
 from steersman.api.resource.v1 import DeviceClass
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -79,8 +80,7 @@ def _is_stored(new: DeviceClass, old: DeviceClass) -> bool:
 
 
 DEVICE_CLASSES = Resource(
-    kind=DeviceClass,
-    group="resource.k8s.io",
+    kind=built_in(DeviceClass),
     plural="deviceclasses",
     namespaced=False,
     strategy=DeviceClassStrategy(),

@@ -13,6 +13,7 @@ from steersman.api.resource.v1alpha3 import (
     DeviceTaintRuleStatus,
     DeviceTaintSelector,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.field import FieldError, Path, too_many
 from steersman.machinery.validation.conditions import validate_conditions
@@ -92,14 +93,11 @@ def _time_added(rule: DeviceTaintRule) -> str:
 
 
 DEVICE_TAINT_RULES: Final = Resource(
-    kind=DeviceTaintRule,
-    group="resource.k8s.io",
-    version="v1alpha3",
+    kind=built_in(DeviceTaintRule, default=set_defaults),
     plural="devicetaintrules",
     namespaced=False,
     strategy=DeviceTaintRuleStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Key", lambda r: r.spec.taint.key),
         Column("Value", lambda r: r.spec.taint.value),

@@ -9,6 +9,7 @@ from steersman.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimStatus,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.apps.internal_text import internal_text
@@ -96,12 +97,10 @@ def state(claim: ResourceClaim) -> str:
 
 
 RESOURCE_CLAIMS = Resource(
-    kind=ResourceClaim,
-    group="resource.k8s.io",
+    kind=built_in(ResourceClaim, default=set_defaults),
     plural="resourceclaims",
     strategy=ResourceClaimStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column(
             "State",

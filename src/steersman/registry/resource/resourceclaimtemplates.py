@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.resource.v1 import ResourceClaimTemplate
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
@@ -56,13 +57,11 @@ def _validate(template: ResourceClaimTemplate, verdicts: Verdicts) -> Iterator[F
 
 
 RESOURCE_CLAIM_TEMPLATES = Resource(
-    kind=ResourceClaimTemplate,
-    group="resource.k8s.io",
+    kind=built_in(ResourceClaimTemplate, default=set_defaults),
     plural="resourceclaimtemplates",
     strategy=ResourceClaimTemplateStrategy(),
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=set_defaults,
     returns_deleted_object=True,
     storage_version_hash="TuzjC49aUfM=",
 )

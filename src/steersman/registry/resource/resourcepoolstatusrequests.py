@@ -13,6 +13,7 @@ from steersman.api.resource.v1alpha3 import (
     ResourcePoolStatusRequestSpec,
     ResourcePoolStatusRequestStatus,
 )
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.field import (
     FieldError,
@@ -226,14 +227,11 @@ def _completed(request: ResourcePoolStatusRequest) -> str:
 
 
 RESOURCE_POOL_STATUS_REQUESTS: Final = Resource(
-    kind=ResourcePoolStatusRequest,
-    group="resource.k8s.io",
-    version="v1alpha3",
+    kind=built_in(ResourcePoolStatusRequest, default=set_defaults),
     plural="resourcepoolstatusrequests",
     namespaced=False,
     strategy=ResourcePoolStatusRequestStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Driver", lambda r: r.spec.driver, description="The driver to query pools for."),
         Column("Total", lambda r: _sum(r, "total_devices"), description="Total number of devices across all pools."),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.api.resource.v1 import ResourceSlice
+from steersman.kinds.built_in import built_in
 from steersman.machinery import times
 from steersman.machinery.field import FieldError
 from steersman.machinery.go_strings import to_lower
@@ -73,13 +74,11 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
 
 
 RESOURCE_SLICES = Resource(
-    kind=ResourceSlice,
-    group="resource.k8s.io",
+    kind=built_in(ResourceSlice, default=set_defaults),
     plural="resourceslices",
     namespaced=False,
     strategy=ResourceSliceStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Node", lambda s: s.spec.node_name or ""),
         Column("Driver", lambda s: s.spec.driver),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.scheduling.v1 import PriorityClass
+from steersman.kinds.built_in import built_in
 from steersman.machinery import errors
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.field import FieldError, Path, forbidden, not_supported, required
@@ -69,14 +70,12 @@ class PriorityClassStrategy(Strategy[PriorityClass]):
 
 
 PRIORITY_CLASSES = Resource(
-    kind=PriorityClass,
-    group="scheduling.k8s.io",
+    kind=built_in(PriorityClass, default=set_defaults),
     plural="priorityclasses",
     namespaced=False,
     short_names=("pc",),
     strategy=PriorityClassStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("Value", lambda c: c.value, type="integer"),
         Column("Global-Default", lambda c: c.global_default, type="boolean"),

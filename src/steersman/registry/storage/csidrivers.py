@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.storage.v1 import CSIDriver, CSIDriverSpec, TokenRequest
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.rest.context import Context
@@ -125,13 +126,11 @@ def token_requests(driver: CSIDriver) -> str:
 
 
 CSI_DRIVERS = Resource(
-    kind=CSIDriver,
-    group="storage.k8s.io",
+    kind=built_in(CSIDriver, default=set_defaults),
     plural="csidrivers",
     namespaced=False,
     strategy=CSIDriverStrategy(),
     name_validator=name_is_dns_subdomain,
-    default=set_defaults,
     columns=(
         Column("AttachRequired", lambda d: d.spec.attach_required is not False, type="boolean"),
         Column("PodInfoOnMount", lambda d: bool(d.spec.pod_info_on_mount), type="boolean"),

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from steersman.api.storage.v1 import CSINode, CSINodeDriver
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import byte_length, is_qualified_name
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain, validate_nonnegative
@@ -73,8 +74,7 @@ class CSINodeStrategy(Strategy[CSINode]):
 
 
 CSI_NODES = Resource(
-    kind=CSINode,
-    group="storage.k8s.io",
+    kind=built_in(CSINode),
     plural="csinodes",
     namespaced=False,
     strategy=CSINodeStrategy(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.storage.v1 import CSIStorageCapacity
+from steersman.kinds.built_in import built_in
 from steersman.machinery import quantity
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import NOT_NEGATIVE, name_is_dns_subdomain, validate_immutable
@@ -44,8 +45,7 @@ class CSIStorageCapacityStrategy(Strategy[CSIStorageCapacity]):
 
 
 CSI_STORAGE_CAPACITIES = Resource(
-    kind=CSIStorageCapacity,
-    group="storage.k8s.io",
+    kind=built_in(CSIStorageCapacity),
     plural="csistoragecapacities",
     strategy=CSIStorageCapacityStrategy(),
     name_validator=name_is_dns_subdomain,

@@ -8,6 +8,7 @@ from typing import Final
 
 from steersman.api.core.v1 import TopologySelectorLabelRequirement, TopologySelectorTerm
 from steersman.api.storage.v1 import StorageClass
+from steersman.kinds.built_in import built_in
 from steersman.machinery.classes import DEFAULT_STORAGE_CLASS, is_default
 from steersman.machinery.field import FieldError, Path, duplicate, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
@@ -103,8 +104,7 @@ def _name(storage_class: StorageClass) -> str:
 
 
 STORAGE_CLASSES = Resource(
-    kind=StorageClass,
-    group="storage.k8s.io",
+    kind=built_in(StorageClass, default=set_defaults),
     plural="storageclasses",
     namespaced=False,
     short_names=("sc",),
@@ -112,7 +112,6 @@ STORAGE_CLASSES = Resource(
     name_cell=_name,
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
-    default=set_defaults,
     columns=(
         Column("Provisioner", lambda c: c.provisioner),
         Column("ReclaimPolicy", lambda c: "Delete" if c.reclaim_policy is None else c.reclaim_policy),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentStatus
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
@@ -102,12 +103,10 @@ def set_defaults(attachment: VolumeAttachment) -> None:
 
 
 VOLUME_ATTACHMENTS = Resource(
-    kind=VolumeAttachment,
-    group="storage.k8s.io",
+    kind=built_in(VolumeAttachment, default=set_defaults),
     plural="volumeattachments",
     namespaced=False,
     strategy=VolumeAttachmentStrategy(),
-    default=set_defaults,
     name_validator=name_is_dns_subdomain,
     columns=(
         Column("Attacher", lambda a: a.spec.attacher, format="name"),

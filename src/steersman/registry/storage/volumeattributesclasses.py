@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.storage.v1 import VolumeAttributesClass
+from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.storage.validation import validate_parameters, validate_provisioner
@@ -29,8 +30,7 @@ class VolumeAttributesClassStrategy(Strategy[VolumeAttributesClass]):
 
 
 VOLUME_ATTRIBUTES_CLASSES = Resource(
-    kind=VolumeAttributesClass,
-    group="storage.k8s.io",
+    kind=built_in(VolumeAttributesClass),
     plural="volumeattributesclasses",
     namespaced=False,
     short_names=("vac",),

@@ -1,76 +1,23 @@
-"""Kinds, versions, and the way from one version to another."""
+"""The ways between versions of kinds that are not alike."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
-
-from steersman.api.apps.v1 import Deployment, DeploymentList
 from steersman.api.autoscaling import v1 as autoscaling_v1
 from steersman.api.autoscaling import v2 as autoscaling_v2
-from steersman.api.core import v1 as core
 from steersman.api.events import v1 as events
-from steersman.api.meta.v1 import DeleteOptions, Status
-from steersman.machinery.conversion import built_in_scheme
 from steersman.machinery.conversion_autoscaling import (
     BEHAVIOR,
     CONDITIONS,
     CURRENT_METRICS,
     METRICS,
+    from_v1,
+    to_v1,
     without_annotations,
 )
-from steersman.machinery.schema import GroupVersion, GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.machinery.scheme import NotRegisteredError, kind_of
+from steersman.machinery.conversion_events import from_core, to_core
 from steersman.machinery.serializer import decode_json, to_plain
-
-SCHEME = built_in_scheme()
-
-
-def test_kinds_are_found_by_name() -> None:
-    gvk = GroupVersionKind("apps", "v1", "Deployment")
-    assert SCHEME.lookup(gvk) is Deployment
-    assert SCHEME.list_class(gvk) is DeploymentList
-    assert kind_of(Deployment) == gvk
-    assert SCHEME.lookup(GroupVersionKind("apps", "v1", "DeleteOptions")) is DeleteOptions
-    assert SCHEME.lookup(GroupVersionKind("", "v1", "Status")) is Status
-    assert SCHEME.new(gvk) == Deployment(kind="Deployment", api_version="apps/v1")
-    assert not SCHEME.recognizes(GroupVersionKind("apps", "v1", "Status"))
-
-
-@pytest.mark.parametrize(
-    ("gvk", "message"),
-    [
-        (("apps", "v1", "Nope"), 'no kind "Nope" is registered for version "apps/v1" in scheme'),
-        (("nope", "v1", "X"), 'no kind "X" is registered for version "nope/v1" in scheme'),
-        (("nope", "v1", ""), 'no version "nope/v1" has been registered in scheme'),
-    ],
-)
-def test_what_is_not_there_is_told_in_upstreams_words(gvk: tuple[str, str, str], message: str) -> None:
-    with pytest.raises(NotRegisteredError, match=message):
-        SCHEME.lookup(GroupVersionKind(*gvk))
-
-
-def test_api_versions_are_parsed() -> None:
-    assert parse_group_version("v1") == GroupVersion("", "v1")
-    assert parse_group_version("apps/v1") == GroupVersion("apps", "v1")
-    assert parse_group_version("") == GroupVersion("", "")
-    assert str(GroupVersion("apps", "v1").with_kind("Deployment")) == "apps/v1, Kind=Deployment"
-    with pytest.raises(GroupVersionError, match="unexpected GroupVersion string: a/b/c"):
-        parse_group_version("a/b/c")
-
-
-def test_versions_meet_in_the_one_that_is_stored() -> None:
-    assert SCHEME.hub(GroupVersion("autoscaling", "v1")) == GroupVersion("autoscaling", "v2")
-    assert SCHEME.hub(GroupVersion("events.k8s.io", "v1")) == GroupVersion("", "v1")
-    assert SCHEME.hub(GroupVersion("apps", "v1")) == GroupVersion("apps", "v1")
-
-
-def test_there_is_no_way_between_unrelated_kinds() -> None:
-    deployment = Deployment()
-    assert SCHEME.convert(deployment, Deployment) is deployment
-    with pytest.raises(LookupError):
-        SCHEME.convert(deployment, core.Pod)
 
 
 def test_events_keep_everything_on_the_way_to_core_and_back() -> None:
@@ -81,21 +28,15 @@ def test_events_keep_everything_on_the_way_to_core_and_back() -> None:
         b'"action":"a","reason":"r","regarding":{"kind":"Pod"},"related":{"kind":"Node"},"note":"n","type":"Normal",'
         b'"deprecatedSource":{"host":"h"},"deprecatedFirstTimestamp":"2024-01-01T00:00:00Z","deprecatedCount":3}',
     )
-    stored = SCHEME.convert(event, core.Event)
-    assert (stored.kind, stored.api_version) == ("Event", "v1")
+    stored = to_core(event)
     assert (stored.message, stored.involved_object.kind, stored.count, stored.reporting_component) == (
         "n",
         "Pod",
         3,
         "c",
     )
-    again = SCHEME.convert(stored, events.Event)
-    assert to_plain(again) == to_plain(event) | {"kind": "Event", "apiVersion": "events.k8s.io/v1"}
-
-
-def test_lists_are_converted_item_by_item() -> None:
-    converted = SCHEME.convert(core.EventList(items=[core.Event(message="m")]), events.EventList)
-    assert (converted.kind, converted.api_version, converted.items[0].note) == ("EventList", "events.k8s.io/v1", "m")
+    again = from_core(stored)
+    assert to_plain(again) == to_plain(event)
 
 
 V2 = {
@@ -150,7 +91,7 @@ def test_what_v1_has_no_members_for_travels_in_annotations_of_upstreams_form() -
             type="Resource", resource=autoscaling_v2.ResourceMetricStatus(name="cpu", current=cpu)
         )
     ]
-    old = SCHEME.convert(hpa, autoscaling_v1.HorizontalPodAutoscaler)
+    old = to_v1(hpa)
     assert old.spec.target_cpu_utilization_percentage == 50
     assert old.status.current_cpu_utilization_percentage == 40
     annotations = old.metadata.annotations
@@ -171,7 +112,7 @@ def test_what_v1_has_no_members_for_travels_in_annotations_of_upstreams_form() -
     )
     assert hpa.metadata.annotations == {}
 
-    again = SCHEME.convert(old, autoscaling_v2.HorizontalPodAutoscaler)
+    again = from_v1(old)
     assert to_plain(again)["spec"] == V2
     assert again.metadata.annotations == {}
     assert again.status.conditions == hpa.status.conditions
@@ -181,7 +122,7 @@ def test_what_v1_has_no_members_for_travels_in_annotations_of_upstreams_form() -
 def test_an_autoscaler_of_v1_without_metrics_aims_at_eighty_percent() -> None:
     old = autoscaling_v1.HorizontalPodAutoscaler()
     old.metadata.annotations = {METRICS: "no json", "other": "stays"}
-    new = SCHEME.convert(old, autoscaling_v2.HorizontalPodAutoscaler)
+    new = from_v1(old)
     assert new.spec.metrics[0].resource.target.average_utilization == 80
     assert new.metadata.annotations == {"other": "stays"}
 

@@ -1,0 +1,173 @@
+"""What a kind is: its names, and what can be done to its objects."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors import GroupKind
+from steersman.machinery.go_types import GoType
+from steersman.machinery.managed_fields import Schema
+from steersman.machinery.schema import GroupVersion, GroupVersionKind
+from steersman.machinery.strict import Decoded
+
+T = TypeVar("T")
+
+Media = Literal["json", "yaml"]
+Plain = dict[str, Any]
+
+
+class ProtobufForm(ABC, Generic[T]):
+    """How objects of a kind look as protobuf messages, without the envelope."""
+
+    @abstractmethod
+    def encode(self, obj: T) -> bytes:
+        """The message of an object. Raises NotMarshalableError."""
+
+    @abstractmethod
+    def decode(self, message: bytes) -> T:
+        """The object of a message. Raises DecodeError."""
+
+    @abstractmethod
+    def transcode(self, body: bytes) -> bytes:
+        """The message of a stored body. Raises msgspec.ValidationError if another server stored it in its own way."""
+
+
+class Kind(ABC, Generic[T]):
+    """One kind in one version. `T` is what its objects are in Python: they have `metadata`, an ObjectMeta, and `kind`
+    and `api_version`, which are set aside ("") while an object is worked on.
+
+    A *value* is what is stored: JSON with kind and apiVersion and without resourceVersion. A *body* is what is served
+    and cached: the same after `prefix`, with the resourceVersion in its place.
+    """
+
+    protobuf: ProtobufForm[T] | None = None
+    """None for kinds that have no such form: asking for it is 406, sending it 415."""
+    go_type: GoType | None = None
+    """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
+    has_defaults: bool = False
+    """Whether `default` does anything."""
+    prefix: bytes
+    """What is before a body in an answer."""
+
+    def __init__(self, gvk: GroupVersionKind, list_name: str = "") -> None:
+        self.gvk: Final = gvk
+        self.group: Final = gvk.group
+        self.version: Final = gvk.version
+        self.name: Final = gvk.kind
+        self.list_name: Final = list_name or f"{gvk.kind}List"
+        self.api_version: Final = str(gvk.group_version)
+        self.group_version: Final[GroupVersion] = gvk.group_version
+        self.group_kind: Final = GroupKind(gvk.group, gvk.kind)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.gvk})"
+
+    # Objects
+
+    @abstractmethod
+    def new(self) -> T:
+        """An empty object."""
+
+    @abstractmethod
+    def copy(self, obj: T) -> T:
+        """A copy that shares nothing with `obj`."""
+
+    @abstractmethod
+    def default(self, obj: T) -> None:
+        """Fills in the defaults of this version, after reading and before everything else."""
+
+    def internal_error(self, obj: T) -> str:
+        """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
+        one form. Such an object is refused as one that does not decode."""
+        return ""
+
+    # What clients send
+
+    @abstractmethod
+    def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[T]:
+        """The object of a body whose type meta has been peeked at. Raises DecodeError.
+
+        With `strict`, unknown and repeated members are among the warnings.
+        """
+
+    @abstractmethod
+    def read_own(self, data: bytes, *, strict: bool) -> Decoded[T]:
+        """The same of a JSON document that this server has made, as patches do: no member is in it twice."""
+
+    @abstractmethod
+    def from_plain(self, data: Plain) -> Decoded[T]:
+        """The object of plain values as apimachinery's converter makes it: more lenient than JSON.
+
+        Warnings are of unknown members. Raises DecodeError.
+        """
+
+    # What is stored and served
+
+    @abstractmethod
+    def value(self, obj: T) -> bytes:
+        """The value to store for `obj`, whose kind, apiVersion and resourceVersion are left out or set aside."""
+
+    @abstractmethod
+    def body(self, obj: T) -> bytes:
+        """The body of an object as it is, its resourceVersion with it."""
+
+    @abstractmethod
+    def present(self, value: bytes, revision: int) -> bytes:
+        """The body served for a stored value written at `revision`."""
+
+    @abstractmethod
+    def body_of(self, value: bytes) -> bytes:
+        """The body of a value that is not stored (yet): without a resourceVersion."""
+
+    @abstractmethod
+    def decode(self, body: bytes) -> T:
+        """The object of a body, the caller's own."""
+
+    @abstractmethod
+    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        """A function that reads these members of a body (`spec.nodeName`) and skips the rest: a few milliseconds at
+        most, however large the object is. What it gives has the attributes of an object."""
+
+    @abstractmethod
+    def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        """What is before the first and after the last item of a list in JSON, with this ListMeta; items are
+        `item_opening` and a body, with commas between."""
+
+    @property
+    @abstractmethod
+    def item_opening(self) -> bytes:
+        """What is before a body inside a list."""
+
+    # Plain data, and who owns it
+
+    @abstractmethod
+    def to_plain(self, obj: T) -> Plain:
+        """The object as dicts and lists under its wire names, with exactly the members its JSON has."""
+
+    @abstractmethod
+    def owned(self, obj: T) -> Plain:
+        """The same for the tracking of ownership: without managedFields, which nobody owns. Nothing may change it."""
+
+    @cached_property
+    def empty(self) -> Plain:
+        """An empty object as `owned` has it. Nothing may change it."""
+        return self.owned(self.new())
+
+    @abstractmethod
+    def differing(self, old: T, new: T) -> tuple[Plain, Plain]:
+        """Two objects as `owned` has them, without members that are equal in both."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The schema by which fields are owned. Raises LookupError where there is none."""
+
+
+def metadata_of(obj: Any) -> ObjectMeta:
+    """The metadata of an object of whatever kind."""
+    metadata: ObjectMeta = obj.metadata
+    return metadata

@@ -1,0 +1,26 @@
+"""What every body has, whatever its kind, read without the rest of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+
+class _Labels(msgspec.Struct, gc=False):
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Labels
+
+
+_LABELS: Final = msgspec.json.Decoder(_Labelled)
+
+
+def labels_of(body: bytes) -> tuple[dict[str, str], str, str]:
+    """Labels, name and namespace of a body, with the rest of it skipped, not decoded."""
+    metadata = _LABELS.decode(b"{" + body).metadata
+    return metadata.labels, metadata.name, metadata.namespace

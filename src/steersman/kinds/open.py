@@ -1,0 +1,248 @@
+"""Kinds whose objects are any JSON with metadata: their JSON has its keys sorted, as Go prints a map.
+
+A body is the JSON of the object without the opening brace; kind and apiVersion are in it, in lists too, as keys like
+any other. The resourceVersion is spliced in before the uid, which comes last in the metadata:
+
+    value  {"apiVersion":"e.x/v1","kind":"Foo","metadata":{"name":"a","uid":"..."},"spec":{...}}
+    body   "apiVersion":"e.x/v1","kind":"Foo","metadata":{"name":"a","resourceVersion":"7","uid":"..."},"spec":{...}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.kinds.kind import Kind, Media, Plain
+from steersman.machinery.managed_fields import DEDUCED, Schema, differing_metadata, plain_metadata
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.serializer import decode_json, decode_plain, decoder, encode, encode_sorted
+from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, decode_object
+
+_TYPE_META: Final = ("apiVersion", "kind", "metadata")
+_UID: Final = b'"uid":"'
+
+
+class OpenObject:
+    """An object of any JSON: `content` is all of it but kind, apiVersion and metadata."""
+
+    __slots__ = ("api_version", "content", "kind", "metadata")
+
+    def __init__(self, metadata: ObjectMeta | None = None, content: Plain | None = None) -> None:
+        self.kind = ""
+        self.api_version = ""
+        self.metadata = metadata or ObjectMeta()
+        self.content: Plain = {} if content is None else content
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenObject) and self.metadata == other.metadata and self.content == other.content
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"OpenObject({self.metadata.namespace}/{self.metadata.name})"
+
+
+class _Raw(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Known(msgspec.Struct):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+_RAW: Final = msgspec.json.Decoder(_Raw)
+
+
+class OpenKind(Kind[OpenObject]):
+    """A kind of any JSON. `default` fills in defaults; `schema` says who may own what (any JSON: by its shape).
+
+    There is no protobuf form, and no strategic merge patch.
+    """
+
+    prefix = b"{"
+    item_opening = b"{"
+
+    def __init__(
+        self,
+        gvk: GroupVersionKind,
+        list_name: str = "",
+        *,
+        schema: Schema = DEDUCED,
+        default: Callable[[OpenObject], None] | None = None,
+    ) -> None:
+        super().__init__(gvk, list_name)
+        self._schema = schema
+        self.has_defaults = default is not None
+        self._default = default
+        self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
+        self._list_head = encode_sorted({"apiVersion": self.api_version})[:-1] + b',"items":['
+        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
+        self._list_kind = b'],"kind":' + encode(self.list_name) + b',"metadata":'
+
+    # Objects
+
+    def new(self) -> OpenObject:
+        return OpenObject()
+
+    def copy(self, obj: OpenObject) -> OpenObject:
+        return self._decode(self._encoded(obj))
+
+    def default(self, obj: OpenObject) -> None:
+        if self._default is not None:
+            self._default(obj)
+
+    # What clients send
+
+    def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[OpenObject]:
+        read: Decoded[Plain] = decode_object(dict, data, media, want_strict=strict, is_peeked=True)
+        return _object(read.obj, read.warnings, strict=strict)
+
+    def read_own(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
+        read: Decoded[Plain] = decode_object(dict, data, "json", want_strict=strict, is_ours=True)
+        return _object(read.obj, read.warnings, strict=strict)
+
+    def from_plain(self, data: Plain) -> Decoded[OpenObject]:
+        return _object(data, [], strict=True)
+
+    # What is stored and served
+
+    def value(self, obj: OpenObject) -> bytes:
+        metadata = obj.metadata
+        version, metadata.resource_version = metadata.resource_version, ""
+        try:
+            return self._encoded(obj)
+        finally:
+            metadata.resource_version = version
+
+    def _encoded(self, obj: OpenObject) -> bytes:
+        return encode_sorted(
+            {"apiVersion": self.api_version, "kind": self.name, "metadata": obj.metadata, **obj.content}
+        )
+
+    def body(self, obj: OpenObject) -> bytes:
+        return self._encoded(obj)[1:]
+
+    def present(self, value: bytes, revision: int) -> bytes:
+        head = self._head
+        if value.startswith(head):  # no member of its own comes before the metadata
+            metadata = bytes(_RAW.decode(value).metadata)
+            found = metadata.rfind(_UID)
+            uid = metadata[found + len(_UID) : -2]
+            if found > 0 and metadata.endswith(b'"}') and b'"' not in uid and b'"resourceVersion":' not in metadata:
+                at = len(head) + found
+                return b'%b"resourceVersion":"%d",%b' % (value[1:at], revision, value[at:])
+        obj = self._decode(value)
+        obj.metadata.resource_version = str(revision)
+        return self.body(obj)
+
+    def body_of(self, value: bytes) -> bytes:
+        return value[1:]
+
+    def decode(self, body: bytes) -> OpenObject:
+        return self._decode(b"{" + body)
+
+    def _decode(self, data: bytes) -> OpenObject:
+        plain: Plain = decode_plain(data)
+        try:
+            return OpenObject(decode_json(_Known, data).metadata, _content(plain))
+        except msgspec.ValidationError:  # a server that knows more members has written it
+            return _object(plain, [], strict=False).obj
+
+    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        found = self._parts.get(paths)
+        if found is None:
+            found = self._parts[paths] = self._reader(paths)
+        return found
+
+    def _reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        split = [tuple(path.split(".")) for path in paths]
+        decode = decoder(_part(self.name, [path for path in split if path[0] != "metadata"], _Known)).decode
+
+        def read(body: bytes) -> OpenObject:
+            try:
+                found: Any = decode(b"{" + body)
+            except msgspec.ValidationError:  # something on the way is no object
+                return self.decode(body)
+            return OpenObject(found.metadata, _members(found))
+
+        return read
+
+    def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        return self._list_head, self._list_kind + encode_sorted({"continue": "", **metadata}) + b"}"
+
+    # Plain data, and who owns it
+
+    @property
+    def schema(self) -> Schema:
+        return self._schema
+
+    def to_plain(self, obj: OpenObject) -> Plain:
+        metadata: Plain = decode_plain(encode(obj.metadata))
+        return {"metadata": metadata, **obj.content}
+
+    def owned(self, obj: OpenObject) -> Plain:
+        return {"metadata": plain_metadata(obj.metadata), **obj.content}
+
+    def differing(self, old: OpenObject, new: OpenObject) -> tuple[Plain, Plain]:
+        before, after = {}, {}
+        for name in sorted(old.content.keys() | new.content.keys()):
+            in_old, in_new = name in old.content, name in new.content
+            if in_old and in_new and old.content[name] == new.content[name]:
+                continue
+            if in_old:
+                before[name] = old.content[name]
+            if in_new:
+                after[name] = new.content[name]
+        if old.metadata != new.metadata:
+            before["metadata"], after["metadata"] = differing_metadata(old.metadata, new.metadata)
+        return before, after
+
+
+def _content(plain: Plain) -> Plain:
+    return {name: value for name, value in plain.items() if name not in _TYPE_META}
+
+
+def _object(plain: Plain, warnings: list[str], *, strict: bool) -> Decoded[OpenObject]:
+    """The object of plain data, kind and apiVersion as they are given. Raises DecodeError."""
+    metadata = plain.get("metadata")
+    if metadata is None:
+        found = Decoded(ObjectMeta())
+    else:
+        found = decode_object(ObjectMeta, encode_sorted(metadata), "json", want_strict=strict, is_ours=True)
+    obj = OpenObject(found.obj, _content(plain))
+    obj.kind, obj.api_version = (_text(plain, name) for name in ("kind", "apiVersion"))
+    unknown = [text.replace('unknown field "', 'unknown field "metadata.', 1) for text in found.warnings]
+    return Decoded(obj, (warnings + unknown)[:MAX_STRICT_ERRORS])
+
+
+def _members(found: msgspec.Struct) -> Plain:
+    """What has been read of an object but its metadata."""
+    values = {each.encode_name: getattr(found, each.name) for each in msgspec.structs.fields(found)}
+    values.pop("metadata", None)
+    return {name: msgspec.to_builtins(value) for name, value in values.items() if value is not msgspec.UNSET}
+
+
+def _text(plain: Plain, name: str) -> str:
+    value = plain.get(name, "")
+    if not isinstance(value, str):
+        raise DecodeError(f"{name} is no text")
+    return value
+
+
+def _part(name: str, paths: Sequence[tuple[str, ...]], base: type[msgspec.Struct] | None = None) -> Any:
+    """A Struct of the members on these paths, each that is missing unset, and of those of `base`; any value where a
+    path ends."""
+    if () in paths:
+        return Any
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for first, *rest in paths:
+        below.setdefault(first, []).append(tuple(rest))
+    members: list[tuple[str, Any, Any]] = [
+        (f"member{number}", _part(each, rests) | msgspec.UnsetType, msgspec.UNSET)
+        for number, (each, rests) in enumerate(below.items())
+    ]
+    rename = {f"member{number}": each for number, each in enumerate(below)}
+    return msgspec.defstruct(name, members, bases=None if base is None else (base,), rename=rename, kw_only=True)

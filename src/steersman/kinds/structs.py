@@ -1,0 +1,211 @@
+"""Kinds whose objects are Structs: their JSON is in the order of the Struct's members, as Go prints structs.
+
+A body is the JSON of the object without the opening brace, kind and apiVersion, with the resourceVersion spliced in
+behind the uid, where Go prints it:
+
+    value  {"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"...","creationTimestamp":...
+    body   "metadata":{"name":"a","uid":"...","resourceVersion":"7","creationTimestamp":...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from steersman.kinds.kind import Kind, Media, Plain, ProtobufForm
+from steersman.machinery import protobuf
+from steersman.machinery.go_types import GoType, struct_of
+from steersman.machinery.managed_fields import Schema, differing_structs, plain_object, schema_of_kind
+from steersman.machinery.partial import part_of
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.serializer import decoder, empty_to_null, encode, encode_in_order, to_plain
+from steersman.machinery.strict import Decoded, decode_object
+from steersman.machinery.unstructured import from_unstructured_with_validation
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_UID: Final = b'"uid":"'
+_METADATA: Final = b'"metadata":{'
+_VERSION: Final = b',"resourceVersion":'
+_EMPTY_LIST: Final = b'":[]'
+
+
+def type_meta_prefix(kind: str, api_version: str) -> bytes:
+    """`{"kind":...,"apiVersion":...,` of a kind: what is before a body in an answer."""
+    return f'{{"kind":"{kind}","apiVersion":"{api_version}",'.encode()
+
+
+class StructProtobuf(ProtobufForm[T]):
+    """The protobuf form of a generated class."""
+
+    def __init__(self, cls: type[T]) -> None:
+        self._cls = cls
+
+    def encode(self, obj: T) -> bytes:
+        return protobuf.encode_body(obj)
+
+    def decode(self, message: bytes) -> T:
+        return protobuf.decode(self._cls, message)
+
+    def transcode(self, body: bytes) -> bytes:
+        return protobuf.transcode(self._cls, b"{" + body)
+
+
+class StructKind(Kind[T]):
+    """A kind of generated Structs.
+
+    `default` fills in the defaults of its version (SetDefaults_* of upstream). `keeps_raw_data` keeps RawExtensions to
+    the byte as upstream does; elsewhere nothing tells the difference.
+    """
+
+    item_opening = b"{"
+
+    def __init__(
+        self,
+        cls: type[T],
+        gvk: GroupVersionKind,
+        *,
+        default: Callable[[T], None] | None = None,
+        internal_error: Callable[[T], str] | None = None,
+        keeps_raw_data: bool = False,
+    ) -> None:
+        super().__init__(gvk)
+        self.cls: Final = cls
+        self.prefix = type_meta_prefix(self.name, self.api_version)
+        self.keeps_raw_data = keeps_raw_data
+        self.protobuf = StructProtobuf(cls)
+        self.has_defaults = default is not None
+        self._default = default
+        self._internal_error = internal_error
+        self._head = self.prefix + _METADATA
+        self._list_head = type_meta_prefix(self.list_name, self.api_version) + b'"metadata":'
+        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[T]:
+        return decoder(self.cls)
+
+    @cached_property
+    def go_type(self) -> GoType:  # type: ignore[override]  # made when the first patch needs it
+        """The type that strategic merge patches go by."""
+        return struct_of(self.cls)
+
+    # Objects
+
+    def new(self) -> T:
+        return self.cls()
+
+    def copy(self, obj: T) -> T:
+        return self._decoder.decode(encode(obj))
+
+    def default(self, obj: T) -> None:
+        if self._default is not None:
+            self._default(obj)
+
+    def internal_error(self, obj: T) -> str:
+        return "" if self._internal_error is None else self._internal_error(obj)
+
+    # What clients send
+
+    def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[T]:
+        return decode_object(
+            self.cls, data, media, want_strict=strict, as_sent=self.keeps_raw_data, is_peeked=True
+        )  # fmt: skip
+
+    def read_own(self, data: bytes, *, strict: bool) -> Decoded[T]:
+        return decode_object(self.cls, data, "json", want_strict=strict, is_ours=True)
+
+    def from_plain(self, data: Plain) -> Decoded[T]:
+        return from_unstructured_with_validation(self.cls, data)
+
+    # What is stored and served
+
+    def value(self, obj: T) -> bytes:
+        """Empty lists become null where Go prints a list that is not set."""
+        metadata: Any = obj.metadata  # type: ignore[attr-defined]
+        version, metadata.resource_version = metadata.resource_version, ""
+        try:
+            body = encode(obj)
+            if _EMPTY_LIST in body:
+                empty_to_null(obj)
+                body = encode(obj)
+            return self.prefix + body[1:]
+        finally:
+            metadata.resource_version = version
+
+    def body(self, obj: T) -> bytes:
+        return encode(obj)[1:]
+
+    def present(self, value: bytes, revision: int) -> bytes:
+        head = self._head
+        if not value.startswith(head):
+            return self._present_foreign(value, revision)
+        inside = len(head)
+        found = value.find(_UID, inside)
+        # the uid must be the object's own, not that of an owner: only names stand before it
+        if found < 0 or value.find(b"{", inside, found) >= 0 or value.find(b"[", inside, found) >= 0:
+            return self._present_foreign(value, revision)
+        end = value.index(b'"', found + 7) + 1
+        if value.startswith(_VERSION, end):
+            return self._present_foreign(value, revision)
+        return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, value[end:])
+
+    def _present_foreign(self, value: bytes, revision: int) -> bytes:
+        """For what another program wrote: decoded and encoded as this server would have."""
+        obj: Any = self._decode(value)
+        obj.kind = obj.api_version = ""
+        obj.metadata.resource_version = str(revision)
+        return encode(obj)[1:]
+
+    def body_of(self, value: bytes) -> bytes:
+        return value[len(self.prefix) :]
+
+    def decode(self, body: bytes) -> T:
+        return self._decode(b"{" + body)
+
+    def _decode(self, data: bytes) -> T:
+        try:
+            return self._decoder.decode(data)
+        except msgspec.ValidationError:
+            # written by a server that knows members which this one does not
+            return decode_object(self.cls, data, "json", want_strict=False, is_ours=True).obj
+
+    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        found = self._parts.get(paths)
+        if found is None:
+            found = self._parts[paths] = self._reader(paths)
+        return found
+
+    def _reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        decode = decoder(part_of(self.cls, paths)).decode
+
+        def read(body: bytes) -> Any:
+            try:
+                return decode(b"{" + body)
+            except msgspec.ValidationError:  # another program has written it
+                return self.decode(body)
+
+        return read
+
+    def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        return self._list_head + encode_in_order(metadata) + b',"items":[', b"]}"
+
+    # Plain data, and who owns it
+
+    def to_plain(self, obj: T) -> Plain:
+        plain: Plain = to_plain(obj)
+        return plain
+
+    def owned(self, obj: T) -> Plain:
+        return plain_object(obj)
+
+    def differing(self, old: T, new: T) -> tuple[Plain, Plain]:
+        return differing_structs(old, new)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of a built-in kind."""
+        return schema_of_kind(self.gvk)
