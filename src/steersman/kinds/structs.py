@@ -17,8 +17,9 @@ import msgspec
 
 from steersman.kinds.kind import Kind, Media, Plain, ProtobufForm
 from steersman.machinery import protobuf
+from steersman.machinery.derived_types import definition_of, type_of
 from steersman.machinery.go_types import GoType, struct_of
-from steersman.machinery.managed_fields import Schema, differing_structs, plain_object, schema_of_kind
+from steersman.machinery.managed_fields import Schema, custom_schema, differing_structs, plain_object, schema_of_kind
 from steersman.machinery.partial import part_of
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import decoder, empty_to_null, encode, encode_in_order, to_plain
@@ -55,7 +56,8 @@ class StructProtobuf(ProtobufForm[T]):
 
 
 class StructKind(Kind[T]):
-    """A kind of generated Structs.
+    """A kind of Structs: of a class of `steersman.api`, or of another that begins as these do, with `kind`,
+    `api_version` and `metadata`. Of another class there is no protobuf form and no strategic merge patch.
 
     `default` fills in the defaults of its version (SetDefaults_* of upstream). `keeps_raw_data` keeps RawExtensions to
     the byte as upstream does; elsewhere nothing tells the difference.
@@ -76,7 +78,8 @@ class StructKind(Kind[T]):
         self.cls: Final = cls
         self.prefix = type_meta_prefix(self.name, self.api_version)
         self.keeps_raw_data = keeps_raw_data
-        self.protobuf = StructProtobuf(cls)
+        self._is_generated = cls.__module__.startswith("steersman.api.")
+        self.protobuf = StructProtobuf(cls) if self._is_generated else None
         self.has_defaults = default is not None
         self._default = default
         self._internal_error = internal_error
@@ -89,9 +92,9 @@ class StructKind(Kind[T]):
         return decoder(self.cls)
 
     @cached_property
-    def go_type(self) -> GoType:  # type: ignore[override]  # made when the first patch needs it
-        """The type that strategic merge patches go by."""
-        return struct_of(self.cls)
+    def go_type(self) -> GoType | None:  # type: ignore[override]  # made when the first patch needs it
+        """The type that strategic merge patches go by; only of generated classes it says how lists are merged."""
+        return struct_of(self.cls) if self._is_generated else None
 
     # Objects
 
@@ -207,5 +210,5 @@ class StructKind(Kind[T]):
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema of a built-in kind."""
-        return schema_of_kind(self.gvk)
+        """That of the built-in kind, or what the class says."""
+        return schema_of_kind(self.gvk) if self._is_generated else custom_schema(definition_of(type_of(self.cls)))

@@ -19,9 +19,10 @@ import msgspec
 import orjson
 
 from steersman.machinery import durations, quantity, times
+from steersman.machinery.derived_types import type_of
 from steersman.machinery.field import quote
 from steersman.machinery.go_strings import to_lower
-from steersman.machinery.go_types import GoType, members_of, struct, struct_of
+from steersman.machinery.go_types import GoType, members_of, struct
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error, words_of
 from steersman.machinery.json_tree import (
     JSONSyntaxError,
@@ -230,7 +231,7 @@ def _read_as(type_: GoType, data: bytes, *, want_strict: bool) -> Decoded[Any]:
 def _decode_slowly(cls: type[T], data: bytes, *, want_strict: bool) -> Decoded[T]:
     if cls is dict:
         return _read_as(_MAP, data, want_strict=want_strict)
-    read = _read_as(struct_of(cls), data, want_strict=want_strict)
+    read = _read_as(type_of(cls), data, want_strict=want_strict)
     plain = {} if read.obj is None else read.obj
     try:
         return Decoded(decoder(cls).decode(encode_in_order(plain)), read.warnings)

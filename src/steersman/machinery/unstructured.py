@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from steersman.machinery.go_types import GoType, members_of, struct_of
+from steersman.machinery.derived_types import type_of
+from steersman.machinery.go_types import GoType, members_of
 from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, words_of
 from steersman.machinery.json_tree import parse_tree
 from steersman.machinery.lane_threads import paced
@@ -50,7 +51,7 @@ def from_unstructured_with_validation(cls: type[T], data: dict[str, Any]) -> Dec
         pass
     conversion = _Conversion()
     try:
-        obj = decoder(cls).decode(encode_in_order(conversion.value(struct_of(cls), data)))
+        obj = decoder(cls).decode(encode_in_order(conversion.value(type_of(cls), data)))
     except msgspec.MsgspecError as error:
         raise DecodeError(words_of(error)) from None
     unknown = sorted(set(conversion.unknown))[:MAX_STRICT_ERRORS]
