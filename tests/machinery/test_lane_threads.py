@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import Pod
+from steersman.kinds.built_in import built_in
 from steersman.machinery import errors, lane_threads, merge_patch, yaml
 from steersman.machinery.errors import GroupKind
 from steersman.machinery.field import FieldError
 from steersman.machinery.lane_threads import give_way, paced
-from steersman.machinery.managed_fields.builtin import schema_for
 from steersman.machinery.managed_fields.fields_v1 import decode_fields, encode_fields
 from steersman.machinery.managed_fields.typed_value import field_set, validate
 from steersman.machinery.serializer import encode, from_plain, to_plain
@@ -289,7 +289,7 @@ def test_defaulting_and_validating_a_pod_give_way_at_each_container(ways: Ways) 
 
 
 def test_field_ownership_gives_way_at_each_item(ways: Ways) -> None:
-    schema = schema_for(Pod)
+    schema = built_in(Pod).schema
     assert schema is not None
     value = to_plain(pod())
     validate(schema.root, value)
