@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = [
     "bench/first_list.py", "bench/managed_fields_micro.py", "bench/protobuf_micro.py", "bench/storage_micro.py",
-    "tools/crash_test.py", "tools/hostile", "tools/soak.py",
+    "tools/crash_test.py", "tools/hostile", "tools/request_path.py", "tools/soak.py",
 ]  # fmt: skip
 
 

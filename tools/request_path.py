@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""How far a request travels: the calls of this project's functions on its way, their files, and how often it goes on
+in another file.
+
+    python tools/request_path.py [--only apply] [--files]
+
+A whole server answers in process, on storage in memory, after each kind of request has been made some times, so that
+what is made once is not counted. Prints a table; `--files` adds the calls of each file. Counts, not time: what a
+reader has to follow, and what each detour adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from first_list import pod  # noqa: E402
+
+from steersman.controlplane.control_plane import ControlPlane  # noqa: E402
+from steersman.controlplane.options import Options  # noqa: E402
+from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
+
+PODS: Final = "/api/v1/namespaces/default/pods"
+WARM_UP: Final = 5
+_WATCHED: Final = "PUT with a watcher"
+_PACKAGE: Final = str(ROOT / "src" / "steersman") + "/"
+
+Request = Callable[[], Awaitable[None]]
+
+
+class Travelled:
+    """What has been called since it was made."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.changes = 0
+        self._last = ""
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event != "call":
+            return
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            return
+        file = file.removeprefix(_PACKAGE)
+        self.calls[file] += 1
+        if file != self._last:
+            self.changes += 1
+            self._last = file
+
+
+class Client:
+    """Sends the requests whose path is counted, as the administrator."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        assert plane.server is not None
+        self._client = InProcessClient(plane.server.handler)
+        self._number = 0
+
+    async def ask(self, method: str, path: str, body: Any = None, media: str = "application/json") -> Any:
+        """The object in the answer. Ends the program if it is an error."""
+        data = b"" if body is None else json.dumps(body).encode()
+        headers = [("authorization", "Bearer admin"), ("accept", "application/json"), ("content-type", media)]
+        answer = await self._client.request(method, path, headers, data)
+        content = await answer.read()
+        if answer.status >= 300:
+            sys.exit(f"{method} {path}: {answer.status} {content.decode()}")
+        return json.loads(content)
+
+    async def get(self) -> None:
+        await self.ask("GET", f"{PODS}/web")
+
+    async def create(self) -> None:
+        self._number += 1
+        await self.ask("POST", PODS, pod(f"pod-{self._number}"))
+
+    async def update(self) -> None:
+        self._number += 1
+        body = pod("web")
+        body["metadata"]["labels"] = {"number": str(self._number)}
+        await self.ask("PUT", f"{PODS}/web", body)
+
+    async def apply(self) -> None:
+        self._number += 1
+        metadata = {"name": "web", "labels": {"applied": str(self._number)}}
+        configuration = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        path = f"{PODS}/web?fieldManager=me&force=true"
+        await self.ask("PATCH", path, configuration, "application/apply-patch+yaml")
+
+    async def watch(self) -> tuple[ClientResponse, AsyncIterator[bytes]]:
+        """A watch, and its events after those of the objects there are."""
+        headers = [("authorization", "Bearer admin"), ("accept", "application/json")]
+        watching = await self._client.request("GET", f"{PODS}?watch=1&fieldSelector=metadata.name=web", headers)
+        events = aiter(watching)
+        await anext(events)
+        return watching, events
+
+
+async def counted(client: Client, request: Request, *, watched: bool) -> Travelled:
+    """The path of one request, when others like it have been made; with that of its event to one watcher."""
+    for _ in range(WARM_UP):
+        await request()
+    watch = await client.watch() if watched else None
+    path = Travelled()
+    sys.setprofile(path)
+    try:
+        await request()
+        if watch is not None:
+            await anext(watch[1])
+    finally:
+        sys.setprofile(None)
+    if watch is not None:
+        await watch[0].aclose()
+    return path
+
+
+async def measure(only: str) -> dict[str, Travelled]:
+    """The path of each kind of request."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = Path(folder) / "tokens.csv"
+        tokens.touch(mode=0o600)
+        tokens.write_text('admin,admin,admin,"system:masters"\n')
+        plane = ControlPlane(Options(
+            data_dir=Path(folder) / "data", storage="memory", listen=False, token_auth_file=str(tokens),
+            disable_admission_plugins=("ServiceAccount",),
+        ))  # fmt: skip
+        await plane.start()
+        try:
+            client = Client(plane)
+            await client.ask("POST", PODS, pod("web"))
+            kinds: dict[str, Request] = {
+                "GET": client.get, "POST": client.create, "PUT": client.update, "apply": client.apply,
+                _WATCHED: client.update,
+            }  # fmt: skip
+            return {
+                name: await counted(client, request, watched=name == _WATCHED)
+                for name, request in kinds.items() if only in name
+            }  # fmt: skip
+        finally:
+            await plane.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="requests whose name has this in it")
+    parser.add_argument("--files", action="store_true", help="the calls of each file too")
+    arguments = parser.parse_args()
+    found = asyncio.run(measure(arguments.only))
+    print("| of a Pod | calls | files | changes of file |")
+    print("|---|--:|--:|--:|")
+    for name, path in found.items():
+        print(f"| {name} | {path.calls.total()} | {len(path.calls)} | {path.changes} |")
+    if arguments.files:
+        for name, path in found.items():
+            print(f"\n{name}")
+            for file, count in sorted(path.calls.items()):
+                print(f"{count:6} {file}")
+
+
+if __name__ == "__main__":
+    main()
