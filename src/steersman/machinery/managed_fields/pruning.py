@@ -26,9 +26,7 @@ def prune(
     `fields` is the applier's set now, which is among those of `managers`. Raises ValueError if an object cannot be
     converted.
     """
-    if not difference(last.fields, fields) and all(
-        each.api_version == api_version for each in (last, *managers.values())
-    ):
+    if not difference(last.fields, fields) and _are_all_in(api_version, last, *managers.values()):
         return merged  # most applies say all that was said before
     found = convert(merged, last.api_version)
     if found is None:
