@@ -125,13 +125,12 @@ def _joined_here(some: Sequence[Item]) -> None:
 
 def _bodies(scope: Scope, listing: Listing) -> list[bytes]:
     """A list of bodies as the cache has them, as pieces of JSON."""
-    kind = scope.kind
-    start, end = kind.list_ends(_metadata(listing))
+    start, end = scope.kind.list_ends(_metadata(listing))
     items = listing.items
     if not items:
         return [start + end + b"\n"]
-    pieces = [b"," + kind.item_opening] * (2 * len(items) + 1)
-    pieces[0] = start + kind.item_opening
+    pieces = [b",{"] * (2 * len(items) + 1)
+    pieces[0] = start + b"{"
     pieces[1::2] = [item.body for item in items]
     pieces[-1] = end + b"\n"
     return pieces
@@ -213,9 +212,9 @@ async def _stream(
 
 
 def _list(scope: Scope, listing: Listing, wanted: Representation) -> _Document:
-    kind, metadata = scope.kind, _metadata(listing)
-    opening = kind.item_opening
-    start, end = kind.list_ends(metadata)
+    metadata = _metadata(listing)
+    opening = b"{"
+    start, end = scope.kind.list_ends(metadata)
     body: Callable[[Item], bytes] = scope.body
     as_stored = scope.other is None and not wanted.as_kind
     if wanted.as_kind:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors import GroupKind
 from steersman.machinery.go_types import GoType
 from steersman.machinery.managed_fields import Schema
-from steersman.machinery.schema import GroupVersion, GroupVersionKind
-from steersman.machinery.strict import Decoded
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.strict import Decoded, Media
 
 T = TypeVar("T")
 
-Media = Literal["json", "yaml"]
 Plain = dict[str, Any]
 
 
@@ -48,20 +46,23 @@ class Kind(ABC, Generic[T]):
     """None for kinds that have no such form: asking for it is 406, sending it 415."""
     go_type: GoType | None = None
     """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
-    has_defaults: bool = False
-    """Whether `default` does anything."""
     prefix: bytes
     """What is before a body in an answer."""
 
-    def __init__(self, gvk: GroupVersionKind, list_name: str = "") -> None:
+    def __init__(
+        self, gvk: GroupVersionKind, list_name: str = "", *, default: Callable[[T], None] | None = None
+    ) -> None:  # fmt: skip
         self.gvk: Final = gvk
         self.group: Final = gvk.group
         self.version: Final = gvk.version
         self.name: Final = gvk.kind
         self.list_name: Final = list_name or f"{gvk.kind}List"
         self.api_version: Final = str(gvk.group_version)
-        self.group_version: Final[GroupVersion] = gvk.group_version
         self.group_kind: Final = GroupKind(gvk.group, gvk.kind)
+        self.has_defaults: Final = default is not None
+        """Whether `default` does anything."""
+        self._default = default
+        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.gvk})"
@@ -76,9 +77,10 @@ class Kind(ABC, Generic[T]):
     def copy(self, obj: T) -> T:
         """A copy that shares nothing with `obj`."""
 
-    @abstractmethod
     def default(self, obj: T) -> None:
         """Fills in the defaults of this version, after reading and before everything else."""
+        if self._default is not None:
+            self._default(obj)
 
     def internal_error(self, obj: T) -> str:
         """Why an object as sent cannot become upstream's internal type, "" if it can; may bring what it reads into its
@@ -127,20 +129,22 @@ class Kind(ABC, Generic[T]):
     def decode(self, body: bytes) -> T:
         """The object of a body, the caller's own."""
 
-    @abstractmethod
     def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         """A function that reads these members of a body (`spec.nodeName`) and skips the rest: a few milliseconds at
         most, however large the object is. What it gives has the attributes of an object."""
+        found = self._parts.get(paths)
+        if found is None:
+            found = self._parts[paths] = self._part_reader(paths)
+        return found
+
+    @abstractmethod
+    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+        """What `part` gives, made once for each set of paths."""
 
     @abstractmethod
     def list_ends(self, metadata: Mapping[str, Any]) -> tuple[bytes, bytes]:
-        """What is before the first and after the last item of a list in JSON, with this ListMeta; items are
-        `item_opening` and a body, with commas between."""
-
-    @property
-    @abstractmethod
-    def item_opening(self) -> bytes:
-        """What is before a body inside a list."""
+        """What is before the first and after the last item of a list in JSON, with this ListMeta; items are an opening
+        brace and a body, with commas between."""
 
     # Plain data, and who owns it
 
@@ -165,9 +169,3 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def schema(self) -> Schema:
         """The schema by which fields are owned. Raises LookupError where there is none."""
-
-
-def metadata_of(obj: Any) -> ObjectMeta:
-    """The metadata of an object of whatever kind."""
-    metadata: ObjectMeta = obj.metadata
-    return metadata

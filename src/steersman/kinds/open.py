@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.kinds.kind import Kind, Media, Plain
-from steersman.machinery.managed_fields import DEDUCED, Schema, differing_metadata, plain_metadata
+from steersman.kinds.kind import Kind, Plain
+from steersman.machinery.managed_fields import DEDUCED, Schema, differing_dicts, differing_metadata, plain_metadata
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import decode_json, decode_plain, decoder, encode, encode_sorted
-from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, decode_object
+from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media, decode_object
 
 _TYPE_META: Final = ("apiVersion", "kind", "metadata")
 _UID: Final = b'"uid":"'
@@ -63,7 +63,6 @@ class OpenKind(Kind[OpenObject]):
     """
 
     prefix = b"{"
-    item_opening = b"{"
 
     def __init__(
         self,
@@ -73,13 +72,10 @@ class OpenKind(Kind[OpenObject]):
         schema: Schema = DEDUCED,
         default: Callable[[OpenObject], None] | None = None,
     ) -> None:
-        super().__init__(gvk, list_name)
+        super().__init__(gvk, list_name, default=default)
         self._schema = schema
-        self.has_defaults = default is not None
-        self._default = default
         self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
         self._list_head = encode_sorted({"apiVersion": self.api_version})[:-1] + b',"items":['
-        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
         self._list_kind = b'],"kind":' + encode(self.list_name) + b',"metadata":'
 
     # Objects
@@ -89,10 +85,6 @@ class OpenKind(Kind[OpenObject]):
 
     def copy(self, obj: OpenObject) -> OpenObject:
         return self._decode(self._encoded(obj))
-
-    def default(self, obj: OpenObject) -> None:
-        if self._default is not None:
-            self._default(obj)
 
     # What clients send
 
@@ -151,13 +143,7 @@ class OpenKind(Kind[OpenObject]):
         except msgspec.ValidationError:  # a server that knows more members has written it
             return _object(plain, [], strict=False).obj
 
-    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
-        found = self._parts.get(paths)
-        if found is None:
-            found = self._parts[paths] = self._reader(paths)
-        return found
-
-    def _reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         split = [tuple(path.split(".")) for path in paths]
         decode = decoder(_part(self.name, [path for path in split if path[0] != "metadata"], _Known)).decode
 
@@ -187,15 +173,7 @@ class OpenKind(Kind[OpenObject]):
         return {"metadata": plain_metadata(obj.metadata), **obj.content}
 
     def differing(self, old: OpenObject, new: OpenObject) -> tuple[Plain, Plain]:
-        before, after = {}, {}
-        for name in sorted(old.content.keys() | new.content.keys()):
-            in_old, in_new = name in old.content, name in new.content
-            if in_old and in_new and old.content[name] == new.content[name]:
-                continue
-            if in_old:
-                before[name] = old.content[name]
-            if in_new:
-                after[name] = new.content[name]
+        before, after = differing_dicts(old.content, new.content)
         if old.metadata != new.metadata:
             before["metadata"], after["metadata"] = differing_metadata(old.metadata, new.metadata)
         return before, after

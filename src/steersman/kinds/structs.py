@@ -15,15 +15,15 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from steersman.kinds.kind import Kind, Media, Plain, ProtobufForm
+from steersman.kinds.kind import Kind, Plain, ProtobufForm
 from steersman.machinery import protobuf
 from steersman.machinery.derived_types import definition_of, type_of
 from steersman.machinery.go_types import GoType, struct_of
 from steersman.machinery.managed_fields import Schema, custom_schema, differing_structs, plain_object, schema_of_kind
 from steersman.machinery.partial import part_of
 from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decoder, empty_to_null, encode, encode_in_order, to_plain
-from steersman.machinery.strict import Decoded, decode_object
+from steersman.machinery.serializer import decoder, deep_copy, empty_to_null, encode, encode_in_order, to_plain
+from steersman.machinery.strict import Decoded, Media, decode_object
 from steersman.machinery.unstructured import from_unstructured_with_validation
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -63,8 +63,6 @@ class StructKind(Kind[T]):
     the byte as upstream does; elsewhere nothing tells the difference.
     """
 
-    item_opening = b"{"
-
     def __init__(
         self,
         cls: type[T],
@@ -74,18 +72,15 @@ class StructKind(Kind[T]):
         internal_error: Callable[[T], str] | None = None,
         keeps_raw_data: bool = False,
     ) -> None:
-        super().__init__(gvk)
+        super().__init__(gvk, default=default)
         self.cls: Final = cls
         self.prefix = type_meta_prefix(self.name, self.api_version)
         self.keeps_raw_data = keeps_raw_data
         self._is_generated = cls.__module__.startswith("steersman.api.")
         self.protobuf = StructProtobuf(cls) if self._is_generated else None
-        self.has_defaults = default is not None
-        self._default = default
         self._internal_error = internal_error
         self._head = self.prefix + _METADATA
         self._list_head = type_meta_prefix(self.list_name, self.api_version) + b'"metadata":'
-        self._parts: dict[tuple[str, ...], Callable[[bytes], Any]] = {}
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[T]:
@@ -102,11 +97,7 @@ class StructKind(Kind[T]):
         return self.cls()
 
     def copy(self, obj: T) -> T:
-        return self._decoder.decode(encode(obj))
-
-    def default(self, obj: T) -> None:
-        if self._default is not None:
-            self._default(obj)
+        return deep_copy(obj)
 
     def internal_error(self, obj: T) -> str:
         return "" if self._internal_error is None else self._internal_error(obj)
@@ -176,13 +167,7 @@ class StructKind(Kind[T]):
             # written by a server that knows members which this one does not
             return decode_object(self.cls, data, "json", want_strict=False, is_ours=True).obj
 
-    def part(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
-        found = self._parts.get(paths)
-        if found is None:
-            found = self._parts[paths] = self._reader(paths)
-        return found
-
-    def _reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
+    def _part_reader(self, paths: tuple[str, ...]) -> Callable[[bytes], Any]:
         decode = decoder(part_of(self.cls, paths)).decode
 
         def read(body: bytes) -> Any:
