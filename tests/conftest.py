@@ -25,6 +25,7 @@ from steersman.controlplane.options import Options  # noqa: E402
 from steersman.machinery import nesting  # noqa: E402
 from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
 from steersman.net.message import Headers  # noqa: E402
+from steersman.store.store import Store  # noqa: E402
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
@@ -40,6 +41,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "api" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _what_is_stored_stays_as_it_is() -> Iterator[None]:
+    """Fails every update whose `make` changes the object it is given: rules for changes would compare new with new."""
+    update = Store.update
+
+    async def watched(self: Store[Any], ctx: Any, name: str, make: Any, **more: Any) -> Any:
+        async def make_and_look(old: Any) -> Any:
+            before = None if old is None else self.kind.body(old)
+            new = await make(old)
+            assert before is None or self.kind.body(old) == before, "the stored object was changed"
+            return new
+
+        return await update(self, ctx, name, make_and_look, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "update", watched)
+        yield
 
 
 @dataclass(frozen=True)

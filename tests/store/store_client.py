@@ -173,9 +173,10 @@ class StoreClient:
         """Changes whatever is there."""
 
         async def make(old: Any) -> Any:
-            change(old)
-            old.metadata.resource_version = ""
-            return old
+            new = self.store.kind.copy(old)
+            change(new)
+            new.metadata.resource_version = ""
+            return new
 
         item, _ = await self.store.update(self.context(namespace), name, make, **more)
         return self.plain(item)

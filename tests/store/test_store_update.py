@@ -188,8 +188,9 @@ async def test_changes_made_to_the_present_object_are_made_anew_when_another_cam
 
     async def append(letter: str) -> None:
         async def make(old: Any) -> Any:
-            old.data["n"] += letter
-            return old
+            new = client.store.kind.copy(old)
+            new.data["n"] += letter
+            return new
 
         await client.store.update(client.context(), "a", make)
 
@@ -230,9 +231,10 @@ async def test_an_object_deleted_while_it_is_being_updated_is_not_found(client: 
 
     async def make(old: Any) -> Any:
         await client.delete("a")
-        old.metadata.resource_version = ""
-        old.data["n"] = "1"
-        return old
+        new = client.store.kind.copy(old)
+        new.metadata.resource_version = ""
+        new.data["n"] = "1"
+        return new
 
     work = client.store.update(client.context(), "a", make)
     await refused(work, 404, "NotFound", 'configmaps "a" not found')
@@ -272,8 +274,9 @@ async def test_creating_by_update_loses_to_a_create_and_updates_then(client: Sto
         if old is None:
             await client.create("a", data={"n": "first"})
             return client.struct({"metadata": {"name": "a"}})
-        old.data["more"] = "x"
-        return old
+        new = client.store.kind.copy(old)
+        new.data["more"] = "x"
+        return new
 
     item, created = await client.store.update(client.context(), "a", make, force_allow_create=True)
     assert not created

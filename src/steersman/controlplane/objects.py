@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, Final, TypeVar, cast
@@ -175,12 +174,10 @@ class StoreObjects:
         subresource: str = "", strategy: Any = None, owned: bool = True,
     ) -> Any:  # fmt: skip
         async def make(old: Any | None) -> Any:
-            if not owned:
-                return change(old)
-            before = await done(ctx.lane, copy.deepcopy, old)
-            new = change(old)
-            fields = self._fields(subresource)
-            new.metadata.managed_fields = await done(ctx.lane, fields.update, new, before, MANAGER, times.now())
+            new = change(None if old is None else await done(ctx.lane, self._store.kind.copy, old))
+            if owned:
+                fields = self._fields(subresource)
+                new.metadata.managed_fields = await done(ctx.lane, fields.update, new, old, MANAGER, times.now())
             return new
 
         item, _ = await self._store.update(ctx, name, make, subresource=subresource, strategy=strategy)
@@ -198,11 +195,11 @@ class StoreObjects:
 
         async def make(old: Any | None) -> Any:
             applied = applier.apply(old, configuration, manager, times.now(), force=True)
-            new = old
-            if applied.obj is not None:
+            if applied.obj is None:
+                new = kind.copy(old)
+            else:
                 new = kind.from_plain(applied.obj).obj
                 new.kind = new.api_version = ""
-            assert new is not None
             new.metadata.managed_fields = applied.entries
             return new
 

@@ -5,6 +5,7 @@ The texts are those of k8s.io/apimachinery's `runtime` decoders as clients of up
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ from steersman.machinery.errors import (
 )
 from steersman.machinery.go_strings import trim_space
 from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.nesting import is_too_deep
 from steersman.machinery.schema import GroupVersionError, GroupVersionKind, no_kind_registered, parse_group_version
 from steersman.machinery.slow_lane import (
     SlowLane,
@@ -33,7 +35,7 @@ from steersman.machinery.slow_lane import (
     is_large_protobuf,
     is_large_yaml,
 )
-from steersman.machinery.strict import DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
+from steersman.machinery.strict import Decoded, DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 
@@ -52,9 +54,9 @@ _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 def large_length(request: Request) -> int:
     """How many bytes the body has if it says that it is large; 0 if it does not."""
     length = request.headers.get("content-length", "")
-    if _DIGITS <= len(length) < _LONGEST and is_digits(length) and (size := int(length)) > SURELY_LARGE:
-        return size
-    return 0
+    if len(length) < _DIGITS or len(length) >= _LONGEST or not is_digits(length):
+        return 0
+    return size if (size := int(length)) > SURELY_LARGE else 0
 
 
 async def read_body(scope: Scope, request: Request) -> bytes:
@@ -64,7 +66,7 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     read if it says that it is large, and much of the user's waits already.
     """
     limit = scope.shared.max_body_bytes
-    if 0 < large_length(request) <= limit:
+    if request.place is not None and 0 < large_length(request) <= limit:
         scope.lane_to_begin(request)
     try:
         data = await request.http.body.read(limit)
@@ -106,15 +108,16 @@ def decode(
     if media == PROTOBUF:
         return _decode_protobuf(scope, data, kind, also)
     language: Media = "yaml" if media == YAML else "json"
-    if language == "json":
-        check_count(data)
-    actual = _actual_kind(data, language, wanted)
-    if actual != wanted and str(actual.group_version) not in also:
-        raise _other_kind(scope, actual, wanted)
-    try:
-        decoded = kind.read(data, language, strict=validation != "Ignore")
-    except DecodeError as error:
-        raise cannot_be_handled(wanted, wanted, str(error)) from None
+    strict = validation != "Ignore"
+    decoded = _read_at_once(data, kind, strict=strict) if language == "json" else None
+    if decoded is None:
+        actual = _actual_kind(data, language, wanted)
+        if actual != wanted and str(actual.group_version) not in also:
+            raise _other_kind(scope, actual, wanted)
+        try:
+            decoded = kind.read(data, language, strict=strict)
+        except DecodeError as error:
+            raise cannot_be_handled(wanted, wanted, str(error)) from None
     if decoded.warnings:
         if validation == "Strict":
             raise cannot_be_handled(wanted, wanted, strict_error(decoded.warnings))
@@ -125,6 +128,29 @@ def decode(
     if b"managedFields" in data and not obj.metadata.managed_fields and _has_empty_managed_fields(data, language):
         obj.metadata.managed_fields = [*FORGET_ALL]
     return obj
+
+
+def _read_at_once(data: bytes, kind: Kind[Any], *, strict: bool) -> Decoded[Any] | None:
+    """The object of JSON that says it is of this kind; None for any other, and where something is wrong with it.
+
+    Raises StatusError 413 for too many values.
+    """
+    check_count(data)
+    if is_too_deep(data):
+        return None
+    try:
+        decoded = kind.read(data, "json", strict=strict)
+    except DecodeError:
+        return None
+    obj = decoded.obj
+    if obj.kind == kind.name and obj.api_version == kind.api_version:
+        return decoded
+    is_untold = not (obj.kind or obj.api_version) and data.isascii() and not _told_otherwise(data)
+    return decoded if is_untold else None
+
+
+_told_otherwise: Final = re.compile(rb'"(?:kind|apiversion)"|\\u', re.IGNORECASE).search
+"""Members that Go's decoder, which does not mind the case, may take for the kind or the version of an object."""
 
 
 class _OwnedMetadata(msgspec.Struct, rename="camel"):

@@ -72,9 +72,10 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
 
 def _size_of_large_body(request: Request) -> int:
     """The bytes for which room is needed; 0 if the body is not large, or only passed on."""
-    size = large_length(request)
-    if not size and request.method != "DELETE" and "content-length" not in request.headers:
-        size = _UNTOLD
+    if request.headers.get("content-length") is not None:
+        size = large_length(request)
+    else:
+        size = 0 if request.method == "DELETE" else _UNTOLD
     if size and (request.info.long_running or SYSTEM_MASTERS in request.user.groups):
         return 0
     return min(size, MAX_BYTES)

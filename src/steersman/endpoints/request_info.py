@@ -74,6 +74,8 @@ class RequestInfo:
     template: str = ""
     root: str = ""
     target: Target = NO_TARGET
+    long_running: bool = False
+    """Whether no deadline holds: watches, and connections to containers and proxies."""
     labels: tuple[str, ...] = ()
     """Those of its metrics, once somebody has made them."""
     agreed: object = None
@@ -90,13 +92,6 @@ class RequestInfo:
             self._unread_query = ""
         return self._name
 
-    @property
-    def long_running(self) -> bool:
-        """Whether no deadline holds: watches, and connections to containers and proxies."""
-        if not self.resource_request:
-            return self.path.startswith("/debug/pprof/")
-        return self.verb in _SPECIAL_VERBS or self.subresource in _LONG_RUNNING_SUBRESOURCES
-
 
 @lru_cache(2048)
 def request_info(method: str, path: str, query_text: str) -> RequestInfo:
@@ -109,16 +104,25 @@ def request_info(method: str, path: str, query_text: str) -> RequestInfo:
 
 def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     """The same, made anew."""
-    path = unescape(path)
-    info = RequestInfo(False, path, to_lower(method))
+    info = RequestInfo(False, unescape(path), to_lower(method))
+    _read_path(info, method, query_text)
+    if info.resource_request:
+        info.long_running = info.verb in _SPECIAL_VERBS or info.subresource in _LONG_RUNNING_SUBRESOURCES
+    else:
+        info.long_running = info.path.startswith("/debug/pprof/")
+    return info
+
+
+def _read_path(info: RequestInfo, method: str, query_text: str) -> None:
+    path = info.path
     parts = path.strip("/").split("/", _MOST_PARTS - 1)
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
-        return info
+        return
     info.api_prefix = parts[0]
     at = 1
     if parts[0] == "apis":
         if len(parts) < 4:
-            return info
+            return
         info.group = parts[1]
         at = 2
     info.resource_request = True
@@ -137,7 +141,6 @@ def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     _read_parts(info, parts)
     if not info._name:
         _read_collection_verb(info, query_text)
-    return info
 
 
 def _read_parts(info: RequestInfo, parts: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache, total_ordering
+from functools import lru_cache
 from typing import Final
 
 from steersman.machinery.go_strings import trim_space
@@ -46,7 +46,6 @@ class QuantityError(ValueError):
     """The text is not a quantity; the message is upstream's."""
 
 
-@total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity:
     """The amount `mantissa` times ten to the power of `exponent` (at least -9), printed in `format`.
@@ -71,6 +70,15 @@ class Quantity:
 
     def __lt__(self, other: Quantity) -> bool:
         return self._nanos() < other._nanos()
+
+    def __le__(self, other: Quantity) -> bool:
+        return self._nanos() <= other._nanos()
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self._nanos() > other._nanos()
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self._nanos() >= other._nanos()
 
     def __hash__(self) -> int:
         return hash(self._nanos())
@@ -132,7 +140,8 @@ class Quantity:
         return float(f"{self.mantissa}e{min(self.exponent, _MAX_EXPONENT)}")
 
     def _nanos(self) -> int:
-        return self.scaled(_NANO)
+        power: int = 10 ** (min(self.exponent, _MAX_EXPONENT) - _NANO)
+        return self.mantissa * power
 
 
 def _of_nanos(nanos: int, format: str) -> Quantity:

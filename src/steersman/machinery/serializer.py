@@ -49,7 +49,7 @@ def _float(text: str) -> int | float:
 
 def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
     def of(value: Any) -> Any:
-        if not isinstance(value, str):
+        if value.__class__ is not str:
             raise ValueError("not text")
         return convert(value)
 
@@ -57,7 +57,7 @@ def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 def _quantity(value: Any) -> str:
-    return canonical_trimmed(value) if isinstance(value, str) else canonical(str(value))
+    return canonical_trimmed(value) if value.__class__ is str else canonical(str(value))
 
 
 def _float64(value: Any) -> int | float:

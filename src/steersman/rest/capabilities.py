@@ -102,7 +102,7 @@ class WatchHandle(Protocol):
 
 
 Make = Callable[[Any | None], Awaitable[Any]]
-"""From the present object (None: there is none) to the one to store."""
+"""From the present object (None: there is none), which is not to be changed, to the one to store."""
 CheckCreate = Callable[[Any], Awaitable[None]]
 CheckUpdate = Callable[[Any, Any], Awaitable[None]]
 CheckDelete = Callable[[Any], Awaitable[None]]

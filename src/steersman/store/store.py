@@ -125,9 +125,6 @@ class Store(Generic[T]):
         """The object of an item, the caller's own copy."""
         return self.kind.decode(item.body)
 
-    def _decode_twice(self, item: Item) -> tuple[Any, Any]:
-        return self.decode(item), self.decode(item)
-
     def qualified(self, ctx: Context) -> GroupResource:
         """The resource as the request names it; events are in two groups."""
         resource = self.resource.group_resource
@@ -348,10 +345,10 @@ class Store(Generic[T]):
         check: CheckUpdate | None, strategy: Strategy[T],
     ) -> Item | None:  # fmt: skip
         """One attempt; None if another write came first and the object is to be read again."""
-        old, mine = await done(ctx.lane, self._decode_twice, entry)
+        old: Any = await done(ctx.lane, self.decode, entry)
         if uid and uid != old.metadata.uid:
             raise self._wrong_uid(key, name, uid, old.metadata.uid)
-        new: Any = await make(mine)
+        new: Any = await make(old)
         self._check_version(ctx, new.metadata, entry.revision, name, strategy)
         release = await strategy.before_update(ctx, new, old)
         stored = False

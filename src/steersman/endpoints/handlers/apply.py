@@ -84,11 +84,13 @@ class Configuration:
         """The object as messages name it."""
         return applier.described(self.value or {})
 
-    async def applied(self, applier: Applier, live: Any, kind: Kind[Any], *, defaults: bool = True) -> Any:
+    async def applied(
+        self, applier: Applier, live: Any, kind: Kind[Any], *, defaults: bool = True
+    ) -> tuple[Any, bool]:  # fmt: skip
         """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
 
-        `live` is the caller's own copy, an empty object where there is none yet. Where nothing but managedFields
-        changes, it is what is returned. Raises StatusError 400, 409, 500.
+        `live` is an empty object where there is none yet; it stays as it is. The flag says whether more is changed
+        than managedFields. Raises StatusError 400, 409, 500.
         """
         if self.value is None:
             raise self._refusal()
@@ -96,21 +98,22 @@ class Configuration:
         manager, force = options.field_manager, bool(options.force)
         work = partial(_apply, applier, live, self.value, manager, kind, force=force, defaults=defaults)
         owned = sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields)
-        obj = await done(self.slow_lane if owned > _SMALL else self.lane, work)
+        result = await done(self.slow_lane if owned > _SMALL else self.lane, work)
         if self.duplicates:
             if options.field_validation == "Strict":
                 raise bad_request(f"error strict decoding YAML: {self.duplicates}")
             if options.field_validation != "Ignore":
                 self.warnings += warning_texts([self.duplicates.removeprefix(_CONVERTING)])
-        return obj
+        return result
 
 
 def _apply(
     applier: Applier, live: Any, value: dict[str, Any], manager: str, kind: Kind[Any], *, force: bool, defaults: bool
-) -> Any:  # fmt: skip
+) -> tuple[Any, bool]:
     applied = applier.apply(live, value, manager, times.now(), force=force)
-    obj = live
-    if applied.obj is not None:
+    if applied.obj is None:
+        obj = kind.copy(live)
+    else:
         try:
             obj = kind.from_plain(applied.obj).obj
         except DecodeError as error:
@@ -121,7 +124,7 @@ def _apply(
         if defaults:
             kind.default(obj)
     obj.metadata.managed_fields = applied.entries
-    return obj
+    return obj, applied.obj is not None
 
 
 _NOT_QUITE_YAML: Final = re.compile(rb"[^\n -~]|\\/|\\u[dD][89a-fA-F]")
@@ -181,8 +184,10 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
             live = await done(ctx.lane, scope.other.from_hub, old)
-        new = await configuration.applied(applier, live, scope.kind)
-        hub = await done(ctx.lane, _applied_hub, scope, request, configuration, new, live, old)
+        new, is_changed = await configuration.applied(applier, live, scope.kind)
+        same = None if is_changed else old
+        work = partial(_applied_hub, scope, request, configuration, new, same, is_new=old is None)
+        hub = await done(ctx.lane, work)
         await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
         return hub
 
@@ -197,17 +202,18 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
 
 
 def _applied_hub(
-    scope: Scope, request: Request, configuration: Configuration, new: Any, live: Any, old: Any | None
+    scope: Scope, request: Request, configuration: Configuration, new: Any, same: Any | None, *, is_new: bool
 ) -> Any:
-    """What an apply made of `live`, the object `old` in the request's version, in the stored version."""
+    """What an apply made, in the stored version; `same` is what is stored if nothing changes but managedFields."""
     if why := scope.kind.internal_error(new):
         described = configuration.described(applier_of(scope, request.target.subresource))
         raise plain_internal(f"failed to convert to unversioned ({described}): {why}")
-    if old is None and new.metadata.uid:
+    if is_new and new.metadata.uid:
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
         raise conflict(scope.group_resource, request.target.name, f"uid mismatch: {mismatch}")
     check_names(scope, request, new.metadata)
-    if new is not live or old is None:
+    if same is None or scope.other is None:
         return scope.to_hub(new)
-    old.metadata.managed_fields = new.metadata.managed_fields  # no way through another version
-    return old
+    hub = scope.resource.kind.copy(same)  # no way through another version
+    hub.metadata.managed_fields = new.metadata.managed_fields
+    return hub

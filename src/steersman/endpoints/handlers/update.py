@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steersman.admission.interface import CREATE, UPDATE
@@ -27,16 +28,24 @@ async def update(scope: Scope, request: Request) -> Response:
     options = write_options(request, UpdateOptions)
     lane = lane_for(scope, request, data, media)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
-    obj = await done(lane, _replacement, scope, request, data, media, options.field_validation)
+    read = partial(_replacement, scope, request, data, media, options.field_validation)
+    first: Any = await done(lane, read)
+    uid = first.metadata.uid
 
     async def make(old: Any | None) -> Any:
+        nonlocal first
+        obj, first = first, None
+        if obj is None:  # another write came first, and what was made of the body is used up
+            told = len(request.warnings)
+            obj = await done(lane, read)
+            del request.warnings[told:]
         new = await done(ctx.lane, _replacing, scope, request, obj, old, options.field_manager)
         await admit(scope, request, ctx, CREATE if old is None else UPDATE, new, old, options)
         return new
 
     item, created = await scope.storage.update(
         ctx, request.target.name, make,
-        uid=obj.metadata.uid,
+        uid=uid,
         check_create=check_authorized_create(scope, request, ctx, options),
         check_update=check_update(scope, request, ctx, options),
         subresource=request.target.subresource,
@@ -55,14 +64,13 @@ def _replacement(scope: Scope, request: Request, data: bytes, media: str, valida
 
 
 def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_manager: str) -> Any:
-    """A copy of the object sent, in the stored version, with the owners of its fields; `old` is what it replaces."""
-    mine = scope.kind.copy(obj)
+    """The object sent in the stored version, with the owners of its fields; `old` is what it replaces."""
     if old is None:
-        mine.metadata.managed_fields = own_new(scope, request, mine, field_manager)
+        obj.metadata.managed_fields = own_new(scope, request, obj, field_manager)
     else:
         theirs = scope.other.from_hub(old) if scope.other else old
-        mine.metadata.managed_fields = own_changed(scope, request, mine, theirs, field_manager)
-    new = scope.to_hub(mine)
+        obj.metadata.managed_fields = own_changed(scope, request, obj, theirs, field_manager)
+    new = scope.to_hub(obj)
     if old is None:
         new.metadata.deletion_timestamp = None
     return new

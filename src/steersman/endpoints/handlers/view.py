@@ -84,7 +84,7 @@ async def apply_view(scope: Scope, subresource: Subresource, request: Request) -
 
     async def applied(old: Any, lane: SlowLane | None) -> Any:
         live = await done(lane, _live_view, scope, subresource, old)
-        view = await configuration.applied(applier, live, kind, defaults=False)
+        view, _ = await configuration.applied(applier, live, kind, defaults=False)
         check_names(scope, request, view.metadata)
         return view
 
@@ -105,6 +105,7 @@ async def _write(
     async def make(old: Any | None) -> Any:
         assert old is not None
         before = await done(ctx.lane, _view, subresource, old)
+        new = await done(ctx.lane, scope.resource.kind.copy, old)
         view = await make_view(old, ctx.lane)
         if chain.handles(UPDATE):
             record = attributes(scope, request, ctx, UPDATE, obj=view, old=before, options=options)
@@ -114,11 +115,11 @@ async def _write(
             text = "the object has been modified; please apply your changes to the latest version and try again"
             raise conflict(scope.group_resource, request.target.name, text)
         if is_applied:
-            await done(ctx.lane, own_applied_view, scope, old, view)
+            await done(ctx.lane, own_applied_view, scope, new, view)
         else:
-            await done(ctx.lane, own_view, scope, request, kind, old, view, before, options.field_manager)
-        view_of.write(old, view)
-        return old
+            await done(ctx.lane, own_view, scope, request, kind, new, view, before, options.field_manager)
+        view_of.write(new, view)
+        return new
 
     item, _ = await scope.storage.update(
         ctx, request.target.name, make, uid=uid, check_update=check_update(scope, request, ctx, options)

@@ -97,6 +97,11 @@ class FieldManager:
     convert: Convert = one_version_only
     view: Callable[[Any], Any] | None = None
     """How an object that was sent looks after its way through upstream's internal type, where that shows."""
+    api_version: str = field(init=False)
+    """The version written in."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "api_version", self.kind.api_version)
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
         """The entries of an object about to be created; those it came with count.
@@ -174,11 +179,6 @@ class FieldManager:
     def schema(self) -> Schema:
         """That of the version written in."""
         return self.kind.schema
-
-    @property
-    def api_version(self) -> str:
-        """The version written in."""
-        return self.kind.api_version
 
     def owned(self, obj: Any) -> Plain:
         """An object as data, without its managedFields."""

@@ -7,11 +7,12 @@ a message speaks of.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Final
 
 from steersman.machinery.go_strings import to_lower
+from steersman.machinery.lane_threads import paced
 
 DNS1123_LABEL_MAX_LENGTH: Final = 63
 DNS1123_SUBDOMAIN_MAX_LENGTH: Final = 253
@@ -71,6 +72,17 @@ EMPTY_ERROR: Final = "must be non-empty"
 def byte_length(value: str) -> int:
     """The length of `value` as UTF-8."""
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+
+
+def total_length(*texts: Collection[str], most: int) -> int:
+    """The length of all of some texts as UTF-8, counted only if it may be more than `most`."""
+    length = sum(sum(map(len, each)) for each in texts)
+    if length * _LONGEST_CHARACTER <= most:
+        return length
+    return sum(byte_length(text) for each in texts for text in paced(each))
+
+
+_LONGEST_CHARACTER: Final = 4
 
 
 Match = Callable[[str], object]
@@ -358,6 +370,11 @@ def is_relaxed_env_var_name(value: str) -> list[str]:
     if not _is_relaxed_env_var_name(value):
         errors.append(_RELAXED_ENV_VAR_NAME_ERROR)
     return errors
+
+
+def are_usual_config_map_keys(keys: Iterable[str]) -> bool:
+    """Whether nothing is wrong with any of them, found out fast; if not, `is_config_map_key` tells."""
+    return all(map(_is_usual_config_map_key, keys))
 
 
 def is_config_map_key(value: str) -> list[str]:

@@ -13,13 +13,13 @@ from steersman.machinery.field import FieldError, Path, quote
 from steersman.machinery.go_strings import to_lower
 from steersman.machinery.lane_threads import paced
 from steersman.machinery.validation.formats import (
-    byte_length,
     is_dns1035_label,
     is_dns1123_label,
     is_dns1123_subdomain,
     is_path_segment_name,
     is_path_segment_prefix,
     is_qualified_name,
+    total_length,
 )
 from steersman.machinery.validation.managed_fields import validate_managed_fields
 from steersman.machinery.validation.selectors import validate_labels
@@ -162,12 +162,10 @@ def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """Annotations: the keys' format, in any case, and the size of all of them."""
-    size = 0
-    for key, value in paced(annotations.items()):
+    for key in paced(annotations):
         for message in is_qualified_name(key) and is_qualified_name(to_lower(key)):
             yield field.invalid(path, key, message)
-        size += byte_length(key) + byte_length(value)
-    if size > TOTAL_ANNOTATION_SIZE_LIMIT:
+    if total_length(annotations, annotations.values(), most=TOTAL_ANNOTATION_SIZE_LIMIT) > TOTAL_ANNOTATION_SIZE_LIMIT:
         yield field.too_long(path, TOTAL_ANNOTATION_SIZE_LIMIT)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from steersman.api.core.v1 import ConfigMap
 from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, too_long
-from steersman.machinery.validation.formats import byte_length, is_config_map_key
+from steersman.machinery.validation.formats import are_usual_config_map_keys, is_config_map_key, total_length
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
@@ -24,18 +24,10 @@ _BINARY_DATA: Final = Path("binaryData")
 
 class ConfigMapStrategy(Strategy[ConfigMap]):
     def validate(self, ctx: Context, obj: ConfigMap) -> Iterator[FieldError]:
-        size = 0
-        for key, value in obj.data.items():
-            for message in is_config_map_key(key):
-                yield invalid(_DATA[key], key, message)
-            if key in obj.binary_data:
-                yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
-            size += byte_length(value)
-        for key, content in obj.binary_data.items():
-            for message in is_config_map_key(key):
-                yield invalid(_BINARY_DATA[key], key, message)
-            size += len(content)
-        if size > MAX_DATA_BYTES:
+        if obj.binary_data or not are_usual_config_map_keys(obj.data):
+            yield from _validate_keys(obj)
+        size = total_length(obj.data.values(), most=MAX_DATA_BYTES)
+        if size + sum(map(len, obj.binary_data.values())) > MAX_DATA_BYTES:
             yield too_long(Path(""), MAX_DATA_BYTES)
 
     def validate_update(self, ctx: Context, new: ConfigMap, old: ConfigMap) -> Iterator[FieldError]:
@@ -47,6 +39,17 @@ class ConfigMapStrategy(Strategy[ConfigMap]):
             if new.binary_data != old.binary_data:
                 yield forbidden(_BINARY_DATA, IMMUTABLE)
         yield from self.validate(ctx, new)
+
+
+def _validate_keys(obj: ConfigMap) -> Iterator[FieldError]:
+    for key in obj.data:
+        for message in is_config_map_key(key):
+            yield invalid(_DATA[key], key, message)
+        if key in obj.binary_data:
+            yield invalid(_DATA[key], key, "duplicate of key present in binaryData")
+    for key in obj.binary_data:
+        for message in is_config_map_key(key):
+            yield invalid(_BINARY_DATA[key], key, message)
 
 
 CONFIG_MAPS: Final = Resource(

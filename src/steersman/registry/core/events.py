@@ -82,7 +82,7 @@ def _validate_series(event: Event) -> Iterator[FieldError]:
 
 def _validate_new_style(event: Event) -> Iterator[FieldError]:
     """What events.k8s.io asks for beyond that."""
-    for message in name_is_dns_subdomain(event.metadata.name, False):
+    for message in name_is_dns_subdomain(event.metadata.name, False) if event.metadata.name else ():
         yield invalid(Path("metadata", "name"), event.metadata.name, message)
     yield from _validate_series(event)
     if event.event_time is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -28,6 +29,16 @@ _LINUX_SIGNALS: Final = tuple(
 )
 
 
+_NUMBERS: Final = {
+    "initial_delay_seconds": "initialDelaySeconds",
+    "timeout_seconds": "timeoutSeconds",
+    "period_seconds": "periodSeconds",
+    "success_threshold": "successThreshold",
+    "failure_threshold": "failureThreshold",
+}
+_numbers: Final = attrgetter(*_NUMBERS)
+
+
 def validate_probes(container: core.Container, grace_period: int | None, path: Path) -> Iterator[FieldError]:
     """Liveness, readiness and startup probes."""
     for probe, name in ((container.liveness_probe, "livenessProbe"), (container.readiness_probe, "readinessProbe"),
@@ -49,11 +60,10 @@ def validate_probes(container: core.Container, grace_period: int | None, path: P
 
 def _validate_probe(probe: core.Probe, grace_period: int | None, path: Path) -> Iterator[FieldError]:
     yield from _validate_handler(probe, grace_period, path)
-    yield from validate_nonnegative(probe.initial_delay_seconds, path / "initialDelaySeconds")
-    yield from validate_nonnegative(probe.timeout_seconds, path / "timeoutSeconds")
-    yield from validate_nonnegative(probe.period_seconds, path / "periodSeconds")
-    yield from validate_nonnegative(probe.success_threshold, path / "successThreshold")
-    yield from validate_nonnegative(probe.failure_threshold, path / "failureThreshold")
+    numbers = _numbers(probe)
+    if min(numbers) < 0:
+        for number, name in zip(numbers, _NUMBERS.values(), strict=True):
+            yield from validate_nonnegative(number, path / name)
     period = probe.termination_grace_period_seconds
     if period is not None and period <= 0:
         yield invalid(path / "terminationGracePeriodSeconds", period, "must be greater than 0")

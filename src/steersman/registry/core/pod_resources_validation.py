@@ -63,21 +63,28 @@ def _validate_resources(
     options: PodValidationOptions,
 ) -> Iterator[FieldError]:
     requests, limits = resources.requests, resources.limits
+    has_others = False
     for name, limit in limits.items():
         # What nearly all containers ask for is right in all but the sign.
-        if name not in RESIZABLE or parse(limit).sign < 0:
+        if name not in RESIZABLE or limit.startswith("-"):
+            has_others = True
             yield from _validate_amount(name, limit, validate_name, (path / "limits")[name], options)
     for name, request in requests.items():
-        here = (path / "requests")[name]
-        if name not in RESIZABLE or parse(request).sign < 0:
+        if name not in RESIZABLE or request.startswith("-"):
+            has_others = True
+            here = (path / "requests")[name]
             yield from validate_name(name, here)
             yield from validate_quantity(name, request, here)
-        yield from _validate_request(name, request, limits.get(name), path)
-        yield from _validate_huge_pages(name, request, here, options)
-    names = requests.keys() | limits.keys()
-    if any(map(is_huge_page_resource, names)) and not {"cpu", "memory"} & names:
-        yield forbidden(path, "HugePages require cpu or memory")
-    yield from _validate_claim_names(resources.claims, claims, path / "claims")
+            yield from _validate_request(name, request, limits.get(name), path)
+            yield from _validate_huge_pages(name, request, here, options)
+        elif name in limits and request != limits[name]:
+            yield from _validate_request(name, request, limits[name], path)
+    if has_others:
+        names = requests.keys() | limits.keys()
+        if any(map(is_huge_page_resource, names)) and not {"cpu", "memory"} & names:
+            yield forbidden(path, "HugePages require cpu or memory")
+    if resources.claims:
+        yield from _validate_claim_names(resources.claims, claims, path / "claims")
 
 
 def _validate_amount(

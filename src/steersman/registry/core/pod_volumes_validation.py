@@ -4,6 +4,7 @@ projections...). Storage systems are in pod_storage_validation."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 from steersman.api.core import v1 as core
@@ -79,8 +80,7 @@ def _validate_volume(
     volume: core.Volume, pod_name: str, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
     found = False
-    for attribute, name, validate, misnamed in _SOURCES:
-        source = getattr(volume, attribute)
+    for source, (attribute, name, validate, misnamed) in zip(_sources(volume), _SOURCES, strict=True):
         if source is None:
             continue
         if found:
@@ -335,3 +335,5 @@ _SOURCES: Final[tuple[tuple[str, str, _Validate, str], ...]] = (
     ("image", "image", _validate_image, "image"),
 )
 """Attribute, name in paths, rules, and the name in the error about a second source; in the order upstream looks."""
+
+_sources: Final = attrgetter(*(attribute for attribute, _, _, _ in _SOURCES))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -46,6 +48,7 @@ _VOLUMES: Final = (
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 )
+_sources: Final = attrgetter(*(attribute for attribute, _, _ in _VOLUMES))
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -133,8 +136,8 @@ def node_selector_term_warnings(term: core.NodeSelectorTerm, path: Path, *, chec
 
 def _volume_warnings(volumes: list[core.Volume], path: Path) -> Iterator[str]:
     for index, volume in enumerate(volumes):
-        for attribute, name, text in _VOLUMES:
-            if getattr(volume, attribute) is None:
+        for source, (_, name, text) in zip(_sources(volume), _VOLUMES, strict=True):
+            if source is None:
                 continue
             if text:
                 yield f"{path[index] / name}: {text}"
@@ -209,7 +212,7 @@ def _container_warnings(container: AnyContainer, path: Path) -> Iterator[str]:
 
 
 def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
-    ports: dict[tuple[int, str], _SamePorts] = {}
+    ports: dict[tuple[int, str], _SamePorts] = defaultdict(_SamePorts)
     named: dict[str, Path] = {}
     name_warnings: list[str] = []
     for container, where in containers_with_paths(spec, path):
@@ -217,7 +220,7 @@ def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
             here = (where / "ports")[index]
             if port.host_ip and port.host_port == 0:
                 yield f"{here}: hostIP set without hostPort: {_go_text(port)}"
-            same = ports.setdefault((port.container_port, port.protocol), _SamePorts())
+            same = ports[port.container_port, port.protocol]
             for text, other_path in same.conflicts(port):
                 yield f"{here}: {text} port definition with {other_path}"
             same.add(port, here)

@@ -9,7 +9,7 @@ from steersman.api.core.v1 import Secret
 from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.json_tree import JSONSyntaxError, kind_of, parse_tree
-from steersman.machinery.validation.formats import is_config_map_key
+from steersman.machinery.validation.formats import are_usual_config_map_keys, is_config_map_key
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.configmaps import IMMUTABLE, MAX_DATA_BYTES
 from steersman.registry.core.tls_key_pair import key_pair_error
@@ -74,12 +74,11 @@ class SecretStrategy(Strategy[Secret]):
         _merge_string_data(obj)
 
     def validate(self, ctx: Context, obj: Secret) -> Iterator[FieldError]:
-        size = 0
-        for key, value in obj.data.items():
-            for message in is_config_map_key(key):
-                yield invalid(_DATA[key], key, message)
-            size += len(value)
-        if size > MAX_DATA_BYTES:
+        if not are_usual_config_map_keys(obj.data):
+            for key in obj.data:
+                for message in is_config_map_key(key):
+                    yield invalid(_DATA[key], key, message)
+        if sum(map(len, obj.data.values())) > MAX_DATA_BYTES:
             yield too_long(_DATA, MAX_DATA_BYTES)
         yield from _validate_type(obj)
 
