@@ -99,7 +99,7 @@ async def test_rights_are_followed_after_a_cache_has_started_over(rights: Rights
     entry = await rights.storage.get("/registry/rolebindings/old/alice")
     assert entry is not None
     await rights.storage.delete(entry.key, expected_revision=entry.mod_revision)
-    await bindings.start()
+    await bindings.cacher.start()
     for _ in range(3):
         await asyncio.sleep(0)
     assert not rights.may_read("old")

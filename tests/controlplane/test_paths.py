@@ -185,7 +185,7 @@ async def test_events_are_told_apart_by_group_where_they_exist_already(api: Any)
 
 
 async def test_every_route_is_at_the_level_that_its_template_says(api: Any) -> None:
-    routes: dict[str, Route] = api.plane.server.routes
+    routes: dict[str, Route] = api.plane.server.catalogue.routes
     assert len(routes) > 300
     for template, route in routes.items():
         literal = template.replace(f"/{NAMESPACE}", "/").replace(NAME, "").replace(PATH, "")

@@ -21,7 +21,7 @@ from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Response
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.server.config import Config
-from steersman.server.discovery import install_discovery
+from steersman.server.discovery import Discovery
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
@@ -99,7 +99,7 @@ class SmallServer:
     def __init__(self, resources: Iterable[Resource[Any]] = (NOTES, CLASSES), **options: Any) -> None:
         self.rights = Rights()
         self.config = Config(authenticator=Tokens(), authorizer=self.rights, **options).complete()
-        self.server = self.config.new("small")
+        self.server = self.config.new()
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
         stores_need = SimpleNamespace(event_ttl=0, slow_lane=SlowLane())
         self.stores: dict[str, Store[Any]] = {each.plural: Store(each, self.storage, stores_need) for each in resources}
@@ -109,10 +109,11 @@ class SmallServer:
         for store in self.stores.values():
             await store.start()
         services = SimpleNamespace()
-        self.server.install(self._resources, lambda resource: self.stores[resource.plural], services)
+        for each in self._resources:
+            self.server.catalogue.put(each, self.stores[each.plural], services)
         for path, handler in (paths or {}).items():
             self.server.add_path(path, handler)
-        install_discovery(self.server, [(each.group, each.version) for each in self._resources])
+        Discovery(self.server).install()
         self.server.prepare_run()
         await self.server.run_post_start_hooks()
         self.client = InProcessClient(self.server.handler)

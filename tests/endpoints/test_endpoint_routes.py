@@ -328,7 +328,7 @@ async def test_a_handler_knows_nothing_of_where_to_act_before_its_route_has_look
     request = Request(http)
     assert request.target == Target()
     request.info = read_request_info("GET", http.path, "")
-    route = small.server.routes[request.info.template]
+    route = small.server.catalogue.routes[request.info.template]
     assert (route.level, route.resource) == (Level.OBJECT, "configmaps")
     route.handler(request)
     assert request.target == Target("ns", "a")

@@ -32,7 +32,7 @@ ALLOWED = {
     "cli/kubeconfig.py": {"str(error).split()"},
     "cli/serve.py": {"text.split()"},
     "controlplane/metrics.py": {"Path('/proc/self/statm').read_text().split()"},
-    "endpoints/discovery.py": {"hashlib.sha512(encode_in_order(value)).hexdigest().upper()"},
+    "endpoints/discovery.py": {"hashlib.sha512(document).hexdigest().upper()"},
     "machinery/cel/grammar.py": {"text.split()"},
     "machinery/cel/library/strings.py": {"each.lower()", "each.upper()"},
     "machinery/configuration.py": {"data.lstrip()"},

@@ -12,13 +12,12 @@ import pytest
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.controlplane import on_request
-from steersman.controlplane.group_versions import GROUP_VERSIONS
+from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
-from steersman.endpoints.discovery import served
 from steersman.net.in_process import InProcessClient
 from steersman.rest.resource import Resource
 from steersman.server.config import Config
-from steersman.server.discovery import install_discovery
+from steersman.server.discovery import Discovery
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/discovery.json").read_bytes())
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -54,11 +53,12 @@ async def whole_client() -> AsyncIterator[InProcessClient]:
 
 async def client_of_server(resources: Iterable[Resource[Any]]) -> AsyncIterator[InProcessClient]:
     config = Config(authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer()).complete()
-    server = config.new("test")
-    server.served.extend(served((*resources, *API_EXTENSIONS, *AGGREGATOR)))
-    server.group_versions.update((each.group, each.version) for each in server.served)
+    server = config.new()
+    for resource in (*resources, *API_EXTENSIONS, *AGGREGATOR):
+        server.catalogue.put(resource, None, None)
+    GroupOrder(server.catalogue)
     server.prepare_run()
-    install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
+    Discovery(server).install()
     server.lifecycle.serving = True
     yield InProcessClient(server.handler)
     config.executor.shutdown()

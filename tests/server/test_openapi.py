@@ -15,13 +15,12 @@ import pytest
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authorization.always_allow import AlwaysAllowAuthorizer
-from steersman.controlplane.group_versions import GROUP_VERSIONS
+from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
-from steersman.endpoints.discovery import served
 from steersman.net.in_process import InProcessClient
 from steersman.server import openapi_descriptions
 from steersman.server.config import Config
-from steersman.server.discovery import install_discovery
+from steersman.server.discovery import Discovery
 from steersman.server.openapi import OpenAPIService, install_openapi
 from steersman.server.openapi_documents import manifest
 from steersman.server.openapi_protobuf import encode_document
@@ -39,11 +38,12 @@ def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService]:
     config = Config(
         authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer(), bind_address="127.0.0.1", port=0
     ).complete()
-    server = config.new("test")
-    server.served.extend(served(resources))
-    server.group_versions.update((each.group, each.version) for each in server.served)
+    server = config.new()
+    for resource in resources:
+        server.catalogue.put(resource, None, None)
+    GroupOrder(server.catalogue)
     server.prepare_run()
-    install_discovery(server, [(each.group, each.version) for each in GROUP_VERSIONS])
+    Discovery(server).install()
     service = install_openapi(server)
     server.lifecycle.serving = True
     return server, service

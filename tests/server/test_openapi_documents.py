@@ -17,7 +17,7 @@ import pytest
 from steersman.api.index import ON_REQUEST
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
-from steersman.endpoints.discovery import served
+from steersman.endpoints.discovery import served_versions
 from steersman.rest.resource import Resource
 from steersman.server.openapi_documents import Tree, manifest
 from steersman.server.openapi_selection import Served, select
@@ -27,7 +27,7 @@ ALL_PATHS = frozenset({"/version", "/.well-known/openid-configuration", "/openid
 
 def serving(resources: Iterable[Resource[Any]]) -> Served:
     """A server that has these, in all their versions."""
-    every = served((*resources, *API_EXTENSIONS, *AGGREGATOR))
+    every = [found for each in (*resources, *API_EXTENSIONS, *AGGREGATOR) for found in served_versions(each)]
     return Served(frozenset((each.group, each.version, each.resource.plural) for each in every), ALL_PATHS)
 
 

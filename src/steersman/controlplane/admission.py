@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -51,9 +51,10 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.authorization.interface import Authorizer
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
+from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
 from steersman.machinery.errors import GroupResource
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.webhook_client import WebhookClient
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects, Reading
@@ -72,6 +73,8 @@ class Surroundings:
     """(group, plural) -> its objects."""
     namespace_phase: Callable[[str], str | None]
     """The phase of a namespace, None if there is none."""
+    resources_of: Callable[[GroupVersionKind], Sequence[ServedResource]]
+    """Those served whose objects are of a kind."""
 
 
 class BuiltIn(NamedTuple):
@@ -209,21 +212,12 @@ def _claim_resize(server: Surroundings) -> PersistentVolumeClaimResize:
     return PersistentVolumeClaimResize(lambda name: classes.known("", name, _STORAGE_CLASS))
 
 
-def _resources_of(group: str, version: str, kind: str) -> list[Mapping]:
-    """The resources of a kind that are served in a version."""
-    return [
-        Mapping(each.plural, each.namespaced)
-        for each in (*KUBE_API, *AGGREGATOR, *API_EXTENSIONS)
-        if each.kind.name == kind
-        and (
-            (each.group, each.version) == (group, version)
-            or any((other.group, other.version) == (group, version) for other in each.other_versions)
-        )
-    ]
-
-
 def _owner_references(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
-    return OwnerReferencesPermissionEnforcement(server.authorizer, _resources_of)
+    def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
+        found = server.resources_of(GroupVersionKind(group, version, kind))
+        return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
+
+    return OwnerReferencesPermissionEnforcement(server.authorizer, resources_of)
 
 
 PLUGINS: Final = (

@@ -10,7 +10,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -35,20 +35,22 @@ from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
 from steersman.controlplane.admission import Surroundings, admission_chain
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.bootstrap import Bootstrap
-from steersman.controlplane.computed import ComputedStorage
 from steersman.controlplane.given_files import check_kubelet_files, service_account_keys, serving_tls
-from steersman.controlplane.group_versions import GROUP_VERSIONS
+from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.controlplane.runtime_config import RuntimeConfig
+from steersman.controlplane.stores import Stores
 from steersman.controlplane.upkeep import Upkeep
+from steersman.endpoints.discovery import ServedResource
 from steersman.machinery import nesting
 from steersman.machinery.go_strings import trim_space
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder, write_whole
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
@@ -60,7 +62,7 @@ from steersman.server.basic_paths import install_basic_paths, install_openid
 from steersman.server.certificates import CertificateError, CertificateFiles, admin_kubeconfig, ensure_certificates
 from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
-from steersman.server.discovery import install_discovery
+from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.openapi import install_openapi
 from steersman.server.server import Server
@@ -102,8 +104,8 @@ class ControlPlane:
         self.options = options
         self.storage: Storage | None = None
         self.server: Server | None = None
-        self._stores: dict[tuple[str, str], Store[Any]] = {}
-        self._objects: dict[tuple[str, str], StoreObjects] = {}
+        self._stores = Stores()
+        self._services: Services
         self._slow_lane = SlowLane()
         self._rbac = RbacAuthorizer(self._slow_lane)
         self._upkeep: Upkeep | None = None
@@ -113,11 +115,29 @@ class ControlPlane:
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
-        return self._stores[group, plural]
+        return self._stores.store(group, plural)
 
     def objects(self, group: str, plural: str) -> StoreObjects:
         """Typed access to a resource's objects. Raises KeyError."""
-        return self._objects[group, plural]
+        return self._stores.objects(group, plural)
+
+    def serve(self, resource: Resource[Any]) -> None:
+        """Serves one more resource from now on, stored where the others are; its cache is filled on first use.
+
+        Raises ValueError if another has its name in a group version.
+        """
+        assert self.server is not None
+        assert self.storage is not None
+        key = (resource.group, resource.plural)
+        if self.server.catalogue.entry(*key) is not None:
+            raise ValueError(f"{resource.group_resource} is served already")
+        self.server.catalogue.put(resource, self._stores.add(resource, self.storage, self._services), self._services)
+
+    async def withdraw(self, group: str, plural: str) -> None:
+        """Ends serving a resource, and its watches; what is stored of it stays. Raises KeyError if it is not served."""
+        assert self.server is not None
+        self.server.catalogue.remove(group, plural)
+        await self._stores.remove(group, plural)
 
     async def start(self) -> Address:
         """Opens the storage, serves, and makes what a cluster has from the start.
@@ -143,7 +163,7 @@ class ControlPlane:
             f"in {file} the object {store.cacher.unreadable}: nothing under {store.prefix} is served until a good copy "
             "of the file is put back, or the object is removed from it while the server is stopped: "
             f"sqlite3 {file} \"DELETE FROM log WHERE key = '{store.cacher.unreadable.partition(' ')[0]}'\""
-            for store in self._stores.values()
+            for store in self._stores
             if store.cacher.unreadable
         ]
 
@@ -160,21 +180,20 @@ class ControlPlane:
         except CertificateError as error:
             raise OptionsError(str(error)) from None
         tokens = self._token_authenticator()
-        services = self._services(tokens, ranges)
+        self._services = services = self._make_services(tokens, ranges)
         runtime = RuntimeConfig(options.runtime_config)
-        resources = _kube_api(runtime)
-        self._make_stores(services, resources)
-        await asyncio.gather(*(store.start() for store in self._stores.values()))
+        resources = (*AGGREGATOR, *_kube_api(runtime), *API_EXTENSIONS)
+        for resource in resources:
+            self._stores.add(resource, self.storage, services)
+        await self._stores.start()
         feed(self._rbac, self.store, self._slow_lane)
         config = self._config(services.authorizer, tokens, files).complete()
-        extensions = config.new("apiextensions-apiserver")
-        kube_api = config.new("kube-apiserver", extensions)
-        self.server = server = config.new("kube-aggregator", kube_api)
-        extensions.install(API_EXTENSIONS, self._storage_of, services, runtime.serves)
-        kube_api.install(resources, self._storage_of, services, runtime.serves)
-        server.install(AGGREGATOR, self._storage_of, services, runtime.serves)
-        served = {(each.group, each.version) for each in server.all_served()}
-        group_versions = [key for each in GROUP_VERSIONS if (key := (each.group, each.version)) in served]
+        self.server = server = config.new()
+        for resource in resources:
+            server.catalogue.put(resource, self._stores.of(resource), services, serves=runtime.serves)
+        order = GroupOrder(server.catalogue)
+        order.follow(self.store("apiregistration.k8s.io", "apiservices"))
+        group_versions = {(each.group, each.version) for each in server.catalogue.served()}
         bootstrap = Bootstrap(
             self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1], group_versions=group_versions
         )
@@ -186,7 +205,7 @@ class ControlPlane:
         )
         self._upkeep.install(server)
         server.prepare_run()
-        install_discovery(server, group_versions)
+        Discovery(server).install()
         self._keys = await self._making_keys
         issuer = options.service_account_issuer[0]
         install_openid(
@@ -229,8 +248,7 @@ class ControlPlane:
             await self._upkeep.stop()
         if self._making_keys is not None:
             await asyncio.gather(self._making_keys, return_exceptions=True)  # before the lock of the folder is released
-        for store in self._stores.values():
-            await store.stop()
+        await self._stores.stop()
         if self.storage is not None:
             await self.storage.close()
         if self._loop_watchdog is not None:
@@ -246,24 +264,7 @@ class ControlPlane:
             return await MemoryStorage.open(compaction_interval=interval)
         return await SQLiteStorage.open(self.options.data_dir / "steersman.db", compaction_interval=interval)
 
-    def _make_stores(self, services: Services, kube_api: Iterable[Resource[Any]]) -> None:
-        assert self.storage is not None
-        for resource in (*AGGREGATOR, *kube_api, *API_EXTENSIONS):
-            if resource.creater is None and resource.reader is None:
-                key = (resource.group, resource.plural)
-                self._stores[key] = store = Store(resource, self.storage, services)
-                self._objects[key] = StoreObjects(store)
-        self._computed = {
-            (resource.group, resource.plural): ComputedStorage(resource, services)
-            for resource in KUBE_API
-            if resource.reader is not None or resource.creater is not None
-        }
-
-    def _storage_of(self, resource: Resource[Any]) -> Any:
-        key = (resource.group, resource.plural)
-        return self._stores.get(key) or self._computed[key]
-
-    def _services(self, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]) -> Services:
+    def _make_services(self, tokens: UnionTokenAuthenticator, ranges: list[IPv4Network | IPv6Network]) -> Services:
         options = self.options
         first, last = _ports(options.service_node_port_range)
         return Services(
@@ -338,6 +339,7 @@ class ControlPlane:
                     configuration=AdmissionConfiguration.load(options.admission_control_config_file),
                     objects=self.objects,
                     namespace_phase=self._namespace_phase,
+                    resources_of=self._resources_of,
                 )
             ),
             bind_address=options.bind_address,
@@ -361,13 +363,16 @@ class ControlPlane:
         """The phase of a namespace, None if there is none; kept with its entry, as every write asks for it."""
         return self.objects("", "namespaces").known("", name, _PHASE)
 
+    def _resources_of(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
+        return () if self.server is None else self.server.catalogue.of_kind(gvk)
+
     def _authentication_info(self, files: CertificateFiles) -> dict[str, str]:
         client_ca = self.options.client_ca_file or str(files.ca)
         return {"client-ca-file": Path(client_ca).read_text(errors="replace")}
 
     def _add_checks(self, server: Server) -> None:
         server.add_checks(HealthCheck("etcd", lambda: None if self.storage is not None else "storage is closed"))
-        stores = tuple(self._stores[key] for key in _READ_BY_THE_SERVER)
+        stores = tuple(self.store(*key) for key in _READ_BY_THE_SERVER)
         server.add_checks(
             HealthCheck("etcd-readiness", lambda: None if self.storage is not None else "storage is closed"),
             HealthCheck(

@@ -5,34 +5,33 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from steersman.machinery.errors import GroupResource
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.net.server import HttpServer
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
 from steersman.store.store import Store
 
-Stores = Mapping[tuple[str, str], Store[Any]]
 
-
-def install_metrics(registry: Registry, stores: Stores, http: Callable[[], HttpServer | None]) -> None:
+def install_metrics(registry: Registry, stores: Iterable[Store[Any]], http: Callable[[], HttpServer | None]) -> None:
     """Registers what is not counted on the path of a request."""
     started = time.time()
 
     def objects() -> Iterator[tuple[Labels, float]]:
-        for (group, plural), store in stores.items():
-            yield (group, plural), store.cacher.count(store.prefix)
+        for store, counted in _filled(stores):
+            yield (counted.group, counted.resource), store.cacher.count(store.prefix)
 
     def storage_objects() -> Iterator[tuple[Labels, float]]:
-        for (group, plural), store in stores.items():
-            yield (f"{plural}.{group}" if group else plural,), store.cacher.count(store.prefix)
+        for store, counted in _filled(stores):
+            yield (str(counted),), store.cacher.count(store.prefix)
 
     def watchers() -> Iterator[tuple[Labels, float]]:
-        for (group, _), store in stores.items():
+        for store in stores:
             if store.cacher.watchers:
-                yield (group, store.resource.version, store.kind.name), store.cacher.watchers
+                yield (store.resource.group, store.resource.version, store.kind.name), store.cacher.watchers
 
     def connections() -> Iterator[tuple[Labels, float]]:
         server = http()
@@ -69,6 +68,11 @@ def install_metrics(registry: Registry, stores: Stores, http: Callable[[], HttpS
         Computed("gauge", "process_start_time_seconds",
                  "Start time of the process since unix epoch in seconds.", (), lambda: [((), started)]),
     )  # fmt: skip
+
+
+def _filled(stores: Iterable[Store[Any]]) -> Iterator[tuple[Store[Any], GroupResource]]:
+    """Those of which it is known how many objects they have."""
+    return ((store, store.resource.group_resource) for store in stores if store.cacher.ready)
 
 
 def _cpu_seconds() -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from steersman.kinds.kind import Kind
 from steersman.machinery.go_strings import to_lower
-from steersman.machinery.serializer import encode_in_order
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 
 
@@ -38,9 +37,9 @@ class ServedResource:
         return self.form.name
 
 
-def served(resources: Iterable[Resource[Any]]) -> list[ServedResource]:
-    """Every resource in every version it is served in."""
-    return [ServedResource(each, other) for each in resources for other in (None, *each.other_versions)]
+def served_versions(resource: Resource[Any]) -> list[ServedResource]:
+    """A resource in every version it may be served in."""
+    return [ServedResource(resource, other) for other in (None, *resource.other_versions)]
 
 
 def _singular(resource: Resource[Any]) -> str:
@@ -151,6 +150,6 @@ def _subresource_discovery(each: ServedResource, subresource: Subresource) -> di
     }
 
 
-def etag_of(value: Any) -> str:
-    """The ETag of a document: upstream's form, a SHA-512 in hexadecimal in quotes."""
-    return f'"{hashlib.sha512(encode_in_order(value)).hexdigest().upper()}"'
+def etag_of(document: bytes) -> str:
+    """The ETag of an encoded document: upstream's form, a SHA-512 in hexadecimal in quotes."""
+    return f'"{hashlib.sha512(document).hexdigest().upper()}"'

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from steersman.endpoints.discovery import ServedResource
@@ -76,6 +77,8 @@ class Route:
     """By method."""
     warning: str = ""
     """What every request is told that a handler answers, whatever the answer."""
+    number: int = field(default_factory=partial(next, count(1)))
+    """Another for each route there ever was."""
 
     def handler(self, request: Request) -> Handle:
         """What answers this request, which from now on knows its target.
@@ -86,9 +89,9 @@ class Route:
         if action is None:
             raise method_not_allowed()
         info = request.info
-        if info.agreed is not self:
+        if info.agreed != self.number:
             self._check(info, action)
-            info.agreed = self
+            info.agreed = self.number
         request.target = info.target
         return action.handle
 
@@ -110,11 +113,11 @@ class Route:
         return not target.name and (not info.name or info.verb in ("list", "watch"))
 
 
-def install(served: Iterable[ServedResource], storages: Callable[[Resource[Any]], Any], shared: Shared) -> Routes:
-    """The routes of these resources."""
+def routes_of(versions: Iterable[ServedResource], storage: Any, services: Any, shared: Shared) -> Routes:
+    """The routes of a resource in these versions. `services` is given to what makes answers of its own."""
     routes: Routes = {}
-    for each in served:
-        _install_version(routes, each.resource, each.other, storages(each.resource), shared)
+    for each in versions:
+        _install_version(routes, each.resource, each.other, storage, services, shared)
     return routes
 
 
@@ -154,16 +157,16 @@ class _Installer:
 
 
 def _install_version(
-    routes: Routes, resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared
+    routes: Routes, resource: Resource[Any], other: OtherVersion | None, storage: Any, services: Any, shared: Shared
 ) -> None:
     scope = Scope(resource, other, storage, shared, tables=resource.creater is None)
     installer = _Installer(routes, scope, (other or resource).deprecation_warning)
-    _install_resource(installer, scope)
+    _install_resource(installer, scope, services)
     for subresource in resource.subresources:
-        _install_subresource(installer, scope, subresource)
+        _install_subresource(installer, scope, subresource, services)
 
 
-def _install_resource(installer: _Installer, scope: Scope) -> None:
+def _install_resource(installer: _Installer, scope: Scope, services: Any) -> None:
     verbs = scope.resource.verbs
     for verb, (method, on_object) in _ON_OBJECTS.items():
         if verb in verbs:
@@ -174,7 +177,9 @@ def _install_resource(installer: _Installer, scope: Scope) -> None:
         if installer.namespaced:
             installer.add("GET", lists, "list", "watch", everywhere=True)
     if "create" in verbs:
-        installer.add("POST", partial(create, scope), "create")
+        creater = scope.resource.creater
+        answerer = None if creater is None else partial(creater, services)
+        installer.add("POST", partial(create, scope, answerer=answerer), "create")
     if "deletecollection" in verbs:
         installer.add("DELETE", partial(delete_collection, scope), "deletecollection")
     if "watch" in verbs:
@@ -190,13 +195,13 @@ _ON_OBJECTS: Final[dict[str, tuple[str, Callable[[Scope, Request], Awaitable[Res
 }  # fmt: skip
 
 
-def _install_subresource(installer: _Installer, parent: Scope, subresource: Subresource) -> None:
+def _install_subresource(installer: _Installer, parent: Scope, subresource: Subresource, services: Any) -> None:
     scope = parent
     if not subresource.tables:
         scope = Scope(parent.resource, parent.other, parent.storage, parent.shared, tables=False)
     name = subresource.name
     if subresource.connect is not None:
-        connects: Handle = partial(connect, scope, subresource)
+        connects: Handle = partial(connect, scope, subresource, partial(subresource.connect, services))
         for method in subresource.connect_methods:
             for path in (False, True) if subresource.connect_path else (False,):
                 installer.add(method, connects, VERBS.get(method, ""), named=True, subresource=name, path=path)
@@ -206,7 +211,7 @@ def _install_subresource(installer: _Installer, parent: Scope, subresource: Subr
         handlers = {"get": get_view, "update": update_view, "patch": patch_view}
         bound = {verb: partial(handler, scope, subresource) for verb, handler in handlers.items()}
     elif subresource.create is not None:
-        bound = {"create": partial(act, scope, subresource)}
+        bound = {"create": partial(act, scope, subresource, partial(subresource.create, services))}
     else:
         handlers = {"get": get, "update": update, "patch": patch}
         bound = {verb: partial(handler, scope) for verb, handler in handlers.items()}

@@ -33,10 +33,12 @@ _DUPLICATES: Final = (
 )
 
 
-@lru_cache(maxsize=1024)
 def field_manager(scope: Scope, subresource: str) -> FieldManager:
     """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
-    return _field_manager(scope.resource, scope.kind, subresource)
+    found = scope.field_managers.get(subresource)
+    if found is None:
+        found = scope.field_managers[subresource] = _field_manager(scope.resource, scope.kind, subresource)
+    return found
 
 
 def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldManager:
@@ -56,7 +58,6 @@ def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -
     )
 
 
-@lru_cache(maxsize=1024)
 def applier_of(scope: Scope, subresource: str) -> Applier:
     """Applies to a resource, or one of its subresources, in the version of `scope`."""
     return Applier(field_manager(scope, subresource))

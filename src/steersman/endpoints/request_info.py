@@ -78,8 +78,8 @@ class RequestInfo:
     """Whether no deadline holds: watches, and connections to containers and proxies."""
     labels: tuple[str, ...] = ()
     """Those of its metrics, once somebody has made them."""
-    agreed: object = None
-    """The route that was found to do what is judged, once one was."""
+    agreed: int = 0
+    """The number of the route that was found to do what is judged, once one was."""
     _name: str = ""
     _unread_query: str = ""
     """The query of a list or watch, which may name an object. It is not looked at before somebody asks for a name."""

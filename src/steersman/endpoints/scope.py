@@ -19,6 +19,7 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import GroupResource
+from steersman.machinery.managed_fields import FieldManager
 from steersman.machinery.slow_lane import SlowLane
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
@@ -34,7 +35,6 @@ class Shared:
     metrics: RequestMetrics
     executor: Executor
     slow_lane: SlowLane
-    services: Any
     min_request_timeout: int
     max_body_bytes: int
     stopping: Callable[[], bool]
@@ -74,6 +74,8 @@ class Scope:
         self.go_package = go_package(self.group)
         self.prefix = self.kind.prefix
         self.gvk = self.kind.gvk
+        self.field_managers: dict[str, FieldManager] = {}
+        """By subresource, "" for the resource itself; those that were needed."""
         self._representation = (self.group, self.version)
         self._protobuf = ("protobuf", self.group, self.version)
 

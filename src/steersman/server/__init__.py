@@ -1,1 +1,1 @@
-"""The generic API server: Config -> complete() -> new(name, delegate) -> prepare_run() -> run(stop)."""
+"""The generic API server: Config -> complete() -> new() -> prepare_run() -> start()."""

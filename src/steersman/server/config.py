@@ -87,8 +87,8 @@ class CompletedConfig:
     slow_lane: SlowLane
     metrics: RequestMetrics
 
-    def new(self, name: str, delegate: Server | None = None) -> Server:
-        """A server that hands on what it does not know to `delegate`, or answers 404."""
+    def new(self) -> Server:
+        """A server that serves nothing yet."""
         from steersman.server.server import Server
 
-        return Server(name, self, delegate)
+        return Server(self)

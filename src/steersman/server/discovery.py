@@ -1,13 +1,14 @@
-"""The discovery documents of a chain: /api, /apis, a path for each group and version, plain and aggregated."""
+"""The discovery documents: /api, /apis, a path for each group and version, plain and aggregated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from steersman.endpoints.discovery import ServedResource, etag_of, group_discovery, resource_list
+from steersman.catalogue.catalogue import Group
+from steersman.endpoints.discovery import etag_of, group_discovery, resource_list
 from steersman.endpoints.negotiation import JSON, Representation, discovery_form, negotiate
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
@@ -17,64 +18,138 @@ from steersman.endpoints.responses import (
     pretty_wanted,
     protobuf_document,
 )
+from steersman.endpoints.scope import root_of
 from steersman.machinery.errors import StatusError
 from steersman.machinery.serializer import encode_in_order
 from steersman.net.message import Response
-from steersman.server.server import Server
+from steersman.server.server import PathHandler, Server
 
 _AGGREGATORS_OWN: Final = "apiregistration.k8s.io"
 AGGREGATED_PARAMETERS: Final = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED_HEAD: Final = (
+    b'{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":['
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A group and its versions, the preferred one first."""
+class _Documents:
+    """/api or /apis at one revision of the catalogue: the plain document, and the aggregated one, encoded."""
 
-    name: str
-    versions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Aggregated:
-    """One aggregated document, encoded once."""
-
-    data: bytes
+    revision: int
+    plain: dict[str, Any]
+    aggregated: bytes
     etag: str
 
 
-def groups_in_order(order: Iterable[tuple[str, str]], served: Sequence[ServedResource]) -> list[Group]:
-    """The groups of what is served, in the given order of group versions."""
-    present = {(each.group, each.version) for each in served}
-    groups: dict[str, list[str]] = {}
-    for group, version in order:
-        if (group, version) in present:
-            groups.setdefault(group, []).append(version)
-    return [Group(name, tuple(versions)) for name, versions in groups.items()]
+class Discovery:
+    """The discovery paths of a server, for whatever is in its catalogue.
 
+    Documents are made when they are asked for, of parts that are kept until their group changes.
+    """
 
-def install_discovery(server: Server, order: Iterable[tuple[str, str]]) -> None:
-    """Adds the discovery paths for everything the chain serves."""
-    served = server.all_served()
-    by_version: dict[tuple[str, str], list[ServedResource]] = {}
-    for each in served:
-        by_version.setdefault((each.group, each.version), []).append(each)
-    groups = groups_in_order(order, served)
-    legacy = [group for group in groups if not group.name]
-    named = [group for group in groups if group.name]
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._catalogue = server.catalogue
+        self._paths: dict[str, set[str]] = {}
+        """By group: those of it and of its versions."""
+        self._fragments: dict[str, bytes] = {}
+        """Aggregated, encoded, by group."""
+        self._lists: dict[tuple[str, str], dict[str, Any]] = {}
+        """By group version."""
+        self._roots: dict[bool, _Documents] = {}
 
-    server.add_web_service("/api", partial(_root, _versions(legacy), _aggregated(legacy, by_version)))
-    apis = partial(_root, _group_list(named), _aggregated(named, by_version))
-    server.add_path("/apis", apis)
-    server.add_path("/apis/", apis, listed=False)
-    for group in named:
+    def install(self) -> None:
+        """Adds the paths, and from now on those of groups and versions that come, and takes off those that go."""
+        server = self._server
+        server.add_web_service("/api", partial(self._answer_root, True))
+        apis = partial(self._answer_root, False)
+        server.add_path("/apis", apis)
+        server.add_path("/apis/", apis, listed=False)
+        self._catalogue.subscribe(self._changed)
+
+    def _changed(self, name: str) -> None:
+        self._fragments.pop(name, None)
+        there = self._paths.pop(name, set())
+        handlers = self._handlers(name)
+        for path in there - handlers.keys():
+            self._server.remove_path(path)
+            self._lists.pop(_group_version(path), None)
+        for path, handler in handlers.items():
+            self._lists.pop(_group_version(path), None)
+            if path not in there:
+                self._server.add_web_service(path, handler)
+        if handlers:
+            self._paths[name] = set(handlers)
+
+    def _handlers(self, name: str) -> dict[str, PathHandler]:
+        group = self._catalogue.group(name)
+        if group is None:
+            return {}
+        found: dict[str, PathHandler] = {
+            root_of(name, version): partial(self._answer_version, name, version) for version in group.versions
+        }
+        if name:
+            found[f"/apis/{name}"] = partial(self._answer_group, name)
+        return found
+
+    async def _answer_root(self, legacy: bool, request: Request) -> Response:
+        """/api and /apis: aggregated for clients that ask for that form, else the plain list."""
+        if request.method == "HEAD":
+            return error_response(request, method_not_allowed())
+        documents = self._documents(legacy)
+        form = discovery_form(request.headers.get("accept", ""))
+        if form != "plain":
+            headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", documents.etag), ("vary", "Accept"),
+                       ("cache-control", "public")]  # fmt: skip
+            if request.headers.get("if-none-match") == documents.etag:
+                return Response(304, headers)
+            data = documents.aggregated
+            return Response(200, headers, data + b"\n" if form == JSON else protobuf_document(data))
+        if request.info.path.rstrip("/") == "/api" and request.method != "GET":
+            return error_response(request, method_not_allowed())
+        return _document(documents.plain, request)
+
+    def _documents(self, legacy: bool) -> _Documents:
+        known = self._roots.get(legacy)
+        if known is not None and known.revision == self._catalogue.revision:
+            return known
+        groups = [group for group in self._catalogue.groups() if bool(group.name) is not legacy]
+        data = _AGGREGATED_HEAD + b",".join(map(self._fragment, groups)) + b"]}"
+        plain = _versions(groups) if legacy else _group_list(groups)
+        self._roots[legacy] = made = _Documents(self._catalogue.revision, plain, data, etag_of(data))
+        return made
+
+    def _fragment(self, group: Group) -> bytes:
+        known = self._fragments.get(group.name)
+        if known is None:
+            versions = [(version, self._catalogue.resources(group.name, version)) for version in group.versions]
+            self._fragments[group.name] = known = encode_in_order(group_discovery(group.name, versions))
+        return known
+
+    async def _answer_group(self, name: str, request: Request) -> Response:
+        """/apis/GROUP: with one slash behind it or none it is the aggregator that answers, which looks at no method.
+
+        Of its own group another handler answers.
+        """
+        group = self._catalogue.group(name)
+        assert group is not None
         document = _api_group(group, standing_alone=True)
-        handler = partial(_plain, document)
-        if group.name != _AGGREGATORS_OWN:
-            handler = partial(_group, f"/apis/{group.name}", document)
-        server.add_web_service(f"/apis/{group.name}", handler)
-    for (group_name, version), found in by_version.items():
-        path = f"/apis/{group_name}/{version}" if group_name else f"/api/{version}"
-        server.add_web_service(path, partial(_plain, resource_list(group_name, version, found)))
+        path = f"/apis/{name}"
+        if name != _AGGREGATORS_OWN and request.info.path in (path, f"{path}/"):
+            return _document(document, request)
+        return _plain(document, request)
+
+    async def _answer_version(self, name: str, version: str, request: Request) -> Response:
+        key = (name, version)
+        document = self._lists.get(key)
+        if document is None:
+            self._lists[key] = document = resource_list(name, version, self._catalogue.resources(name, version))
+        return _plain(document, request)
+
+
+def _group_version(path: str) -> tuple[str, str]:
+    group, _, version = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")
+    return group, version
 
 
 def _versions(groups: Sequence[Group]) -> dict[str, Any]:
@@ -96,40 +171,7 @@ def _api_group(group: Group, *, standing_alone: bool) -> dict[str, Any]:
     return {**head, "name": group.name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _aggregated(groups: Sequence[Group], by_version: dict[tuple[str, str], list[ServedResource]]) -> _Aggregated:
-    items = [
-        group_discovery(group.name, [(version, by_version[group.name, version]) for version in group.versions])
-        for group in groups
-    ]
-    document = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
-    return _Aggregated(encode_in_order(document) + b"\n", etag_of(document))
-
-
-async def _root(plain: dict[str, Any], aggregated: _Aggregated, request: Request) -> Response:
-    """/api and /apis: aggregated for clients that ask for that form, else the plain list."""
-    if request.method == "HEAD":
-        return error_response(request, method_not_allowed())
-    form = discovery_form(request.headers.get("accept", ""))
-    if form != "plain":
-        headers = [("content-type", form + AGGREGATED_PARAMETERS), ("etag", aggregated.etag), ("vary", "Accept"),
-                   ("cache-control", "public")]  # fmt: skip
-        if request.headers.get("if-none-match") == aggregated.etag:
-            return Response(304, headers)
-        data = aggregated.data if form == JSON else protobuf_document(aggregated.data)
-        return Response(200, headers, data)
-    if request.info.path.rstrip("/") == "/api" and request.method != "GET":
-        return error_response(request, method_not_allowed())
-    return _document(plain, request)
-
-
-async def _group(path: str, document: dict[str, Any], request: Request) -> Response:
-    """/apis/GROUP: with one slash behind it or none it is the aggregator that answers, which looks at no method."""
-    if request.info.path in (path, f"{path}/"):
-        return _document(document, request)
-    return await _plain(document, request)
-
-
-async def _plain(document: dict[str, Any], request: Request) -> Response:
+def _plain(document: dict[str, Any], request: Request) -> Response:
     if request.method != "GET":
         return error_response(request, method_not_allowed())
     return _document(document, request)

@@ -5,9 +5,10 @@ Documents are built, encoded and compressed in the executor, when they are first
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Final
 
 import orjson
@@ -15,6 +16,7 @@ from isal import isal_zlib
 
 from steersman.api.index import ON_REQUEST
 from steersman.endpoints.request import Request
+from steersman.kinds.built_in import is_built_in
 from steersman.net.message import Response
 from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.server.openapi_cache import EncodedDocuments
@@ -36,12 +38,45 @@ _MESSAGES: Final = {PROTOBUF_V2: V2_DOCUMENT, PROTOBUF_V3: V3_DOCUMENT}
 
 
 def install_openapi(server: Server) -> OpenAPIService:
-    """Adds /openapi/v2, /openapi/v3 and the v3 documents below it, for everything the chain serves."""
+    """Adds /openapi/v2, /openapi/v3 and the v3 documents below it, for everything the server serves."""
     service = OpenAPIService(server)
     server.add_path("/openapi/v2", service.answer_v2)
     server.add_path("/openapi/v3", service.answer_index)
     server.add_prefix(_V3_PREFIX, service.answer_v3)
     return service
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltInDocuments:
+    """What makes up the v2 document, and the v3 documents by name, at a revision of the catalogue."""
+
+    revision: int
+    served: Served
+    v2: tuple[Source, ...]
+    v3: dict[str, Source]
+
+
+def _served(server: Server) -> Served:
+    """The built-in resources of a server, and its paths that are no resources."""
+    resources = {
+        (each.group, each.version, each.resource.plural)
+        for each in server.catalogue.served()
+        if is_built_in(each.form.gvk)
+    }
+    paths = (path for path in server.all_paths() if not path.startswith(("/api/", "/apis/")))
+    return Served(frozenset(resources), frozenset(paths))
+
+
+def _documents(served: Served, revision: int) -> _BuiltInDocuments:
+    state = state_of(served)
+    stored = manifest()
+    v3: dict[str, Source] = {
+        name: BuiltIn(each, served, state) for name, each in stored.v3.items() if served.path(f"/{name}")
+    }
+    v2 = [stored.v2]
+    if any(served.group_version(*each) for each in ON_REQUEST):
+        v2.append(stored.v2_on_request)
+    return _BuiltInDocuments(revision, served, tuple(BuiltIn(each, served, state) for each in v2), v3)
 
 
 class OpenAPIService:
@@ -57,6 +92,7 @@ class OpenAPIService:
         self._modified = datetime.now(UTC).replace(microsecond=0)
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
+        self._known: _BuiltInDocuments | None = None
 
     def publish_v3(self, name: str, source: Source) -> None:
         """Serves a v3 document, e.g. under "apis/example.com/v1", instead of any other of that name."""
@@ -81,31 +117,22 @@ class OpenAPIService:
     def _touch(self) -> None:
         self._modified = datetime.now(UTC).replace(microsecond=0)
 
-    @cached_property
-    def _served(self) -> Served:
-        """What the chain serves, looked at when the first document is asked for."""
-        resources = {(each.group, each.version, each.resource.plural) for each in self._server.all_served()}
-        return Served(frozenset(resources), frozenset(self._server.all_paths()))
-
-    @cached_property
-    def _built_in(self) -> tuple[tuple[Source, ...], dict[str, Source]]:
-        """What makes up the v2 document, and the v3 documents by name."""
-        served = self._served
-        state = state_of(served)
-        stored = manifest()
-        v3: dict[str, Source] = {
-            name: BuiltIn(each, served, state) for name, each in stored.v3.items() if served.path(f"/{name}")
-        }
-        v2 = [stored.v2]
-        if any(served.group_version(*each) for each in ON_REQUEST):
-            v2.append(stored.v2_on_request)
-        return tuple(BuiltIn(each, served, state) for each in v2), v3
+    def _built_in(self) -> _BuiltInDocuments:
+        """The documents of built-in resources, of those that are in the catalogue now."""
+        known, revision = self._known, self._server.catalogue.revision
+        if known is None or known.revision != revision:
+            served = _served(self._server)
+            if known is None or known.served != served:
+                self._known = known = _documents(served, revision)
+            else:
+                self._known = known = replace(known, revision=revision)
+        return known
 
     def _v3(self, name: str) -> Source | None:
-        return self._published_v3.get(name) or self._built_in[1].get(name)
+        return self._published_v3.get(name) or self._built_in().v3.get(name)
 
     def _index(self) -> bytes:
-        names = sorted({*self._built_in[1], *self._published_v3})
+        names = sorted({*self._built_in().v3, *self._published_v3})
         etags = {name: source.etag for name in names if (source := self._v3(name)) is not None}
         paths = {name: {"serverRelativeURL": _relative_url(name, etag)} for name, etag in etags.items()}
         return orjson.dumps({"paths": paths})
@@ -145,7 +172,7 @@ class OpenAPIService:
         encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
         if encoding is None:
             return Response(406, vary)
-        source = Merged((*self._built_in[0], *self._published_v2.values()))
+        source = Merged((*self._built_in().v2, *self._published_v2.values()))
         headers = [("content-type", encoding.content_type), *vary]
         data = await self._data("", source, encoding)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):

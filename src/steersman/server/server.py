@@ -1,30 +1,24 @@
-"""One API server of a chain: its resources and paths, its hooks and checks, and a delegate for everything else.
-
-The outermost server of a chain owns the listener, the filters, and what the whole chain shares: hooks, health checks
-and the state of the shutdown.
-"""
+"""The generic API server: the catalogue of its resources, other paths, filters, hooks, checks, and an orderly end."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from steersman.endpoints.discovery import ServedResource, served
+from steersman.catalogue.catalogue import Catalogue
 from steersman.endpoints.filters.wait_group import WaitGroup
-from steersman.endpoints.installer import Routes, install
 from steersman.endpoints.instrument import instrumented
 from steersman.endpoints.query import has_bad_escape
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
-from steersman.endpoints.scope import Shared, root_of
+from steersman.endpoints.scope import Shared
 from steersman.machinery.errors import StatusError
 from steersman.net.message import Handler as HttpHandler
 from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
 from steersman.net.server import HttpServer
-from steersman.rest.resource import Resource
 from steersman.server.config import CompletedConfig
 from steersman.server.handler_chain import filters
 from steersman.server.health import PING, HealthCheck, HealthChecks
@@ -45,53 +39,30 @@ _MOST_ROOT_PARTS: Final = 3
 class Server:
     """See the module. Made by `CompletedConfig.new`."""
 
-    def __init__(self, name: str, config: CompletedConfig, delegate: Server | None) -> None:
-        self.name = name
+    def __init__(self, config: CompletedConfig) -> None:
         self.config = config
-        self.delegate = delegate
-        self.routes: Routes = delegate.routes if delegate else {}
-        """Those of the whole chain: a template is one server's."""
-        self.served: list[ServedResource] = []
-        self.group_versions: set[tuple[str, str]] = set()
-        self._roots: set[str] = set()
-        self._services: set[str] = set()
-        self._unlisted: set[str] = set()
-        self._all_roots: set[str] = delegate._all_roots if delegate else set()
+        self.lifecycle = Lifecycle()
+        self.hooks = Hooks()
+        self.requests = WaitGroup()
+        self.watches: set[Any] = set()
+        self.catalogue = Catalogue(Shared(
+            admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
+            executor=config.executor, slow_lane=config.slow_lane, min_request_timeout=config.min_request_timeout,
+            max_body_bytes=config.max_body_bytes, stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
+        ))  # fmt: skip
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
-        self.lifecycle: Lifecycle = delegate.lifecycle if delegate else Lifecycle()
-        self.hooks: Hooks = delegate.hooks if delegate else Hooks()
-        self.requests: WaitGroup = delegate.requests if delegate else WaitGroup()
-        self.watches: set[Any] = delegate.watches if delegate else set()
-        self.healthz: HealthChecks = delegate.healthz if delegate else HealthChecks("/healthz")
-        self.livez: HealthChecks = delegate.livez if delegate else HealthChecks("/livez")
-        self.readyz: HealthChecks = delegate.readyz if delegate else HealthChecks("/readyz")
+        self._services: set[str] = set()
+        self._unlisted: set[str] = set()
+        self.healthz = HealthChecks("/healthz")
+        self.livez = HealthChecks("/livez")
+        self.readyz = HealthChecks("/readyz")
         self._http: HttpServer | None = None
         self._handler: HttpHandler | None = None
-        if delegate is None:
-            for checks in (self.healthz, self.livez, self.readyz):
-                checks.add(PING, HealthCheck("log", lambda: None))
+        for checks in (self.healthz, self.livez, self.readyz):
+            checks.add(PING, HealthCheck("log", lambda: None))
 
-    # What it serves
-
-    def install(
-        self, resources: Iterable[Resource[Any]], storages: Callable[[Resource[Any]], Any], services: Any,
-        serves: Callable[[str, str, str], bool] = lambda group, version, plural: True,
-    ) -> None:  # fmt: skip
-        """Serves these resources from their storages, in the versions for which `serves` says so."""
-        config = self.config
-        shared = Shared(
-            admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
-            executor=config.executor, slow_lane=config.slow_lane, services=services,
-            min_request_timeout=config.min_request_timeout, max_body_bytes=config.max_body_bytes,
-            stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
-        )  # fmt: skip
-        found = [each for each in served(resources) if serves(each.group, each.version, each.resource.plural)]
-        self.routes.update(install(found, storages, shared))
-        self.served += found
-        self.group_versions |= {(each.group, each.version) for each in found}
-        self._roots |= {root_of(each.group, each.version) for each in found}
-        self._all_roots |= self._roots
+    # What it serves beside resources
 
     def add_path(self, path: str, handler: PathHandler, *, listed: bool = True) -> None:
         """Answers exactly this path, `listed` in the index or not. Raises ValueError if it is taken."""
@@ -105,7 +76,12 @@ class Server:
         """Answers this path as go-restful does: slashes may follow, and everything else below it is 404 as a Status."""
         self.add_path(path, handler)
         self._services.add(path)
-        self._all_roots.add(path)
+
+    def remove_path(self, path: str) -> None:
+        """Ends what `add_path` or `add_web_service` began. Raises KeyError if they did not."""
+        del self.paths[path]
+        self._unlisted.discard(path)
+        self._services.discard(path)
 
     def add_prefix(self, prefix: str, handler: PathHandler) -> None:
         """Answers this path and everything below it that has no path of its own."""
@@ -128,32 +104,21 @@ class Server:
             self.livez.add(*checks)
 
     def all_paths(self) -> list[str]:
-        """Every path the chain answers, for the index."""
-        own = {*self.paths, *(prefix.rstrip("/") for prefix in self.prefixes)} - self._unlisted
-        if self.delegate is not None:
-            own |= set(self.delegate.all_paths())
-        return sorted(own)
-
-    def all_served(self) -> list[ServedResource]:
-        """The resources of the whole chain."""
-        return self.served + (self.delegate.all_served() if self.delegate is not None else [])
+        """Every path it answers, for the index."""
+        return sorted({*self.paths, *(prefix.rstrip("/") for prefix in self.prefixes)} - self._unlisted)
 
     # Requests
 
     async def handle(self, request: Request) -> Response:
-        """The director: answers what the chain has a route for and what is this server's own, hands on the rest."""
+        """The director: answers by a route of the catalogue, or by a handler of the path."""
         info = request.info
-        route = self.routes.get(info.template)
+        route = self.catalogue.routes.get(info.template)
         if route is not None:
             return await instrumented(self.config, route, request)
-        if info.root in self._roots:
+        if info.root in self.catalogue.roots:
             return error_response(request, unknown_resource())
         handler = self._path_handler(info.path)
-        if handler is not None:
-            return await handler(request)
-        if self.delegate is not None:
-            return await self.delegate.handle(request)
-        return self._unknown(request)
+        return self._unknown(request) if handler is None else await handler(request)
 
     def _path_handler(self, path: str) -> PathHandler | None:
         handler = self.paths.get(path)
@@ -167,21 +132,21 @@ class Server:
         return handler
 
     def _unknown(self, request: Request) -> Response:
-        """404, as text or, below the root of a web service of the chain, as a Status."""
+        """404, as text or, below the root of a web service, as a Status."""
         at = 0
         path = request.info.path
         for _ in range(_MOST_ROOT_PARTS):
             at = path.find("/", at + 1)
             if at < 0:
                 break
-            if path[:at] in self._all_roots:
+            if path[:at] in self._services:
                 return error_response(request, unknown_resource())
         return not_found_text()
 
     # Running
 
     def prepare_run(self) -> None:
-        """Puts the filters around the chain; everything that is served must have been installed."""
+        """Puts the filters around everything."""
         handle = chain(filters(self.config, self.lifecycle, self.requests), self.handle)
         self._handler = _front(handle)
         self.readyz.add(HealthCheck("shutdown", lambda: "shutting down" if self.lifecycle.shutting_down else None))

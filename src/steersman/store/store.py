@@ -77,14 +77,34 @@ class Store(Generic[T]):
         self.cacher = Cacher(storage, self.prefix, present=self.kind.present)
         self.slow_lane: SlowLane = services.slow_lane
         self._thread = get_ident()
+        self._filling: asyncio.Task[None] | None = None
+        self._is_cold = True
         self.select = listing.Selection(self)
 
     async def start(self) -> None:
-        """Fills the cache. One that holds an unreadable object is not ready, and costs no other resource anything."""
-        await self.cacher.start()
+        """Fills the cache, once; otherwise that is done on first use.
+
+        One that holds an unreadable object is not ready, and costs no other resource anything. Raises
+        StorageUnavailable; it may be tried again then.
+        """
+        if self._filling is None:
+            self._filling = asyncio.get_running_loop().create_task(self.cacher.start())
+        filling = self._filling
+        try:
+            await asyncio.shield(filling)
+        except BaseException:
+            if filling.done() and self._filling is filling:
+                self._filling = None
+            raise
+        self._is_cold = False
 
     async def stop(self) -> None:
         """Ends the cache and its watches."""
+        self._is_cold = False
+        filling, self._filling = self._filling, None
+        if filling is not None and not filling.done():
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
         await self.cacher.stop()
 
     def key(self, namespace: str, name: str) -> str:
@@ -141,6 +161,8 @@ class Store(Generic[T]):
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """See rest.capabilities.Getter. The cache is as fresh as storage within this process."""
+        if self._is_cold:
+            await self.start()
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
         elif not resource_version:
@@ -167,28 +189,38 @@ class Store(Generic[T]):
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """See rest.capabilities.Lister."""
+        if self._is_cold:
+            await self.start()
         return await listing.list_items(self, ctx, options)
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
         """See rest.capabilities.Watcher."""
+        if self._is_cold:
+            await self.start()
         return await watching.watch(self, ctx, options, sink)
 
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> tuple[Item, bool]:
         """See rest.capabilities.GracefulDeleter."""
+        if self._is_cold:
+            await self.start()
         return await deletion.delete(self, ctx, name, options, check)
 
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
         """See rest.capabilities.CollectionDeleter."""
+        if self._is_cold:
+            await self.start()
         return await deletion.delete_collection(self, ctx, delete_options, options, check)
 
     # Creating
 
     async def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Item:
         """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
+        if self._is_cold:
+            await self.start()
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name if not meta.name else ""
         if not base:
@@ -276,7 +308,7 @@ class Store(Generic[T]):
 
     def item(self, key: str, revision: int, value: bytes) -> Item:
         """What was just written: the cached entry unless it has changed again already."""
-        entry = self.cacher.get(key)
+        entry = self.cacher.get(key) if self.cacher.ready else None  # it may have been ended meanwhile
         if entry is not None and entry.revision == revision:
             return entry
         return Encoded(self.kind.present(value, revision), revision)
@@ -297,6 +329,8 @@ class Store(Generic[T]):
         strategy: Strategy[T] | None = None,
     ) -> tuple[Item, bool]:
         """See rest.capabilities.Updater. `strategy` replaces that of the (sub)resource, for the server's own writes."""
+        if self._is_cold:
+            await self.start()
         strategy = strategy or self.substrategies.get(subresource, self.strategy)
         key = self.key(ctx.namespace, name)
         may_create = strategy.allow_create_on_update or force_allow_create

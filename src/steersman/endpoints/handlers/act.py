@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from steersman.admission.interface import CREATE
@@ -19,16 +20,18 @@ from steersman.machinery.errors import bad_request
 from steersman.machinery.serializer import encode
 from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
+from steersman.rest.context import Context
 from steersman.rest.resource import Subresource
 
+Create = Callable[[Context, str, Any], Awaitable[Any]]
 
-async def act(scope: Scope, subresource: Subresource, request: Request) -> Response:
-    """Hands the body's object to the subresource and answers 201 with what that gives back."""
+
+async def act(scope: Scope, subresource: Subresource, create: Create, request: Request) -> Response:
+    """Hands the body's object to `create`, the subresource's own, and answers 201 with what that gives back."""
     wanted = representation(scope, request)
     media = request_media(request)
     data = await read_body(scope, request)
     options = write_options(request, CreateOptions)
-    assert subresource.create is not None
     lane = lane_for(scope, request, data, media)
     body = await done(lane, _body, scope, subresource, request, data, media, options)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
@@ -37,7 +40,7 @@ async def act(scope: Scope, subresource: Subresource, request: Request) -> Respo
         record = attributes(scope, request, ctx, CREATE, obj=body, options=options)
         await chain.admit(record)
         await chain.validate(record)
-    answer = await subresource.create(scope.shared.services, ctx, request.target.name, body)
+    answer = await create(ctx, request.target.name, body)
     stamp(answer)
     return encoded_response(encode(answer), wanted, 201)
 

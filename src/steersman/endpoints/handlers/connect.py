@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 from steersman.admission.interface import CONNECT
 from steersman.endpoints.admit import attributes
 from steersman.endpoints.proxy.passing import ended_with
@@ -9,14 +12,19 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors import bad_request
 from steersman.net.message import Response
+from steersman.rest.context import Context
 from steersman.rest.resource import Subresource
 
+Connect = Callable[[Context, str, Any], Awaitable[Any]]
 
-async def connect(scope: Scope, subresource: Subresource, request: Request) -> Response:
-    """Whatever the subresource answers. Raises StatusError 400 on a dry run, and what admission refuses."""
+
+async def connect(scope: Scope, subresource: Subresource, connecting: Connect, request: Request) -> Response:
+    """Whatever `connecting`, the subresource's own, answers.
+
+    Raises StatusError 400 on a dry run, and what admission refuses.
+    """
     if "dryRun" in request.query:
         raise bad_request("dryRun is not supported")
-    assert subresource.connect is not None
     ctx = scope.context(request)
     chain = scope.shared.admission
     # to read a log is a GET for upstream, and no connection
@@ -24,5 +32,5 @@ async def connect(scope: Scope, subresource: Subresource, request: Request) -> R
         record = attributes(scope, request, ctx, CONNECT)
         await chain.admit(record)
         await chain.validate(record)
-    answering = subresource.connect(scope.shared.services, ctx, request.target.name, request)
+    answering = connecting(ctx, request.target.name, request)
     return await ended_with(scope.shared.watches, answering)

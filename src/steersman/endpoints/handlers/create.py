@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from steersman.admission.interface import CREATE
@@ -20,10 +21,16 @@ from steersman.machinery.serializer import encode
 from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Encoded
+from steersman.rest.context import Context
+
+Answerer = Callable[[Context, Any], Awaitable[Any]]
 
 
-async def create(scope: Scope, request: Request) -> Response:
-    """Stores the body's object and answers 201 with it."""
+async def create(scope: Scope, request: Request, answerer: Answerer | None = None) -> Response:
+    """Stores the body's object and answers 201 with it.
+
+    With an `answerer`, for kinds that are never stored, what that makes of it, an object or a Status, is the answer.
+    """
     wanted = representation(scope, request)
     media = request_media(request)
     data = await read_body(scope, request)
@@ -34,8 +41,8 @@ async def create(scope: Scope, request: Request) -> Response:
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
     await admit(scope, request, ctx, CREATE, hub, None, options)
-    if scope.resource.creater is not None:
-        return await _answer_unstored(scope, request, ctx, hub)
+    if answerer is not None:
+        return await _answer_unstored(scope, request, ctx, hub, answerer)
     item = await scope.storage.create(ctx, hub, check_create(scope, request, ctx, options))
     return await item_response(scope, request, item, wanted, 201)
 
@@ -61,11 +68,8 @@ def prepare_new(scope: Scope, request: Request, obj: Any) -> None:
     scope.kind.default(obj)
 
 
-async def _answer_unstored(scope: Scope, request: Request, ctx: Any, obj: Any) -> Response:
-    """For kinds that are never stored: what their creater makes of it, an object or a Status, is the answer."""
-    creater = scope.resource.creater
-    assert creater is not None
-    answer = await creater(scope.shared.services, ctx, obj)
+async def _answer_unstored(scope: Scope, request: Request, ctx: Context, obj: Any, answerer: Answerer) -> Response:
+    answer = await answerer(ctx, obj)
     wanted = representation(scope, request)
     if isinstance(answer, type(obj)):
         body = await done(ctx.lane, scope.kind.body, answer)

@@ -1,0 +1,1 @@
+"""What a server serves, and may serve otherwise in a moment."""

@@ -1,0 +1,211 @@
+"""The catalogue: every resource that is served, with its storage, its versions, its routes and its place in the order.
+
+Resources come and go while the server runs, on its loop: the next request finds what is there. Routes, discovery,
+OpenAPI, metrics and the checks of owners read the catalogue, and whoever keeps something made of it subscribes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from steersman.endpoints.discovery import ServedResource, served_versions
+from steersman.endpoints.installer import Routes, routes_of
+from steersman.endpoints.scope import Shared, root_of
+from steersman.machinery.schema import GroupVersionKind
+from steersman.rest.resource import Resource
+
+Changed = Callable[[str], None]
+"""Is told the group of which something has changed. Called on the loop; must not block, nor raise."""
+Serves = Callable[[str, str, str], bool]
+"""Whether a resource is served in a version: group, version, plural."""
+
+_KUBE_VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", re.ASCII)
+_STABILITY: Final = {"": 2, "beta": 1, "alpha": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """Where a group version stands in lists, as its APIService has it: higher ones first."""
+
+    group: int = 1000
+    version: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group that is served, and its versions, the preferred one first."""
+
+    name: str
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A resource that is served: what implements it, and the versions it is served in."""
+
+    resource: Resource[Any]
+    storage: Any
+    versions: tuple[ServedResource, ...]
+    routes: Routes
+
+
+class Catalogue:
+    """See the module. `shared` is what all resources have in common."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self.routes: Routes = {}
+        """By template."""
+        self.roots: dict[str, int] = {}
+        """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
+        """By group, version and plural."""
+        self._by_kind: dict[GroupVersionKind, list[ServedResource]] = {}
+        self._priorities: dict[tuple[str, str], Priority] = {}
+        self._groups: list[Group] | None = None
+        self._subscribers: list[Changed] = []
+        self.revision = 0
+        """Another number after each change."""
+
+    # Changes
+
+    def put(
+        self, resource: Resource[Any], storage: Any, services: Any, *,
+        serves: Serves = lambda group, version, plural: True,
+    ) -> None:  # fmt: skip
+        """Serves a resource from its storage from now on, in the versions for which `serves` says so.
+
+        What was served under its group and name before is not any more; its storage goes on, for requests that are
+        being answered. Raises ValueError if another resource has one of its paths.
+        """
+        versions = tuple(
+            each for each in served_versions(resource) if serves(each.group, each.version, resource.plural)
+        )
+        key = (resource.group, resource.plural)
+        known = self._entries.get(key)
+        for each in versions:
+            there = self._by_version.get(each.group, {}).get(each.version, {}).get(resource.plural)
+            if there is not None and (known is None or there not in known.versions):
+                raise ValueError(f"{resource.plural} of {each.group}/{each.version} are served already")
+        routes = routes_of(versions, storage, services, self._shared)
+        if known is not None:
+            self._forget(known)
+        self._entries[key] = entry = Entry(resource, storage, versions, routes)
+        self.routes |= routes
+        for each in versions:
+            root = root_of(each.group, each.version)
+            self.roots[root] = self.roots.get(root, 0) + 1
+            self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[resource.plural] = each
+            self._by_kind.setdefault(each.form.gvk, []).append(each)
+        self._tell(*([known] if known is not None else []), entry)
+
+    def remove(self, group: str, plural: str) -> Any:
+        """Ends serving a resource of this group (that of its stored version); what its storage was.
+
+        Ending the storage, and with it the watches, is up to who made it. Raises KeyError for what is not served.
+        """
+        entry = self._entries.pop((group, plural))
+        self._forget(entry)
+        self._tell(entry)
+        return entry.storage
+
+    def _forget(self, entry: Entry) -> None:
+        plural = entry.resource.plural
+        for template in entry.routes:
+            del self.routes[template]
+        for each in entry.versions:
+            root = root_of(each.group, each.version)
+            self.roots[root] -= 1
+            if not self.roots[root]:
+                del self.roots[root]
+            versions = self._by_version[each.group]
+            del versions[each.version][plural]
+            if not versions[each.version]:
+                del versions[each.version]
+            if not versions:
+                del self._by_version[each.group]
+            kinds = self._by_kind[each.form.gvk]
+            kinds.remove(each)
+            if not kinds:
+                del self._by_kind[each.form.gvk]
+
+    def prioritize(self, priorities: Mapping[tuple[str, str], Priority]) -> None:
+        """Puts group versions in order; those that are not named come last, stable ones before others."""
+        self._priorities = dict(priorities)
+        self._changed({group for group, _ in priorities})
+
+    def subscribe(self, changed: Changed) -> None:
+        """Tells of the groups there are, and from then on of every change."""
+        self._subscribers.append(changed)
+        for group in self._by_version:
+            changed(group)
+
+    def _tell(self, *entries: Entry) -> None:
+        self._changed({each.group for entry in entries for each in entry.versions})
+
+    def _changed(self, groups: set[str]) -> None:
+        self.revision += 1
+        self._groups = None
+        for changed in self._subscribers:
+            for group in groups:
+                changed(group)
+
+    # What there is
+
+    def entry(self, group: str, plural: str) -> Entry | None:
+        """A resource by the group of its stored version, None if it is not served."""
+        return self._entries.get((group, plural))
+
+    def served(self) -> Iterator[ServedResource]:
+        """Every resource in every version it is served in."""
+        for entry in self._entries.values():
+            yield from entry.versions
+
+    def groups(self) -> Sequence[Group]:
+        """The groups in their order, each with its versions in theirs."""
+        if self._groups is None:
+            self._groups = sorted((self._group(name) for name in self._by_version), key=self._group_order)
+        return self._groups
+
+    def group(self, name: str) -> Group | None:
+        """One group, None if nothing of it is served."""
+        return self._group(name) if name in self._by_version else None
+
+    def resources(self, group: str, version: str) -> list[ServedResource]:
+        """What is served in a group version, by name."""
+        found = self._by_version.get(group, {}).get(version, {})
+        return [found[plural] for plural in sorted(found)]
+
+    def of_kind(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
+        """The resources whose objects are of a kind (upstream's RESTMapping)."""
+        return self._by_kind.get(gvk, ())
+
+    def _group(self, name: str) -> Group:
+        versions = sorted(self._by_version[name], key=partial(self._version_order, name))
+        return Group(name, tuple(versions))
+
+    def _priority(self, group: str, version: str) -> Priority:
+        return self._priorities.get((group, version)) or _DEFAULT
+
+    def _group_order(self, group: Group) -> tuple[int, str]:
+        return -max(self._priority(group.name, version).group for version in group.versions), group.name
+
+    def _version_order(self, group: str, version: str) -> tuple[Any, ...]:
+        return -self._priority(group, version).version, *version_order(version)
+
+
+_DEFAULT: Final = Priority()
+
+
+def version_order(version: str) -> tuple[Any, ...]:
+    """A key that sorts versions as Kubernetes does: stable ones first, the highest first, then all others by name."""
+    found = _KUBE_VERSION.fullmatch(version)
+    if found is None:
+        return 1, version
+    major, level, minor = found.groups()
+    return 0, -_STABILITY[level or ""], -int(major), -int(minor or 0)

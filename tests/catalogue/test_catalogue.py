@@ -1,0 +1,152 @@
+"""What a catalogue has while resources come and go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from steersman.catalogue.catalogue import Catalogue, Group, Priority, version_order
+from steersman.kinds.open import OpenKind
+from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.resource import OtherVersion, Resource
+
+
+def resource(plural: str, *versions: str, group: str = "e.x", kind: str = "", **more: Any) -> Resource[Any]:
+    """A resource whose first version is stored."""
+    stored, *others = (OpenKind(GroupVersionKind(group, each, kind or plural.title())) for each in versions or ("v1",))
+    other_versions = tuple(OtherVersion(each, lambda obj: obj, lambda obj: obj) for each in others)
+    return Resource(
+        kind=stored, plural=plural, other_versions=other_versions, name_validator=name_is_dns_subdomain, **more
+    )  # fmt: skip
+
+
+@pytest.fixture
+def catalogue() -> Catalogue:
+    shared: Any = SimpleNamespace()
+    return Catalogue(shared)
+
+
+def names(found: Any) -> list[str]:
+    return [f"{each.version}/{each.resource.plural}" for each in found]
+
+
+def groups(catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
+    return {each.name: each.versions for each in catalogue.groups()}
+
+
+def test_what_is_put_is_found_and_what_is_removed_is_not(catalogue: Catalogue) -> None:
+    storage = object()
+    catalogue.put(resource("foos", "v1", "v1beta1"), storage, None)
+    catalogue.put(resource("bars", "v1"), None, None)
+    template = "/apis/e.x/v1beta1/namespaces/{namespace}/foos/{name}"
+    assert catalogue.routes[template].resource == "foos"
+    assert names(catalogue.resources("e.x", "v1")) == ["v1/bars", "v1/foos"]
+    assert names(catalogue.of_kind(GroupVersionKind("e.x", "v1beta1", "Foos"))) == ["v1beta1/foos"]
+    assert catalogue.roots == {"/apis/e.x/v1": 2, "/apis/e.x/v1beta1": 1}
+    assert catalogue.remove("e.x", "foos") is storage
+    assert template not in catalogue.routes
+    assert names(catalogue.served()) == ["v1/bars"]
+    assert catalogue.roots == {"/apis/e.x/v1": 1}
+    assert not catalogue.of_kind(GroupVersionKind("e.x", "v1", "Foos"))
+    catalogue.remove("e.x", "bars")
+    assert (catalogue.routes, catalogue.roots, list(catalogue.groups()), catalogue.group("e.x")) == ({}, {}, [], None)
+    with pytest.raises(KeyError):
+        catalogue.remove("e.x", "bars")
+
+
+def test_a_resource_that_is_put_again_takes_the_place_of_the_first(catalogue: Catalogue) -> None:
+    catalogue.put(resource("foos", "v1", "v1beta1"), None, None)
+    catalogue.put(resource("foos", "v2", "v1", verbs=("get",)), None, None)
+    assert groups(catalogue) == {"e.x": ("v2", "v1")}
+    route = catalogue.routes["/apis/e.x/v1/namespaces/{namespace}/foos/{name}"]
+    assert list(route.actions) == ["GET"]
+    assert not any("v1beta1" in template for template in catalogue.routes)
+
+
+def test_two_resources_cannot_have_one_path(catalogue: Catalogue) -> None:
+    catalogue.put(resource("foos", "v1"), None, None)
+    elsewhere = resource("foos", "v1", group="other")
+    other = OtherVersion(OpenKind(GroupVersionKind("e.x", "v1", "Foo")), lambda obj: obj, lambda obj: obj)
+    with pytest.raises(ValueError, match=r"foos of e\.x/v1 are served already"):
+        catalogue.put(replace(elsewhere, other_versions=(other,)), None, None)
+    assert names(catalogue.served()) == ["v1/foos"]
+
+
+def test_versions_that_are_off_are_not_there(catalogue: Catalogue) -> None:
+    catalogue.put(resource("foos", "v1", "v1beta1"), None, None, serves=lambda group, version, plural: version == "v1")
+    assert groups(catalogue) == {"e.x": ("v1",)}
+    assert all("/v1/" in template for template in catalogue.routes)
+
+
+def test_groups_and_versions_are_in_the_order_of_their_priorities(catalogue: Catalogue) -> None:
+    for group in ("b", "a", "c"):
+        catalogue.put(resource("foos", "v1", "v2", group=group), None, None)
+    assert list(catalogue.groups()) == [Group("a", ("v2", "v1")), Group("b", ("v2", "v1")), Group("c", ("v2", "v1"))]
+    catalogue.prioritize({("c", "v1"): Priority(2000, 200), ("b", "v2"): Priority(1500, 1)})
+    assert list(catalogue.groups()) == [Group("c", ("v1", "v2")), Group("b", ("v1", "v2")), Group("a", ("v2", "v1"))]
+
+
+def test_versions_are_sorted_as_kubernetes_does() -> None:
+    """Source: Kubernetes, Versions in CustomResourceDefinitions, Version priority."""
+    order = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
+    by_name = sorted(order)
+    assert sorted(by_name, key=version_order) == order
+
+
+def test_whoever_subscribes_is_told_of_each_group_that_changes(catalogue: Catalogue) -> None:
+    catalogue.put(resource("foos"), None, None)
+    told: list[str] = []
+    catalogue.subscribe(told.append)
+    assert told == ["e.x"]
+    before = catalogue.revision
+    catalogue.put(resource("bars", group="other"), None, None)
+    catalogue.remove("e.x", "foos")
+    catalogue.prioritize({("other", "v1"): Priority()})
+    assert told[1:] == ["other", "e.x", "other"]
+    assert catalogue.revision == before + 3
+
+
+def test_old_and_new_groups_are_told_of_when_a_resource_changes_its_versions(catalogue: Catalogue) -> None:
+    moved = resource("foos", "v1")
+    other = OtherVersion(OpenKind(GroupVersionKind("more", "v1", "Foo")), lambda obj: obj, lambda obj: obj)
+    catalogue.put(replace(moved, other_versions=(other,)), None, None)
+    told: list[str] = []
+    catalogue.subscribe(told.append)
+    told.clear()
+    catalogue.put(moved, None, None)
+    assert sorted(told) == ["e.x", "more"]
+    assert groups(catalogue) == {"e.x": ("v1",)}
+
+
+def calls_of(work: Callable[[], Any]) -> int:
+    """How many functions are called, C's too."""
+    calls = 0
+
+    def count(frame: Any, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_one_more_resource_costs_the_same_however_many_there_are(catalogue: Catalogue) -> None:
+    def put_and_remove() -> None:
+        catalogue.put(resource("last", group="last"), None, None)
+        catalogue.remove("last", "last")
+
+    put_and_remove()
+    alone = calls_of(put_and_remove)
+    for number in range(1000):
+        catalogue.put(resource(f"foos{number}", group=f"g{number % 10}"), None, None)
+    assert min(calls_of(put_and_remove) for _ in range(3)) <= alone  # collections of garbage are counted too
