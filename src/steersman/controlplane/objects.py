@@ -15,6 +15,7 @@ from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
+from steersman.rest.conversion import settled
 from steersman.rest.objects import Reading
 from steersman.storage.entry import Entry
 from steersman.store.listing import in_turns
@@ -177,7 +178,7 @@ class StoreObjects:
             new = change(None if old is None else await done(ctx.lane, self._store.kind.copy, old))
             if owned:
                 fields = self._fields(subresource)
-                new.metadata.managed_fields = await done(ctx.lane, fields.update, new, old, MANAGER, times.now())
+                new.metadata.managed_fields = await settled(ctx.lane, fields.update, new, old, MANAGER, times.now())
             return new
 
         item, _ = await self._store.update(ctx, name, make, subresource=subresource, strategy=strategy)
@@ -194,7 +195,9 @@ class StoreObjects:
         applier = Applier(self._fields(subresource))
 
         async def make(old: Any | None) -> Any:
-            applied = applier.apply(old, configuration, manager, times.now(), force=True)
+            applied = await settled(
+                ctx.lane, applier.apply, old, configuration, manager, times.now(), force=True
+            )  # fmt: skip
             if applied.obj is None:
                 new = kind.copy(old)
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -54,6 +55,8 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"(*{scope.go_package}.{scope.kind.list_name})"
         )
+    if scope.waiting is not None:
+        listing = replace(listing, items=await scope.converted(listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \
@@ -351,4 +354,4 @@ def _joined(messages: Sequence[bytes]) -> bytes:
 
 def _partial_message(scope: Scope, item: Item, *, remember: bool) -> bytes:
     """The message of an object's metadata, which is never remembered."""
-    return protobuf.encode_body(PartialObjectMetadata(metadata=scope.storage.decode(item).metadata))
+    return protobuf.encode_body(PartialObjectMetadata(metadata=scope.row_object(item).metadata))

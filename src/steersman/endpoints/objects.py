@@ -49,6 +49,8 @@ async def item_response(
     plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
     if plain and scope.other is None:
         return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, item.body))
+    if scope.waiting is not None:
+        (item,) = await scope.converted((item,))
     lane = scope.lane(request) if is_large(item.body) else None
     return await done(lane, _rendered, scope, request, item, wanted, code)
 
@@ -77,5 +79,5 @@ def partial_object(scope: Scope, item: Item, version: str) -> bytes:
 
 def partial_body(scope: Scope, item: Item) -> bytes:
     """What of a PartialObjectMetadata follows kind and apiVersion."""
-    metadata: ObjectMeta = scope.storage.decode(item).metadata
+    metadata: ObjectMeta = scope.row_object(item).metadata
     return encode(PartialObjectMetadata(metadata=metadata))[1:]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,9 +21,10 @@ from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import GroupResource
 from steersman.machinery.managed_fields import FieldManager
-from steersman.machinery.slow_lane import SlowLane
-from steersman.rest.capabilities import Item
+from steersman.machinery.slow_lane import SlowLane, done
+from steersman.rest.capabilities import Encoded, Item
 from steersman.rest.context import Context
+from steersman.rest.conversion import settled
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
 
 
@@ -51,6 +53,12 @@ def root_of(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
+class Converted(Encoded):
+    """An item whose body is of the version it is served in."""
+
+    __slots__ = ()
+
+
 class Scope:
     """One resource as it is served in one group version.
 
@@ -74,6 +82,10 @@ class Scope:
         self.go_package = go_package(self.group)
         self.prefix = self.kind.prefix
         self.gvk = self.kind.gvk
+        self.waiting = other.conversion if other else None
+        self.run = settled if any(each.conversion for each in resource.other_versions) else done
+        """Does work in which objects are converted (rest.conversion), where slow_lane.done says."""
+        self._converting: dict[int, asyncio.Task[dict[int, bytes]]] = {}
         self.field_managers: dict[str, FieldManager] = {}
         """By subresource, "" for the resource itself; those that were needed."""
         self._representation = (self.group, self.version)
@@ -91,7 +103,7 @@ class Scope:
 
     def body(self, item: Item) -> bytes:
         """An item's body in this version; one of another version is made once and kept with the item."""
-        if self.other is None:
+        if self.other is None or type(item) is Converted:
             return item.body
         known = item.representations
         body: bytes | None = known.get(self._representation) if known is not None else None
@@ -123,8 +135,50 @@ class Scope:
 
     def decode(self, item: Item) -> Any:
         """An item as an object of this version."""
+        if type(item) is Converted:
+            return self.kind.decode(item.body)
         obj = self.storage.decode(item)
         return self.other.from_hub(obj) if self.other else obj
+
+    def row_object(self, item: Item) -> Any:
+        """An item as the object that columns read: of the stored version, unless conversion has to wait."""
+        return self.kind.decode(item.body) if type(item) is Converted else self.storage.decode(item)
+
+    async def converted(self, items: Sequence[Item]) -> Sequence[Item]:
+        """The same items, those of another version as `Converted` if that has to wait: then all at once.
+
+        Raises what the conversion raises.
+        """
+        if self.waiting is None or not items:
+            return items
+        known: dict[int, bytes] = {}
+        missing: list[Item] = []
+        for item in items:
+            body = None if item.representations is None else item.representations.get(self._representation)
+            if body is None:
+                missing.append(item)
+            else:
+                known[id(item)] = body
+        begun = [item for item in missing if id(item) not in self._converting]
+        if begun:
+            task = asyncio.ensure_future(self._convert(begun))
+            for item in begun:
+                self._converting[id(item)] = task
+        for task in {self._converting[id(item)] for item in missing}:
+            known |= await asyncio.shield(task)
+        return [Converted(known[id(item)], item.revision) for item in items]
+
+    async def _convert(self, items: list[Item]) -> dict[int, bytes]:
+        """Converts for all who want the same items meanwhile; the bodies by the identity of the items."""
+        assert self.waiting is not None
+        try:
+            bodies = await self.waiting.bodies([item.body for item in items])
+            for item, body in zip(items, bodies, strict=True):
+                self.storage.remember(item, self._representation, body)
+            return {id(item): body for item, body in zip(items, bodies, strict=True)}
+        finally:
+            for item in items:
+                del self._converting[id(item)]
 
     def to_hub(self, obj: Any) -> Any:
         """An object of this version as the stored version's."""

@@ -83,7 +83,7 @@ def _definition(name: str, type_: str, format_: str, description: str, priority:
 def _row(
     scope: Scope, item: Item, columns: Sequence[Column], wanted: Representation, including: str, now: float
 ) -> dict[str, Any]:
-    obj = scope.storage.decode(item)
+    obj = scope.row_object(item)
     cells = [_cell(column, obj, now) for column in columns]
     row: dict[str, Any] = {"cells": cells}
     if scope.resource.row_conditions is not None and (conditions := scope.resource.row_conditions(obj)):

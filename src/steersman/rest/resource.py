@@ -11,6 +11,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.errors import GroupKind, GroupResource
 from steersman.machinery.schema import GroupVersionKind
 from steersman.rest.context import Context
+from steersman.rest.conversion import WaitingConversion
 from steersman.rest.strategy import NameValidator, Strategy
 
 T = TypeVar("T")
@@ -68,6 +69,8 @@ class OtherVersion:
     """Names of selectable fields in this version -> the hub's."""
     deprecation_warning: str = ""
     """Sent with every request in this version."""
+    conversion: WaitingConversion | None = None
+    """What converts, if that has to wait: `to_hub` and `from_hub` are its own then, and columns read this version."""
 
     @property
     def group(self) -> str:

@@ -7,6 +7,7 @@ it makes one. Follows k8s.io/apiserver `endpoints/handlers` (applyPatcher).
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -48,6 +49,9 @@ def is_apply(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip(" ") == APPLY_YAML
 
 
+Run = Callable[..., Awaitable[Any]]
+
+
 @dataclass(slots=True)
 class Configuration:
     """What a manager applies, as sent.
@@ -85,7 +89,7 @@ class Configuration:
         return applier.described(self.value or {})
 
     async def applied(
-        self, applier: Applier, live: Any, kind: Kind[Any], *, defaults: bool = True
+        self, applier: Applier, live: Any, kind: Kind[Any], *, defaults: bool = True, run: Run = done
     ) -> tuple[Any, bool]:  # fmt: skip
         """`live` with the configuration applied, defaulted where that changes it, its managedFields with it.
 
@@ -98,7 +102,7 @@ class Configuration:
         manager, force = options.field_manager, bool(options.force)
         work = partial(_apply, applier, live, self.value, manager, kind, force=force, defaults=defaults)
         owned = sum(len(each.fields_v1 or b"") for each in live.metadata.managed_fields)
-        result = await done(self.slow_lane if owned > _SMALL else self.lane, work)
+        result: tuple[Any, bool] = await run(self.slow_lane if owned > _SMALL else self.lane, work)
         if self.duplicates:
             if options.field_validation == "Strict":
                 raise bad_request(f"error strict decoding YAML: {self.duplicates}")
@@ -183,11 +187,11 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     async def make(old: Any | None) -> Any:
         live = scope.kind.new() if old is None else old
         if old is not None and scope.other is not None:
-            live = await done(ctx.lane, scope.other.from_hub, old)
-        new, is_changed = await configuration.applied(applier, live, scope.kind)
+            live = await scope.run(ctx.lane, scope.other.from_hub, old)
+        new, is_changed = await configuration.applied(applier, live, scope.kind, run=scope.run)
         same = None if is_changed else old
         work = partial(_applied_hub, scope, request, configuration, new, same, is_new=old is None)
-        hub = await done(ctx.lane, work)
+        hub = await scope.run(ctx.lane, work)
         await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
         return hub
 

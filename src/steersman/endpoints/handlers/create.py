@@ -37,7 +37,7 @@ async def create(scope: Scope, request: Request, answerer: Answerer | None = Non
     options = write_options(request, CreateOptions)
     lane = lane_for(scope, request, data, media)
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
-    hub = await done(lane, _new_hub, scope, request, data, media, options)
+    hub = await scope.run(lane, _new_hub, scope, request, data, media, options)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
     await admit(scope, request, ctx, CREATE, hub, None, options)
@@ -51,9 +51,11 @@ def _new_hub(scope: Scope, request: Request, data: bytes, media: str, options: C
     """The object of a body made the one to create, in the stored version."""
     obj = decode(scope, request, data, media, options.field_validation, scope.kind)
     prepare_new(scope, request, obj)
-    obj.metadata.managed_fields = own_new(scope, request, obj, options.field_manager)
+    entries = own_new(scope, request, obj, options.field_manager)
     deduplicate_owners(request, obj, after_admission=False)
-    return scope.to_hub(obj)
+    hub = scope.to_hub(obj)
+    hub.metadata.managed_fields = entries
+    return hub
 
 
 def prepare_new(scope: Scope, request: Request, obj: Any) -> None:

@@ -21,7 +21,6 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import not_found, unsupported_media_type
-from steersman.machinery.slow_lane import done
 from steersman.net.message import Response
 
 
@@ -37,7 +36,7 @@ async def patch(scope: Scope, request: Request) -> Response:
     async def make(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.target.name)
-        new = await done(ctx.lane, _patched, scope, request, body, old)
+        new = await scope.run(ctx.lane, _patched, scope, request, body, old)
         await admit(scope, request, ctx, UPDATE, new, old, options)
         return new
 
@@ -55,8 +54,10 @@ def _patched(scope: Scope, request: Request, body: Patch, old: Any) -> Any:
     obj = body.applied_to(current, scope.kind)
     check_names(scope, request, obj.metadata)
     scope.kind.default(obj)
-    obj.metadata.managed_fields = own_changed(scope, request, obj, current, body.options.field_manager)
-    return scope.to_hub(obj)
+    entries = own_changed(scope, request, obj, current, body.options.field_manager)
+    hub = scope.to_hub(obj)
+    hub.metadata.managed_fields = entries
+    return hub
 
 
 async def read_patch(scope: Scope, request: Request) -> Patch:

@@ -36,10 +36,8 @@ async def update(scope: Scope, request: Request) -> Response:
         nonlocal first
         obj, first = first, None
         if obj is None:  # another write came first, and what was made of the body is used up
-            told = len(request.warnings)
             obj = await done(lane, read)
-            del request.warnings[told:]
-        new = await done(ctx.lane, _replacing, scope, request, obj, old, options.field_manager)
+        new = await scope.run(ctx.lane, _replacing, scope, request, obj, old, options.field_manager)
         await admit(scope, request, ctx, CREATE if old is None else UPDATE, new, old, options)
         return new
 
@@ -66,11 +64,12 @@ def _replacement(scope: Scope, request: Request, data: bytes, media: str, valida
 def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_manager: str) -> Any:
     """The object sent in the stored version, with the owners of its fields; `old` is what it replaces."""
     if old is None:
-        obj.metadata.managed_fields = own_new(scope, request, obj, field_manager)
+        entries = own_new(scope, request, obj, field_manager)
     else:
         theirs = scope.other.from_hub(old) if scope.other else old
-        obj.metadata.managed_fields = own_changed(scope, request, obj, theirs, field_manager)
+        entries = own_changed(scope, request, obj, theirs, field_manager)
     new = scope.to_hub(obj)
+    new.metadata.managed_fields = entries
     if old is None:
         new.metadata.deletion_timestamp = None
     return new

@@ -193,8 +193,8 @@ class WatchStream:
         writer = self._writer
         assert writer is not None
         try:
-            for some in slices_of(initial, _SLICE_BYTES):
-                if any(map(self._takes_long, some)):
+            for some in slices_of(await self._scope.converted(initial), _SLICE_BYTES):
+                if any(map(self._is_long, some)):
                     encoded = await self._lane.run(self._encoded, some)
                     if self._over():
                         return
@@ -220,6 +220,10 @@ class WatchStream:
             self._writer.abort()
 
     def _takes_long(self, item: Item) -> bool:
+        """Whether encoding an object would hold the loop, or has to wait for its conversion."""
+        return self._scope.waiting is not None or self._is_long(item)
+
+    def _is_long(self, item: Item) -> bool:
         """Whether encoding an object would hold the loop; as it is stored it is only joined."""
         wanted = self._wanted
         is_stored = not wanted.as_kind and wanted.media != PROTOBUF and self._scope.other is None
@@ -293,8 +297,9 @@ class WatchStream:
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._waiting_size = 0
-                for event in waiting:
-                    data = await self._encoded_once(event)
+                items = await self._scope.converted([event.entry for event in waiting])
+                for event, item in zip(waiting, items, strict=True):
+                    data = await self._encoded_once(event, item)
                     if self._over():
                         return
                     self._write(data)
@@ -302,8 +307,11 @@ class WatchStream:
         except (asyncio.CancelledError, Exception) as error:
             self._broken_off(error)
 
-    async def _encoded_once(self, event: WatchEvent) -> bytes:
-        """An event's bytes, made in the slow lane by the first watcher that needs them."""
+    async def _encoded_once(self, event: WatchEvent, item: Item) -> bytes:
+        """An event's bytes, made in the slow lane by the first watcher that needs them.
+
+        `item` is its object, converted if that had to wait.
+        """
         known = event.representations
         if known is None:
             known = event.representations = {}
@@ -311,7 +319,7 @@ class WatchStream:
         if isinstance(data, bytes):
             return data
         if data is None:
-            making = self._scope.shared.slow_lane.run(self._encode, event.type, event.entry)
+            making = self._scope.shared.slow_lane.run(self._encode, event.type, item)
             known[self._key] = data = asyncio.ensure_future(making)
             data.add_done_callback(partial(_made, known, self._key))
         return await asyncio.shield(data)
