@@ -157,7 +157,7 @@ async def test_fields_change_hands_in_the_version_they_were_written_in(server):
     assert owned == {"first": ("e.x/v2", ["f:color"]), "second": ("e.x/v1", ["f:size"])}
     conflict = await server.ask("PATCH", f"{V2}/a?fieldManager=third", gadget("a", width=7), content_type=APPLY)
     assert conflict.status == 409
-    assert 'conflict with "second"' in conflict.text
+    assert 'conflict with "second"' in conflict.json()["message"]
 
 
 async def test_a_write_that_another_overtook_is_made_anew(server):
