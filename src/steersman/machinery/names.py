@@ -6,6 +6,7 @@ Follows k8s.io/apiserver `storage/names` and k8s.io/apimachinery `util/rand`.
 from __future__ import annotations
 
 import os
+from threading import local
 from typing import Final
 
 MAX_NAME_LENGTH: Final = 63
@@ -21,11 +22,37 @@ _LETTERS: Final = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(25
 _UNFAIR: Final = bytes(range(_FAIR, 256))
 
 
+_POOL: Final = 4096
+"""Bytes that are asked of the system at once: each call of it may cost more than all else of a name."""
+
+
+class _Random(local):
+    """Bytes of the system's generator that were not used yet, of this thread."""
+
+    bytes = b""
+    used = 0
+
+
+_random: Final = _Random()
+
+
+def _random_bytes(count: int) -> bytes:
+    """Bytes that nobody can guess, and nobody gets again."""
+    pool = _random
+    begin = pool.used
+    end = begin + count
+    if end > len(pool.bytes):
+        pool.bytes = os.urandom(_POOL)
+        begin, end = 0, count
+    pool.used = end
+    return pool.bytes[begin:end]
+
+
 def random_text(length: int) -> str:
     """`length` random characters of the alphabet that generated names use."""
     text = b""
     while len(text) < length:
-        text += os.urandom(length + 3).translate(_LETTERS, _UNFAIR)
+        text += _random_bytes(length + 3).translate(_LETTERS, _UNFAIR)
     return text[:length].decode()
 
 
@@ -38,7 +65,7 @@ def generate_name(base: str) -> str:
 
 def new_uid() -> str:
     """A random UUID (RFC 9562 version 4) as text."""
-    random = os.urandom(16)
+    random = _random_bytes(16)
     digits = random.hex()
     variant = "89ab"[random[8] & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"

@@ -32,6 +32,11 @@ def compare(atom: Atom, old: Any, new: Any) -> Comparison:
 
 
 def _compare_maps(kind: MapType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]) -> None:
+    if not old:
+        if new:
+            changed.update(kind.cover(new))
+            del changed[SELF]
+        return
     if not new.keys() <= old.keys():
         changed.update(kind.cover({name: item for name, item in new.items() if name not in old}))
         del changed[SELF]
