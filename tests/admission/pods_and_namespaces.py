@@ -9,7 +9,8 @@ import pytest
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation, Plugin
 from steersman.api.core.v1 import Pod
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.errors import GroupResource, StatusError
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import from_plain
 
 CONTAINER = {"name": "c", "image": "i"}
@@ -28,7 +29,7 @@ def a_write(
 ) -> Attributes:
     """The record of a write of `obj`; `old` is what it replaces."""
     given = {"namespace": obj.metadata.namespace, "name": obj.metadata.name, "obj": obj, **more}
-    kind = GroupKind(group, type(obj).__name__)
+    kind = GroupVersionKind(group, "v1", type(obj).__name__)
     return Attributes(operation, UserInfo("alice"), GroupResource(group, resource), kind, "v1", **given)
 
 

@@ -8,12 +8,13 @@ from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attri
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.errors import GroupResource, StatusError
+from steersman.machinery.schema import GroupVersionKind
 
 
 def attributes(operation: Operation = CREATE, **more: object) -> Attributes:
     given = {"namespace": "ns", "name": "a", **more}
-    resource, kind = GroupResource("", "configmaps"), GroupKind("", "ConfigMap")
+    resource, kind = GroupResource("", "configmaps"), GroupVersionKind("", "v1", "ConfigMap")
     return Attributes(operation, UserInfo("alice"), resource, kind, "v1", **given)  # type: ignore[arg-type]
 
 

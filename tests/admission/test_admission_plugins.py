@@ -13,7 +13,8 @@ from steersman.admission_plugins.priority import Priority
 from steersman.api.core.v1 import ConfigMap, Namespace, Pod
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.errors import GroupResource, StatusError
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import from_plain, to_plain
 
 RESOURCES = {"Pod": "pods", "ConfigMap": "configmaps", "Namespace": "namespaces"}
@@ -25,7 +26,7 @@ def about(obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
     group = "scheduling.k8s.io" if kind == "PriorityClass" else ""
     resource = GroupResource(group, RESOURCES.get(kind, "priorityclasses"))
     given = {"namespace": obj.metadata.namespace, "name": obj.metadata.name, "obj": obj, **more}
-    return Attributes(operation, UserInfo("alice"), resource, GroupKind(group, kind), "v1", **given)
+    return Attributes(operation, UserInfo("alice"), resource, GroupVersionKind(group, "v1", kind), "v1", **given)
 
 
 def pod(**spec: Any) -> Pod:

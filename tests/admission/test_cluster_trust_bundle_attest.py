@@ -8,7 +8,8 @@ from writes import ALICE, Allowing, refusal
 from steersman.admission.interface import CREATE, Attributes
 from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.errors import GroupKind, GroupResource
+from steersman.machinery.errors import GroupResource
+from steersman.machinery.schema import GroupVersionKind
 
 
 class BundleSpec(msgspec.Struct):
@@ -25,7 +26,7 @@ class Bundle(msgspec.Struct):
 def write(signer: str, subresource: str = "") -> Attributes:
     bundle = Bundle(ObjectMeta(name="b"), BundleSpec(signer))
     group = "certificates.k8s.io"
-    resource, kind = GroupResource(group, "clustertrustbundles"), GroupKind(group, "ClusterTrustBundle")
+    resource, kind = GroupResource(group, "clustertrustbundles"), GroupVersionKind(group, "v1", "ClusterTrustBundle")
     return Attributes(CREATE, ALICE, resource, kind, "v1beta1", "", "b", subresource, bundle)
 
 

@@ -10,7 +10,8 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
 from steersman.admission_plugins.limit_ranger import ANNOTATION, LimitRanger
 from steersman.api.core.v1 import LimitRange, PersistentVolumeClaim, Pod
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError
+from steersman.machinery.errors import GroupResource, StatusError
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import from_plain, to_plain
 from steersman.rest.objects import Reading
 
@@ -60,7 +61,7 @@ def about(obj: Any, operation: Operation = CREATE, *, old: Any = None, subresour
     kind = type(obj).__name__
     resource = GroupResource("", {"Pod": "pods"}.get(kind, "persistentvolumeclaims"))
     return Attributes(
-        operation, UserInfo("alice"), resource, GroupKind("", kind), "v1", "ns", "p", subresource, obj, old
+        operation, UserInfo("alice"), resource, GroupVersionKind("", "v1", kind), "v1", "ns", "p", subresource, obj, old
     )  # fmt: skip
 
 

@@ -13,8 +13,9 @@ from steersman.admission_plugins.quota_resource_claims import EXTENDED_CLAIM, Re
 from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSelectorRequirement, Service
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupKind, GroupResource
+from steersman.machinery.errors import GroupResource
 from steersman.machinery.labels import SelectorError
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import from_plain
 from steersman.rest.objects import Reading
 
@@ -47,7 +48,7 @@ def pod(*resources: Plain, status: Plain | None = None, **spec: Any) -> Pod:
 
 
 def about(operation: Operation, subresource: str = "", obj: Any = None, old: Any = None) -> Attributes:
-    resource, kind = GroupResource("", "things"), GroupKind("", "Thing")
+    resource, kind = GroupResource("", "things"), GroupVersionKind("", "v1", "Thing")
     return Attributes(operation, UserInfo("alice"), resource, kind, "v1", "ns", "p", subresource, obj, old)
 
 

@@ -17,7 +17,8 @@ from steersman.admission_plugins.quota_pods import PodEvaluator
 from steersman.admission_plugins.resource_quota import LimitedResource, ResourceQuota
 from steersman.api.core import v1 as core
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import OPTIMISTIC_LOCK, GroupKind, GroupResource, StatusError, conflict, not_found
+from steersman.machinery.errors import OPTIMISTIC_LOCK, GroupResource, StatusError, conflict, not_found
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import deep_copy, from_plain, to_plain
 from steersman.rest.context import Context
 from steersman.rest.objects import Reading
@@ -100,7 +101,9 @@ def about(
     kind = type(obj).__name__
     resource = GroupResource("", PLURALS[kind])
     given: Plain = {"subresource": subresource, "obj": obj, "old": old, **more}
-    return Attributes(operation, UserInfo("alice"), resource, GroupKind("", kind), "v1", "ns", "n", **given)
+    return Attributes(
+        operation, UserInfo("alice"), resource, GroupVersionKind("", "v1", kind), "v1", "ns", "n", **given
+    )
 
 
 def note() -> core.ConfigMap:
@@ -204,7 +207,7 @@ async def test_events_and_reviews_are_not_counted() -> None:
         CREATE,
         UserInfo("alice"),
         GroupResource("", "events"),
-        GroupKind("", "Event"),
+        GroupVersionKind("", "v1", "Event"),
         "v1",
         "ns",
         "n",

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError, forbidden
+from steersman.machinery.errors import GroupResource, StatusError, forbidden
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.slow_lane import SlowLane
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -22,15 +23,21 @@ CONNECT: Final[Operation] = "CONNECT"
 
 @dataclass(slots=True)
 class Attributes:
-    """One write to be admitted. `obj` and `old` are Structs of the hub version (of the subresource's kind on some
-    subresources), None where there is none; plugins of `admit` may change `obj` in place. `lane` is where a plugin does
-    what takes longer the larger the object is (see machinery.slow_lane.done); None if the object is not large."""
+    """One write to be admitted.
+
+    `kind` is that of `obj` and `old`, which are of the stored version, or of a subresource's own kind (Scale, Binding,
+    Eviction); None where there is none. Plugins of `admit` may change `obj`, or put another object in its place.
+    `name` is that of the URL, or of a new object; empty where it has none yet, and for a collection. `lane` is where a
+    plugin does what takes longer the larger the object is (see machinery.slow_lane.done); None if the object is not
+    large.
+    """
 
     operation: Operation
     user: UserInfo
     resource: GroupResource
-    kind: GroupKind
+    kind: GroupVersionKind
     version: str
+    """Of the resource, in the request."""
     namespace: str
     name: str
     subresource: str = ""

@@ -21,7 +21,7 @@ from steersman.admission_plugins.pod_security_levels import (
 )
 from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.errors import GroupResource, forbidden, internal, invalid
+from steersman.machinery.errors import GroupKind, GroupResource, forbidden, internal, invalid
 from steersman.machinery.field import quote
 from steersman.machinery.slow_lane import SlowLane, done
 
@@ -133,7 +133,7 @@ class PodSecurity(Plugin):
         new = self._configuration.policy_of(attributes.obj)
         old = self._configuration.policy_of(attributes.old) if attributes.operation == UPDATE else None
         if new.errors and (old is None or new.errors != old.errors):
-            raise invalid(attributes.kind, attributes.name, new.errors)
+            raise invalid(GroupKind(attributes.kind.group, attributes.kind.kind), attributes.name, new.errors)
         if old is not None:
             if new.enforce == old.enforce or new.enforce.level == PRIVILEGED:
                 return

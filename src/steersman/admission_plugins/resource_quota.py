@@ -17,7 +17,7 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.quota_evaluators import Evaluator
 from steersman.api.core.v1 import ResourceQuota as Quota
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError, internal, plain_internal
+from steersman.machinery.errors import GroupResource, StatusError, internal, plain_internal
 from steersman.machinery.labels import SelectorError
 from steersman.machinery.pod_resources import Amounts
 from steersman.machinery.quantity import parse
@@ -43,7 +43,6 @@ IGNORED: Final = frozenset(
 ALIASES: Final = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
 """Core resources that quotas count under their plain names too."""
 
-_NAMESPACE: Final = GroupKind("", "Namespace")
 _ATTEMPTS: Final = 4
 _PATIENCE: Final = 10.0
 """Seconds a write waits to be judged."""
@@ -122,7 +121,7 @@ class ResourceQuota(Plugin):
         unlimited = not (await self._accounts.of(namespace))[0]
         if (unlimited and not self._limited) or attributes.resource in IGNORED:
             return
-        if attributes.kind == _NAMESPACE and attributes.operation == CREATE:
+        if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
         evaluator = self._evaluators.get(attributes.resource) or Evaluator(attributes.resource)
         if not evaluator.handles(attributes):

@@ -9,6 +9,7 @@ from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Op
 from steersman.endpoints.ownership import deduplicate_owners
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
+from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.slow_lane import done
 from steersman.rest.capabilities import CheckCreate, CheckDelete, CheckUpdate
 from steersman.rest.context import Context
@@ -16,27 +17,28 @@ from steersman.rest.context import Context
 
 def attributes(
     scope: Scope, request: Request, ctx: Context, operation: Operation, *, obj: Any = None, old: Any = None,
-    name: str = "", options: Any = None,
+    name: str = "", options: Any = None, kind: GroupVersionKind | None = None,
 ) -> Attributes:  # fmt: skip
-    """What the plugins are to judge. `name` is that of the URL unless given."""
+    """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource."""
     target = request.target
     return Attributes(
-        operation, request.user, scope.group_resource, scope.kind.group_kind, scope.version, target.namespace,
+        operation, request.user, scope.group_resource, kind or scope.gvk, scope.version, target.namespace,
         name or target.name, target.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
     )  # fmt: skip
 
 
 async def admit(
     scope: Scope, request: Request, ctx: Context, operation: Operation, obj: Any, old: Any | None, options: Any
-) -> None:
-    """Mutating admission of an object that is to be stored, and what is done anew with what it may have changed."""
+) -> Any:
+    """Mutating admission of an object that is to be stored: it, or what a plugin has put in its place."""
     chain = scope.shared.admission
     if chain.handles(operation):
-        await chain.admit(
-            attributes(scope, request, ctx, operation, obj=obj, old=old, name=obj.metadata.name, options=options)
-        )
+        record = attributes(scope, request, ctx, operation, obj=obj, old=old, name=obj.metadata.name, options=options)
+        await chain.admit(record)
+        obj = record.obj
     if obj.metadata.owner_references:
         await done(ctx.lane, partial(deduplicate_owners, request, obj, after_admission=True))
+    return obj
 
 
 def check_create(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckCreate | None:
@@ -51,26 +53,29 @@ def check_create(scope: Scope, request: Request, ctx: Context, options: Any) -> 
     return check
 
 
-def check_update(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckUpdate | None:
-    """Validating admission of an update, for the store to call; None if nobody looks."""
+def check_update(
+    scope: Scope, request: Request, ctx: Context, options: Any, kind: GroupVersionKind | None = None
+) -> CheckUpdate | None:
+    """Validating admission of an update, for the store to call; None if nobody looks. See `attributes` for `kind`."""
     chain = scope.shared.admission
     if not chain.handles(UPDATE):
         return None
 
     async def check(new: Any, old: Any) -> None:
-        await chain.validate(attributes(scope, request, ctx, UPDATE, obj=new, old=old, options=options))
+        record = attributes(scope, request, ctx, UPDATE, obj=new, old=old, options=options, kind=kind)
+        await chain.validate(record)
 
     return check
 
 
 def check_delete(scope: Scope, request: Request, ctx: Context, options: Any) -> CheckDelete | None:
-    """Admission of a delete, for the store to call; None if nobody looks."""
+    """Admission of a delete, for the store to call; None if nobody looks. Of a collection no object has a name."""
     chain = scope.shared.admission
     if not chain.handles(DELETE):
         return None
 
     async def check(old: Any) -> None:
-        record = attributes(scope, request, ctx, DELETE, old=old, name=old.metadata.name, options=options)
+        record = attributes(scope, request, ctx, DELETE, old=old, options=options)
         await chain.admit(record)
         await chain.validate(record)
 

@@ -37,9 +37,11 @@ async def act(scope: Scope, subresource: Subresource, create: Create, request: R
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=lane)
     chain = scope.shared.admission
     if chain.handles(CREATE):
-        record = attributes(scope, request, ctx, CREATE, obj=body, options=options)
+        assert subresource.kind is not None
+        record = attributes(scope, request, ctx, CREATE, obj=body, options=options, kind=subresource.kind.gvk)
         await chain.admit(record)
         await chain.validate(record)
+        body = record.obj
     answer = await create(ctx, request.target.name, body)
     stamp(answer)
     return encoded_response(encode(answer), wanted, 201)

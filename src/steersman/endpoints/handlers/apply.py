@@ -192,8 +192,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         same = None if is_changed else old
         work = partial(_applied_hub, scope, request, configuration, new, same, is_new=old is None)
         hub = await scope.run(ctx.lane, work)
-        await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
-        return hub
+        return await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
 
     item, created = await scope.storage.update(
         ctx, request.target.name, make,

@@ -40,7 +40,7 @@ async def create(scope: Scope, request: Request, answerer: Answerer | None = Non
     hub = await scope.run(lane, _new_hub, scope, request, data, media, options)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
-    await admit(scope, request, ctx, CREATE, hub, None, options)
+    hub = await admit(scope, request, ctx, CREATE, hub, None, options)
     if answerer is not None:
         return await _answer_unstored(scope, request, ctx, hub, answerer)
     item = await scope.storage.create(ctx, hub, check_create(scope, request, ctx, options))

@@ -37,8 +37,7 @@ async def patch(scope: Scope, request: Request) -> Response:
         if old is None:
             raise not_found(scope.group_resource, request.target.name)
         new = await scope.run(ctx.lane, _patched, scope, request, body, old)
-        await admit(scope, request, ctx, UPDATE, new, old, options)
-        return new
+        return await admit(scope, request, ctx, UPDATE, new, old, options)
 
     item, _ = await scope.storage.update(
         ctx, request.target.name, make,

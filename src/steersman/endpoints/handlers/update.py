@@ -38,8 +38,7 @@ async def update(scope: Scope, request: Request) -> Response:
         if obj is None:  # another write came first, and what was made of the body is used up
             obj = await done(lane, read)
         new = await scope.run(ctx.lane, _replacing, scope, request, obj, old, options.field_manager)
-        await admit(scope, request, ctx, CREATE if old is None else UPDATE, new, old, options)
-        return new
+        return await admit(scope, request, ctx, CREATE if old is None else UPDATE, new, old, options)
 
     item, created = await scope.storage.update(
         ctx, request.target.name, make,

@@ -108,8 +108,11 @@ async def _write(
         new = await done(ctx.lane, scope.resource.kind.copy, old)
         view = await make_view(old, ctx.lane)
         if chain.handles(UPDATE):
-            record = attributes(scope, request, ctx, UPDATE, obj=view, old=before, options=options)
+            record = attributes(
+                scope, request, ctx, UPDATE, obj=view, old=before, options=options, kind=kind.gvk
+            )  # fmt: skip
             await chain.admit(record)
+            view = record.obj
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
@@ -121,9 +124,13 @@ async def _write(
         view_of.write(new, view)
         return new
 
-    item, _ = await scope.storage.update(
-        ctx, request.target.name, make, uid=uid, check_update=check_update(scope, request, ctx, options)
-    )
+    admitted = check_update(scope, request, ctx, options, kind=kind.gvk)
+
+    async def check(new: Any, old: Any) -> None:
+        if admitted is not None:
+            await admitted(view_of.read(new), view_of.read(old))
+
+    item, _ = await scope.storage.update(ctx, request.target.name, make, uid=uid, check_update=check)
     return item
 
 
