@@ -48,8 +48,6 @@ async def test_the_usual_strategy_lets_everything_be() -> None:
     strategy: Strategy[Pod] = Strategy()
     pod = Pod()
     assert strategy.bind(None) is strategy
-    assert await strategy.before_create(Context(), pod) is None
-    assert await strategy.before_update(Context(), pod, pod) is None
     assert list(strategy.validate(Context(), pod)) == list(strategy.validate_update(Context(), pod, pod)) == []
     assert not strategy.begin_delete(Context(), pod)
     assert strategy.may_delete_during_update(Context(), pod, pod)

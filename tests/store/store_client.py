@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from steersman.machinery.errors import StatusError
 from steersman.machinery.field import FieldError, Path, forbidden
 from steersman.machinery.serializer import from_plain
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.allocator import Allocator, Inquiry, Settle
 from steersman.rest.capabilities import Item, Listing, ListOptions, WatchStart
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
-from steersman.rest.strategy import Release, Strategy
+from steersman.rest.strategy import Strategy
 from steersman.store.store import Store
 
 CONFIG_MAPS = Resource(kind=built_in(ConfigMap), plural="configmaps", name_validator=name_is_dns_subdomain)
@@ -29,14 +31,14 @@ CLUSTER_WIDE = Resource(
 )
 
 
-class Recording(Strategy[ConfigMap]):
-    """Takes something for every object with `data.take`, refuses `data.bad`, and writes down every hook."""
+class RecordingAllocator(Allocator[ConfigMap]):
+    """Takes something for every object with `data.take`, and writes down every call."""
 
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.taken: list[str] = []
+    def __init__(self, calls: list[str], taken: list[str]) -> None:
+        self.calls = calls
+        self.taken = taken
 
-    def _take(self, obj: ConfigMap) -> Release | None:
+    def _take(self, obj: ConfigMap) -> Settle | None:
         what = obj.data.get("take")
         if what is None:
             return None
@@ -49,13 +51,39 @@ class Recording(Strategy[ConfigMap]):
 
         return release
 
-    async def before_create(self, ctx: Context, obj: ConfigMap) -> Release | None:
-        self.calls.append("before_create")
-        return self._take(obj)
+    async def take(self, ctx: Context, new: ConfigMap, old: ConfigMap | None) -> Settle | None:
+        self.calls.append("take")
+        return self._take(new) if old is None or old.data.get("take") != new.data.get("take") else None
 
-    async def before_update(self, ctx: Context, new: ConfigMap, old: ConfigMap) -> Release | None:
-        self.calls.append("before_update")
-        return self._take(new) if old.data.get("take") != new.data.get("take") else None
+    async def give_back(self, ctx: Context, obj: ConfigMap) -> None:
+        self.calls.append("give_back")
+        if "take" in obj.data:
+            self.taken.remove(obj.data["take"])
+
+
+class RecordingInquiry(Inquiry[ConfigMap]):
+    """Writes down every call."""
+
+    def __init__(self, calls: list[str]) -> None:
+        self.calls = calls
+
+    async def look_into(self, ctx: Context, new: ConfigMap, old: ConfigMap | None) -> None:
+        self.calls.append("look_into")
+
+
+class Recording(Strategy[ConfigMap]):
+    """Refuses `data.bad`, and writes down every hook, those of what stands beside it too."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.taken: list[str] = []
+
+    def resource(self) -> Resource[ConfigMap]:
+        """ConfigMaps under this strategy."""
+        return replace(
+            CONFIG_MAPS, strategy=self, allocator=lambda _: RecordingAllocator(self.calls, self.taken),
+            inquiry=lambda _: RecordingInquiry(self.calls),
+        )  # fmt: skip
 
     def prepare_for_create(self, ctx: Context, obj: ConfigMap) -> None:
         self.calls.append("prepare_for_create")
@@ -84,11 +112,6 @@ class Recording(Strategy[ConfigMap]):
     def canonicalize(self, obj: ConfigMap) -> None:
         self.calls.append("canonicalize")
         obj.data = {key: value.strip() for key, value in obj.data.items()}
-
-    async def after_delete(self, ctx: Context, obj: ConfigMap) -> None:
-        self.calls.append("after_delete")
-        if "take" in obj.data:
-            self.taken.remove(obj.data["take"])
 
 
 class Events:

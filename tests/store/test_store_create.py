@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from itertools import chain, repeat
 
 import pytest
-from store_client import CLUSTER_WIDE, CONFIG_MAPS, Recording, StoreClient, refused
+from store_client import CLUSTER_WIDE, Recording, StoreClient, refused
 
 from steersman.machinery.errors import StatusError, bad_request
 from steersman.store import store as store_module
@@ -76,7 +75,7 @@ async def test_a_name_that_is_no_path_segment_is_refused(client: StoreClient, na
 
 
 async def test_faults_of_the_metadata_and_of_the_rest_are_told_together(open_client) -> None:
-    client = await open_client(replace(CONFIG_MAPS, strategy=Recording()))
+    client = await open_client(Recording().resource())
     with pytest.raises(StatusError) as caught:
         await client.create("A_", metadata={"finalizers": ["x"]}, data={"bad": ""})
     error = caught.value
@@ -89,7 +88,7 @@ async def test_faults_of_the_metadata_and_of_the_rest_are_told_together(open_cli
 
 async def test_the_hooks_are_called_in_their_order(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     checked = []
 
     async def check(obj) -> None:
@@ -98,7 +97,7 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
     made = await client.create("a", data={"take": " x "}, check=check)
     assert strategy.calls == [
-        "before_create", "prepare_for_create", "validate", "warnings_on_create", "canonicalize", "check",
+        "look_into", "take", "prepare_for_create", "validate", "warnings_on_create", "canonicalize", "check",
         "release True",
     ]  # fmt: skip
     assert checked == [{"take": "x"}]
@@ -108,7 +107,7 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
 async def test_what_was_taken_is_given_back_unless_the_object_is_stored(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     await client.create("a", data={"take": "one"})
 
     async def refuse(obj) -> None:
@@ -127,7 +126,7 @@ async def test_what_was_taken_is_given_back_unless_the_object_is_stored(open_cli
 
 async def test_a_dry_run_goes_the_whole_way_and_stores_nothing(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     before = await client.revision()
     made = await client.create("a", data={"k": " v"}, dry_run=True)
     assert made["metadata"]["uid"]
@@ -172,7 +171,7 @@ async def test_of_many_that_want_a_name_one_gets_it(client: StoreClient) -> None
 
 async def test_a_create_that_is_cancelled_keeps_what_it_took_only_if_it_was_stored(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     for turns in range(6):
         work = asyncio.ensure_future(client.create(f"a{turns}", data={"take": f"a{turns}"}))
         for _ in range(turns):

@@ -279,7 +279,7 @@ async def test_of_many_deletes_one_finds_the_object(client: StoreClient) -> None
 
 async def test_what_an_object_had_is_given_back_however_it_goes(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     for name in "abc":
         await client.create(name, data={"take": name}, metadata={"finalizers": [X] if name == "b" else []})
     await client.delete("a", dry_run=True)

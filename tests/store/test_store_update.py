@@ -117,7 +117,7 @@ async def test_a_dry_run_shows_the_update_and_stores_nothing(client: StoreClient
 
 async def test_the_hooks_are_called_in_their_order(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     await client.create("a", data={"n": "1"})
     strategy.calls.clear()
 
@@ -126,14 +126,14 @@ async def test_the_hooks_are_called_in_their_order(open_client) -> None:
 
     await client.put({"metadata": {"name": "a"}, "data": {"n": "2", "take": "x"}}, check_update=check)
     assert strategy.calls == [
-        "before_update", "prepare_for_update", "validate_update", "warnings_on_update", "canonicalize", "check 2 1",
+        "look_into", "take", "prepare_for_update", "validate_update", "warnings_on_update", "canonicalize", "check 2 1",
         "release True",
     ]  # fmt: skip
 
 
 async def test_what_an_update_took_is_given_back_unless_it_is_stored(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     made = await client.create("a")
 
     async def refuse(new: Any, old: Any) -> None:
@@ -242,7 +242,7 @@ async def test_an_object_deleted_while_it_is_being_updated_is_not_found(client: 
 
 async def test_an_update_may_create_where_the_kind_allows_it(open_client) -> None:
     strategy = CreatesOnUpdate()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     checked = []
 
     async def check(obj: Any) -> None:
@@ -325,7 +325,7 @@ async def test_an_update_that_changes_nothing_of_what_expires_is_not_written(ope
 
 async def test_an_update_that_is_cancelled_keeps_what_it_took_only_if_it_was_stored(open_client) -> None:
     strategy = Recording()
-    client = await open_client(replace(CONFIG_MAPS, strategy=strategy))
+    client = await open_client(strategy.resource())
     for turns in range(6):
         await client.create(f"a{turns}")
         body = {"metadata": {"name": f"a{turns}"}, "data": {"take": f"a{turns}"}}

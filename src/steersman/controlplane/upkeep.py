@@ -15,7 +15,7 @@ from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, Legacy
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.periodic import Periodic
 from steersman.registry.core.service_ip_repair import ServiceIPRepair
-from steersman.registry.core.services import ServiceStrategy
+from steersman.registry.core.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
 from steersman.store.store import Store
@@ -94,8 +94,8 @@ class Upkeep:
         self._address_repair.wake()
 
     async def _repair_ports(self) -> None:
-        services = self._store("", "services").strategy
-        assert isinstance(services, ServiceStrategy)
+        services = self._store("", "services").allocator
+        assert isinstance(services, ServiceAllocator)
         await services.repair()
 
     def _service_changed(self, namespace: str, name: str, entry: object) -> None:

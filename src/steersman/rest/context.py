@@ -23,8 +23,8 @@ class Context:
     """The request as far as the floors below HTTP see it.
 
     `namespace` and `name` come from the URL; `name` is empty on create. `dry_run` goes the whole way but the commit.
-    `warnings` are sent to the client as Warning headers. `found` is what a strategy's `before_create` or
-    `before_update` found out for its own validation, which cannot wait. `lane` is where work on the object is to be
+    `warnings` are sent to the client as Warning headers. `found` is what an
+    Inquiry found out for validation, which cannot wait. `lane` is where work on the object is to be
     done if it is large, None if it is not.
     """
 

@@ -10,6 +10,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import GroupKind, GroupResource
 from steersman.machinery.schema import GroupVersionKind
+from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
 from steersman.rest.conversion import WaitingConversion
 from steersman.rest.strategy import NameValidator, Strategy
@@ -112,6 +113,8 @@ class Subresource:
     kind: Kind[Any] | None = None
     """The kind of `view` and `create` bodies; None where it is the resource's own."""
     view: ObjectView | None = None
+    inquiry: Callable[[Any], Inquiry[Any]] | None = None
+    """As that of a Resource, for updates under this strategy."""
     create: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
     connect: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
@@ -182,6 +185,10 @@ class Resource(Generic[T]):
     """Sent with every request for it in the stored version."""
     ttl: int = 0
     """Seconds an object lives after its last write, 0 for ever; events have one."""
+    allocator: Callable[[Any], Allocator[T]] | None = None
+    """Makes what takes from elsewhere what objects need, given registry.services.Services."""
+    inquiry: Callable[[Any], Inquiry[T]] | None = None
+    """Makes what finds out what validation needs and cannot wait for."""
     creater: Callable[[Any, Context, T], Awaitable[Any]] | None = None
     """For kinds that are never stored (reviews): (services, context, object) -> the answer."""
     reader: Callable[[Any, Context], Sequence[T]] | None = None

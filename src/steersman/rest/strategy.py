@@ -27,9 +27,6 @@ GarbageCollection = Literal["background", "orphan", "unsupported"]
 NameValidator = Callable[[str, bool], list[str]]
 """What is wrong with a name; the flag says that it is the prefix of a generated one."""
 
-Release = Callable[[bool], Any]
-"""Told whether the write that something was taken for went through."""
-
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
 
@@ -84,16 +81,6 @@ class Strategy(Generic[T]):
         """Whether the object is to be kept for a grace period; may set `options.grace_period_seconds`."""
         return False
 
-    async def before_create(self, ctx: Context, obj: T) -> Release | None:
-        """Takes what the object needs from elsewhere (an address, a port), before `prepare_for_create` as upstream's
-        BeginCreate. What it returns is called with True once the object is stored, with False when it was not (also
-        on a dry run). May raise StatusError."""
-        return None
-
-    async def before_update(self, ctx: Context, new: T, old: T) -> Release | None:
-        """The same for an update, before `prepare_for_update`."""
-        return None
-
     def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
         """For kinds that tell in words of their own that what is to be deleted is not what the client means; raises
         StatusError 409. What passes is judged as for all kinds then."""
@@ -106,9 +93,6 @@ class Strategy(Generic[T]):
     def may_delete_during_update(self, ctx: Context, new: T, old: T) -> bool:
         """Whether an update that takes the last finalizer of a deleted object really deletes it."""
         return True
-
-    async def after_delete(self, ctx: Context, obj: T) -> None:
-        """Gives back what the object had, once it is gone."""
 
 
 class StatusStrategy(Strategy[T]):

@@ -14,9 +14,9 @@ from steersman.kinds.labels import labels_of
 from steersman.machinery import errors
 from steersman.machinery.errors import StatusError
 from steersman.machinery.slow_lane import done, is_large
+from steersman.rest.allocator import Allocator
 from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.rest.strategy import Strategy
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
@@ -111,16 +111,19 @@ async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> t
     if ctx.dry_run:
         entry = store.cacher.get(key)
         return None if entry is None else (Encoded(entry.body, entry.revision), True)
-    if type(store.strategy).after_delete is Strategy.after_delete:
+    allocator = store.allocator
+    if allocator is None:
         return await _take_away(store, ctx, key, revision)
-    return await uninterrupted(_remove_with_all(store, ctx, key, revision))
+    return await uninterrupted(_remove_with_all(store, allocator, ctx, key, revision))
 
 
-async def _remove_with_all(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+async def _remove_with_all(
+    store: Store[Any], allocator: Allocator[Any], ctx: Context, key: str, revision: int
+) -> tuple[Item, bool] | None:
     """The same, and what the object had goes with it."""
     removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await store.strategy.after_delete(ctx, await done(ctx.lane, store.decode, removed[0]))
+        await allocator.give_back(ctx, await done(ctx.lane, store.decode, removed[0]))
     return removed
 
 

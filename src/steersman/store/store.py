@@ -26,6 +26,7 @@ from steersman.machinery.validation.object_meta import (
     validate_object_meta_update,
     validate_standard_finalizers,
 )
+from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
     CheckCreate,
     CheckDelete,
@@ -71,6 +72,13 @@ class Store(Generic[T]):
         self.substrategies: dict[str, Strategy[T]] = {
             each.name: each.strategy.bind(services) for each in resource.subresources if each.strategy is not None
         }
+        self.allocator: Allocator[T] | None = resource.allocator and resource.allocator(services)
+        self.inquiries: dict[str, Inquiry[T]] = {
+            name: inquiry(services)
+            for name, inquiry in {"": resource.inquiry, **{e.name: e.inquiry for e in resource.subresources}}.items()
+            if inquiry is not None
+        }
+        """By subresource, "" for the resource itself."""
         self.kind: Kind[T] = resource.kind
         self.prefix = resource.key_prefix
         self.ttl = services.event_ttl if resource.ttl < 0 else resource.ttl
@@ -239,14 +247,19 @@ class Store(Generic[T]):
 
     async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
         """`takes`: whether the object is given what it needs from elsewhere."""
-        if takes and type(self.strategy).before_create is not Strategy.before_create:
-            return await uninterrupted(self._create_whole(ctx, obj, check, takes=True))
-        return await self._create_whole(ctx, obj, check, takes=False)
+        allocator = self.allocator if takes else None
+        work = self._create_whole(ctx, obj, check, allocator)
+        return await (work if allocator is None else uninterrupted(work))
 
-    async def _create_whole(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool) -> Item:
+    async def _create_whole(
+        self, ctx: Context, obj: T, check: CheckCreate | None, allocator: Allocator[T] | None
+    ) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.fill_system_fields(meta)
-        release = await self.strategy.before_create(ctx, obj) if takes else None
+        inquiry = self.inquiries.get("")
+        if inquiry is not None:
+            await inquiry.look_into(ctx, obj, None)
+        settle = None if allocator is None else await allocator.take(ctx, obj, None)
         stored = False
         try:
             await done(ctx.lane, self.before_create, ctx, obj)
@@ -256,8 +269,8 @@ class Store(Generic[T]):
             stored = not ctx.dry_run
             return item
         finally:
-            if release is not None:
-                await _settled(release(stored))
+            if settle is not None:
+                await _settled(settle(stored))
 
     def before_create(self, ctx: Context, obj: T) -> None:
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
@@ -331,10 +344,12 @@ class Store(Generic[T]):
         """See rest.capabilities.Updater. `strategy` replaces that of the (sub)resource, for the server's own writes."""
         if self._is_cold:
             await self.start()
-        strategy = strategy or self.substrategies.get(subresource, self.strategy)
+        changed = strategy or self.substrategies.get(subresource, self.strategy)
+        allocator = self.allocator if changed is self.strategy else None
+        inquiry = self.inquiries.get(subresource) if strategy is None else None
+        strategy = changed
         key = self.key(ctx.namespace, name)
         may_create = strategy.allow_create_on_update or force_allow_create
-        takes = type(strategy).before_update is not Strategy.before_update
         for _ in range(_UPDATE_ATTEMPTS):
             await self.wait_current()
             entry = self.cacher.get(key)
@@ -347,8 +362,10 @@ class Store(Generic[T]):
                 continue
             if ctx.lane is None and is_large(entry.body):
                 ctx.lane = self.slow_lane.of(ctx.user.name)
-            work = self._update_once(ctx, key, name, entry, make, uid, check_update, strategy)
-            item = await (uninterrupted(work) if takes else work)
+            work = self._update_once(
+                ctx, key, name, entry, make, uid, check_update, strategy, allocator, inquiry
+            )  # fmt: skip
+            item = await (work if allocator is None else uninterrupted(work))
             if item is not None:
                 return item, False
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
@@ -376,7 +393,7 @@ class Store(Generic[T]):
 
     async def _update_once(
         self, ctx: Context, key: str, name: str, entry: Entry, make: Make, uid: str,
-        check: CheckUpdate | None, strategy: Strategy[T],
+        check: CheckUpdate | None, strategy: Strategy[T], allocator: Allocator[T] | None, inquiry: Inquiry[T] | None,
     ) -> Item | None:  # fmt: skip
         """One attempt; None if another write came first and the object is to be read again."""
         old: Any = await done(ctx.lane, self.decode, entry)
@@ -384,7 +401,9 @@ class Store(Generic[T]):
             raise self._wrong_uid(key, name, uid, old.metadata.uid)
         new: Any = await make(old)
         self._check_version(ctx, new.metadata, entry.revision, name, strategy)
-        release = await strategy.before_update(ctx, new, old)
+        if inquiry is not None:
+            await inquiry.look_into(ctx, new, old)
+        settle = None if allocator is None else await allocator.take(ctx, new, old)
         stored = False
         try:
             await done(ctx.lane, self.before_update, ctx, new, old, strategy)
@@ -409,8 +428,8 @@ class Store(Generic[T]):
             stored = True
             return self.item(key, written.mod_revision, value)
         finally:
-            if release is not None:
-                await _settled(release(stored))
+            if settle is not None:
+                await _settled(settle(stored))
 
     def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
         """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""

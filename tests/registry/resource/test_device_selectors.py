@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -130,13 +131,15 @@ async def test_a_class_keeps_selectors_that_only_stored_ones_may_have(ahead: boo
     new = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("c")'))
     changed = from_plain(DEVICE_CLASSES.kind.cls, device_class('device.attributes["a"].b.includes("d")'))
     strategy: Any = DEVICE_CLASSES.strategy
+    assert DEVICE_CLASSES.inquiry is not None
+    inquiry = DEVICE_CLASSES.inquiry(SimpleNamespace(slow_lane=SlowLane()))
     ctx = Context()
     if ahead:
-        await strategy.before_update(ctx, new, old)
+        await inquiry.look_into(ctx, new, old)
         assert len(ctx.found) == 1
     assert not list(strategy.validate_update(ctx, new, old))
     if ahead:
-        await strategy.before_update(ctx, changed, old)
+        await inquiry.look_into(ctx, changed, old)
     (fault,) = strategy.validate_update(ctx, changed, old)
     assert fault.field == "spec.selectors[0].cel.expression"
 

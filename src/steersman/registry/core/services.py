@@ -34,9 +34,10 @@ from steersman.registry.core.service_validation import (
 )
 from steersman.registry.scale import selector_text
 from steersman.registry.services import Services
+from steersman.rest.allocator import Allocator, Settle
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import Release, StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy, Strategy
 
 AFFINITY_SECONDS: Final = 10_800
 """How long a client stays with a pod, unless the service says otherwise."""
@@ -44,41 +45,28 @@ AFFINITY_SECONDS: Final = 10_800
 _SPEC: Final = Path("spec")
 
 
-class ServiceStrategy(Strategy[Service]):
-    """Without `allocation` (as in a declaration) nothing is allocated."""
+class ServiceAllocator(Allocator[Service]):
+    """Addresses and ports of services."""
 
-    allow_create_on_update = True
-
-    def __init__(self, services: Services | None = None) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._allocation = None if services is None else ServiceAllocation(services)
-
-    def bind(self, services: Services) -> ServiceStrategy:
-        return ServiceStrategy(services)
+        self._allocation = ServiceAllocation(services)
 
     async def repair(self) -> None:
         """Brings the ports in use in line with the stored services; upstream does so every three minutes."""
-        if self._allocation is not None:
-            await self._allocation.repair()
+        await self._allocation.repair()
 
-    async def before_create(self, ctx: Context, obj: Service) -> Release | None:
-        normalize_cluster_ips(obj, None)
-        if self._allocation is None:
-            return None
-        return await self._allocation.for_create(obj, ctx.namespace, dry_run=ctx.dry_run)
-
-    async def before_update(self, ctx: Context, new: Service, old: Service) -> Release | None:
-        if self._allocation is None:
-            return None
+    async def take(self, ctx: Context, new: Service, old: Service | None) -> Settle | None:
+        if old is None:
+            normalize_cluster_ips(new, None)
+            return await self._allocation.for_create(new, ctx.namespace, dry_run=ctx.dry_run)
         default_on_read(old, self._allocation.cluster_ips.families[0])
         patch_allocated_values(new, old)
         normalize_cluster_ips(new, old)
         return await self._allocation.for_update(new, old, ctx.namespace, dry_run=ctx.dry_run)
 
-    async def after_delete(self, ctx: Context, obj: Service) -> None:
+    async def give_back(self, ctx: Context, obj: Service) -> None:
         """The Endpoints of the same name go with a service; so do its addresses and ports."""
-        if self._services is None or self._allocation is None:
-            return
         default_on_read(obj, self._allocation.cluster_ips.families[0])
         namespace, name = obj.metadata.namespace, obj.metadata.name
         try:
@@ -87,6 +75,10 @@ class ServiceStrategy(Strategy[Service]):
             if error.code != 404:
                 raise
         await self._allocation.release(obj)
+
+
+class ServiceStrategy(Strategy[Service]):
+    allow_create_on_update = True
 
     def prepare_for_create(self, ctx: Context, obj: Service) -> None:
         obj.status = ServiceStatus()
@@ -220,6 +212,7 @@ SERVICES: Final = Resource(
     short_names=("svc",),
     categories=("all",),
     strategy=ServiceStrategy(),
+    allocator=ServiceAllocator,
     name_validator=name_is_dns_label,
     columns=(
         Column("Type", lambda s: s.spec.type),

@@ -10,35 +10,31 @@ from steersman.machinery.field import FieldError
 from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
 from steersman.registry.rbac.validation import default_binding, validate_binding, validate_role_ref_update
 from steersman.registry.services import Services
+from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column
-from steersman.rest.strategy import Release, Strategy
+from steersman.rest.strategy import Strategy
 
 Binding = RoleBinding | ClusterRoleBinding
 
 
-class BindingStrategy(Strategy[Any]):
-    """`resource` is the plural of the kind it is for."""
+class BindingInquiry(Inquiry[Any]):
+    """Who binds a role must have its rights, or the right to bind it. `resource` is the plural of the kind."""
 
+    def __init__(self, resource: str, services: Services) -> None:
+        self._resource = resource
+        self._check = EscalationCheck(services)
+
+    async def look_into(self, ctx: Context, new: Binding, old: Binding | None) -> None:
+        if old is None or not only_garbage_collection_changes(new, old):
+            await self._check.confirm_binding(ctx, self._resource, new.metadata.name, new.role_ref)
+
+
+class BindingStrategy(Strategy[Any]):
     allow_create_on_update = True
 
-    def __init__(self, resource: str, *, namespaced: bool, check: EscalationCheck | None = None) -> None:
-        self._resource = resource
+    def __init__(self, *, namespaced: bool) -> None:
         self._namespaced = namespaced
-        self._check = check
-
-    def bind(self, services: Services) -> BindingStrategy:
-        return BindingStrategy(self._resource, namespaced=self._namespaced, check=EscalationCheck(services))
-
-    async def before_create(self, ctx: Context, obj: Binding) -> Release | None:
-        if self._check is not None:
-            await self._check.confirm_binding(ctx, self._resource, obj.metadata.name, obj.role_ref)
-        return None
-
-    async def before_update(self, ctx: Context, new: Binding, old: Binding) -> Release | None:
-        if only_garbage_collection_changes(new, old):
-            return None
-        return await self.before_create(ctx, new)
 
     def validate(self, ctx: Context, obj: Binding) -> Iterator[FieldError]:
         return validate_binding(obj.role_ref, obj.subjects, namespaced=self._namespaced)

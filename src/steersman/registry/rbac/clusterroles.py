@@ -22,9 +22,10 @@ from steersman.registry.columns import CREATED_AT
 from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
 from steersman.registry.rbac.validation import GROUP, rbac_name, validate_rules
 from steersman.registry.services import Services
+from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
-from steersman.rest.strategy import Release, Strategy
+from steersman.rest.strategy import Strategy
 
 _SELECTORS: Final = Path("aggregationRule", "clusterRoleSelectors")
 _AGGREGATION_REFUSED: Final = "must have cluster-admin privileges to use the aggregationRule"
@@ -34,32 +35,30 @@ def _selectors(role: ClusterRole) -> list[LabelSelector]:
     return role.aggregation_rule.cluster_role_selectors if role.aggregation_rule is not None else []
 
 
-class ClusterRoleStrategy(Strategy[ClusterRole]):
-    allow_create_on_update = True
+class ClusterRoleInquiry(Inquiry[ClusterRole]):
+    """Who writes a role must have the rights in it."""
 
-    def __init__(self, check: EscalationCheck | None = None) -> None:
-        self._check = check
+    def __init__(self, services: Services) -> None:
+        self._check = EscalationCheck(services)
 
-    def bind(self, services: Services) -> ClusterRoleStrategy:
-        return ClusterRoleStrategy(EscalationCheck(services))
-
-    async def before_create(self, ctx: Context, obj: ClusterRole) -> Release | None:
-        await self._confirm(ctx, obj, aggregates=bool(_selectors(obj)))
-        return None
-
-    async def before_update(self, ctx: Context, new: ClusterRole, old: ClusterRole) -> Release | None:
-        if not only_garbage_collection_changes(new, old):
+    async def look_into(self, ctx: Context, new: ClusterRole, old: ClusterRole | None) -> None:
+        if old is None:
+            await self._confirm(ctx, new, aggregates=bool(_selectors(new)))
+        elif not only_garbage_collection_changes(new, old):
             await self._confirm(ctx, new, aggregates=bool(_selectors(new) or _selectors(old)))
-        return None
 
     async def _confirm(self, ctx: Context, role: ClusterRole, *, aggregates: bool) -> None:
         """An aggregation rule can gather any right, so whoever touches one must hold all."""
         check = self._check
-        if check is None or await check.may_escalate(ctx, "clusterroles"):
+        if await check.may_escalate(ctx, "clusterroles"):
             return
         await check.confirm(ctx, "clusterroles", role.metadata.name, role.rules or ())
         if aggregates and await check.escalation(ctx, FULL_AUTHORITY):
             raise forbidden(GroupResource(GROUP, "clusterroles"), role.metadata.name, _AGGREGATION_REFUSED)
+
+
+class ClusterRoleStrategy(Strategy[ClusterRole]):
+    allow_create_on_update = True
 
     def validate(self, ctx: Context, obj: ClusterRole) -> Iterator[FieldError]:
         return self._validate(obj, STRICT)
@@ -91,6 +90,7 @@ CLUSTER_ROLES: Final = Resource(
     plural="clusterroles",
     namespaced=False,
     strategy=ClusterRoleStrategy(),
+    inquiry=ClusterRoleInquiry,
     name_validator=rbac_name,
     revalidates_metadata=True,
     columns=(CREATED_AT,),

@@ -12,29 +12,25 @@ from steersman.registry.columns import CREATED_AT
 from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
 from steersman.registry.rbac.validation import rbac_name, validate_rules
 from steersman.registry.services import Services
+from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
-from steersman.rest.strategy import Release, Strategy
+from steersman.rest.strategy import Strategy
+
+
+class RoleInquiry(Inquiry[Role]):
+    """Who writes a role must have the rights in it."""
+
+    def __init__(self, services: Services) -> None:
+        self._check = EscalationCheck(services)
+
+    async def look_into(self, ctx: Context, new: Role, old: Role | None) -> None:
+        if old is None or not only_garbage_collection_changes(new, old):
+            await self._check.confirm_role(ctx, "roles", new.metadata.name, new.rules or ())
 
 
 class RoleStrategy(Strategy[Role]):
     allow_create_on_update = True
-
-    def __init__(self, check: EscalationCheck | None = None) -> None:
-        self._check = check
-
-    def bind(self, services: Services) -> RoleStrategy:
-        return RoleStrategy(EscalationCheck(services))
-
-    async def before_create(self, ctx: Context, obj: Role) -> Release | None:
-        if self._check is not None:
-            await self._check.confirm_role(ctx, "roles", obj.metadata.name, obj.rules or ())
-        return None
-
-    async def before_update(self, ctx: Context, new: Role, old: Role) -> Release | None:
-        if only_garbage_collection_changes(new, old):
-            return None
-        return await self.before_create(ctx, new)
 
     def validate(self, ctx: Context, obj: Role) -> Iterator[FieldError]:
         return validate_rules(obj.rules or (), namespaced=True)
@@ -47,6 +43,7 @@ ROLES: Final = Resource(
     kind=built_in(Role),
     plural="roles",
     strategy=RoleStrategy(),
+    inquiry=RoleInquiry,
     name_validator=rbac_name,
     revalidates_metadata=True,
     columns=(CREATED_AT,),

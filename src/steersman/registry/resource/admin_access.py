@@ -8,9 +8,7 @@ from typing import Final, Self, TypeVar
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceRequestAllocationResult
 from steersman.machinery.field import FieldError, Path, forbidden
-from steersman.machinery.slow_lane import SlowLane
 from steersman.registry.services import Services
-from steersman.rest.context import Context
 from steersman.rest.objects import Reading
 from steersman.rest.strategy import Strategy
 
@@ -33,10 +31,6 @@ class AdminAccessStrategy(Strategy[T]):
         bound = copy.copy(self)
         bound.services = services
         return bound
-
-    def lane(self, ctx: Context) -> SlowLane | None:
-        """Where selectors are judged; unbound, there is none."""
-        return None if self.services is None else self.services.slow_lane.of(ctx.user.name)
 
     def is_admin_namespace(self, name: str) -> bool:
         """Whether claims in the namespace may have admin access."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 from steersman.api.resource.v1 import DeviceClass
 from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid
-from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import is_extended_resource
 from steersman.registry.resource.claim_validation import (
@@ -19,32 +17,25 @@ from steersman.registry.resource.limits import MAX_CONFIGS, MAX_SELECTORS
 from steersman.registry.resource.names import validate_items
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, judge_selectors
 from steersman.registry.services import Services
+from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
 
 
+class DeviceClassInquiry(Inquiry[DeviceClass]):
+    """Compiles selectors."""
+
+    def __init__(self, services: Services) -> None:
+        self._slow_lane = services.slow_lane
+
+    async def look_into(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
+        if len(new.spec.selectors) <= MAX_SELECTORS:
+            stored = old is not None and _is_stored(new, old)
+            ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), new.spec.selectors, stored=stored)
+
+
 class DeviceClassStrategy(Strategy[DeviceClass]):
-    """`slow_lane` is where selectors are judged; unbound, there is none."""
-
-    slow_lane: SlowLane | None = None
-
-    def bind(self, services: Services) -> DeviceClassStrategy:
-        bound = copy.copy(self)
-        bound.slow_lane = services.slow_lane
-        return bound
-
-    async def before_create(self, ctx: Context, device_class: DeviceClass) -> None:
-        await self._judge(ctx, device_class, stored=False)
-
-    async def before_update(self, ctx: Context, new: DeviceClass, old: DeviceClass) -> None:
-        await self._judge(ctx, new, stored=_is_stored(new, old))
-
-    async def _judge(self, ctx: Context, device_class: DeviceClass, *, stored: bool) -> None:
-        if len(device_class.spec.selectors) <= MAX_SELECTORS:
-            lane = None if self.slow_lane is None else self.slow_lane.of(ctx.user.name)
-            ctx.found = await judge_selectors(lane, device_class.spec.selectors, stored=stored)
-
     def prepare_for_create(self, ctx: Context, device_class: DeviceClass) -> None:
         device_class.metadata.generation = 1
 
@@ -84,6 +75,7 @@ DEVICE_CLASSES = Resource(
     plural="deviceclasses",
     namespaced=False,
     strategy=DeviceClassStrategy(),
+    inquiry=DeviceClassInquiry,
     name_validator=name_is_dns_subdomain,
     returns_deleted_object=True,
     storage_version_hash="Yk2PTc1Ybxk=",

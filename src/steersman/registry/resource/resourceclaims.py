@@ -19,7 +19,9 @@ from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, claim_selectors, judge_selectors
 from steersman.registry.resource.status_rights import missing_rights
+from steersman.registry.services import Services
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 
@@ -32,10 +34,19 @@ def set_defaults(claim: ResourceClaim) -> None:
             set_toleration_defaults(result.tolerations)
 
 
-class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
-    async def before_create(self, ctx: Context, claim: ResourceClaim) -> None:
-        ctx.found = await judge_selectors(self.lane(ctx), claim_selectors(claim.spec.devices))
+class ResourceClaimInquiry(Inquiry[ResourceClaim]):
+    """Compiles the selectors of new claims; they never change."""
 
+    def __init__(self, services: Services) -> None:
+        self._slow_lane = services.slow_lane
+
+    async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
+        if old is None:
+            selectors = claim_selectors(new.spec.devices)
+            ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), selectors)
+
+
+class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
     def prepare_for_create(self, ctx: Context, claim: ResourceClaim) -> None:
         claim.status = ResourceClaimStatus()
 
@@ -51,12 +62,19 @@ class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):
             yield invalid(Path("spec"), internal_text(new.spec), FIELD_IMMUTABLE)
 
 
-class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
-    async def before_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
-        _drop_deallocated_devices(new, old)
-        if self.services is not None:
-            ctx.found = await missing_rights(self.services.authorizer, ctx, new, old)
+class ResourceClaimStatusInquiry(Inquiry[ResourceClaim]):
+    """Finds out which rights who writes a status lacks."""
 
+    def __init__(self, services: Services) -> None:
+        self._authorizer = services.authorizer
+
+    async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
+        assert old is not None  # a status is not created
+        _drop_deallocated_devices(new, old)
+        ctx.found = await missing_rights(self._authorizer, ctx, new, old)
+
+
+class ResourceClaimStatusStrategy(AdminAccessStrategy[ResourceClaim]):
     def prepare_for_update(self, ctx: Context, new: ResourceClaim, old: ResourceClaim) -> None:
         new.spec = old.spec
         reset_metadata_for_status(new.metadata, old.metadata)
@@ -100,6 +118,7 @@ RESOURCE_CLAIMS = Resource(
     kind=built_in(ResourceClaim, default=set_defaults),
     plural="resourceclaims",
     strategy=ResourceClaimStrategy(),
+    inquiry=ResourceClaimInquiry,
     name_validator=name_is_dns_subdomain,
     columns=(
         Column(
@@ -109,7 +128,9 @@ RESOURCE_CLAIMS = Resource(
         ),
         AGE,
     ),
-    subresources=(Subresource(name="status", strategy=ResourceClaimStatusStrategy()),),
+    subresources=(
+        Subresource(name="status", strategy=ResourceClaimStatusStrategy(), inquiry=ResourceClaimStatusInquiry),
+    ),
     returns_deleted_object=True,
     storage_version_hash="wgAZaHcZxUg=",
 )

@@ -15,6 +15,8 @@ from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, claim_selectors, judge_selectors
+from steersman.registry.services import Services
+from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 
@@ -24,13 +26,18 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
     set_claim_defaults(template.spec.spec)
 
 
+class ResourceClaimTemplateInquiry(Inquiry[ResourceClaimTemplate]):
+    """Compiles selectors."""
+
+    def __init__(self, services: Services) -> None:
+        self._slow_lane = services.slow_lane
+
+    async def look_into(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
+        selectors = claim_selectors(new.spec.spec.devices)
+        ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), selectors)
+
+
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):
-    async def before_create(self, ctx: Context, template: ResourceClaimTemplate) -> None:
-        ctx.found = await judge_selectors(self.lane(ctx), claim_selectors(template.spec.spec.devices))
-
-    async def before_update(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate) -> None:
-        ctx.found = await judge_selectors(self.lane(ctx), claim_selectors(new.spec.spec.devices))
-
     def validate(self, ctx: Context, template: ResourceClaimTemplate) -> Iterator[FieldError]:
         yield from self.validate_admin_access(template.spec.spec.devices, template.metadata.namespace)
         yield from _validate(template, ctx.found or NO_VERDICTS)
@@ -60,6 +67,7 @@ RESOURCE_CLAIM_TEMPLATES = Resource(
     kind=built_in(ResourceClaimTemplate, default=set_defaults),
     plural="resourceclaimtemplates",
     strategy=ResourceClaimTemplateStrategy(),
+    inquiry=ResourceClaimTemplateInquiry,
     name_validator=name_is_dns_subdomain,
     revalidates_metadata=True,
     returns_deleted_object=True,
