@@ -11,7 +11,7 @@ import pytest
 from storage_model import Clock, Recorder, write_at_random
 
 from steersman.storage.cacher import Cacher
-from steersman.storage.entry import Change, Entry, WatchEvent
+from steersman.storage.entry import Change, Entry, Selectable, WatchEvent
 from steersman.storage.interface import Compacted, Event, FutureRevision, Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.watcher import HELD_LIMIT, WatchTooSlow
@@ -281,24 +281,26 @@ async def test_an_object_leaving_the_selection_is_deleted_with_its_former_conten
     assert log.short == [("ADDED", b"1@3"), ("MODIFIED", b"3@4"), ("DELETED", b"3@5")]
 
 
-async def test_attributes_are_computed_once_and_follow_a_deleted_object(store: Storage, cacher: Cacher) -> None:
+async def test_what_selectors_look_at_is_computed_once_and_follow_a_deleted_object(
+    store: Storage, cacher: Cacher
+) -> None:
     computed = []
 
     def accept(entry: Entry) -> bool:
-        if entry.attributes is None:
+        if entry.selectable is None:
             computed.append(entry.body)
-            entry.attributes = {"app": "x"}
+            entry.selectable = Selectable({"app": "x"})
         return True
 
-    attributes = []
+    looked_at = []
     for _ in range(3):
         cacher.watch(
-            PODS, after_revision=None, accept=accept, deliver=lambda event: attributes.append(event.entry.attributes)
+            PODS, after_revision=None, accept=accept, deliver=lambda event: looked_at.append(event.entry.selectable)
         )
     await store.create(PODS + "ns/a", b"1")
     await store.delete(PODS + "ns/a", expected_revision=2)
     assert computed == [b"1@2"]
-    assert attributes == [{"app": "x"}] * 6
+    assert looked_at == [Selectable({"app": "x"})] * 6
 
 
 async def test_all_watchers_of_a_change_share_one_event(store: Storage, cacher: Cacher) -> None:

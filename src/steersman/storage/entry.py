@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Selectable(NamedTuple):
+    """What selectors look at in an object. `fields` are made when one asks for a field."""
+
+    labels: Mapping[str, str]
+    fields: Mapping[str, str] | None = None
+
 
 class Entry:
     """An object at a revision, ready to be served.
 
     `body` is the object in the representation that is served most, with its resourceVersion; `revision` is that of
-    its last write. `attributes` belongs to the cache's owner: what selectors look at, made when first needed.
+    its last write. `selectable` is what selectors look at, made when first needed.
     `representations` are other encodings, kept within a bound by `Cacher.remember`; `facts` is what the server itself
     reads out of the object again and again, by whatever made it.
     """
 
-    __slots__ = ("attributes", "body", "facts", "key", "representations", "revision")
+    __slots__ = ("body", "facts", "key", "representations", "revision", "selectable")
 
-    def __init__(self, key: str, body: bytes, revision: int, attributes: object | None = None) -> None:
+    def __init__(self, key: str, body: bytes, revision: int) -> None:
         self.key = key
         self.body = body
         self.revision = revision
-        self.attributes = attributes
+        self.selectable: Selectable | None = None
         self.representations: dict[object, bytes] | None = None
         self.facts: dict[object, object] | None = None
 

@@ -177,7 +177,8 @@ class Announcement:
             assert change.previous is not None
             assert change.previous_value is not None
             body = self._present(change.previous_value, change.revision)
-            left = Entry(change.key, body, change.revision, change.previous.attributes)
+            left = Entry(change.key, body, change.revision)
+            left.selectable = change.previous.selectable
             self._deleted = WatchEvent("DELETED", left, change.revision)
         return self._deleted
 

@@ -15,7 +15,7 @@ from steersman.machinery import errors, field, fields, labels
 from steersman.machinery.field import quote
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.storage.entry import Entry
+from steersman.storage.entry import Entry, Selectable
 from steersman.storage.interface import Compacted, FutureRevision
 from steersman.store import continue_token
 
@@ -67,16 +67,15 @@ class Selection:
 
     def labels(self, entry: Entry) -> Mapping[str, str]:
         """The labels of an entry."""
-        known = entry.attributes
+        known = entry.selectable
         if known is None:
-            found, name, namespace = labels_of(entry.body)
-            entry.attributes = known = (found, None, name, namespace)
-        return known[0]  # type: ignore[index, no-any-return]
+            entry.selectable = known = Selectable(labels_of(entry.body)[0])
+        return known.labels
 
     def fields(self, entry: Entry) -> Mapping[str, str]:
         """The selectable fields of an entry."""
-        known: Any = entry.attributes
-        if known is None or known[1] is None:
+        known = entry.selectable
+        if known is None or known.fields is None:
             if self._read is not None:
                 obj: Any = self._read(entry.body)
                 meta = obj.metadata
@@ -88,8 +87,9 @@ class Selection:
             values["metadata.name"] = name
             if self._namespaced:
                 values["metadata.namespace"] = namespace
-            entry.attributes = known = (found, values, name, namespace)
-        return known[1]  # type: ignore[no-any-return]
+            entry.selectable = Selectable(found, values)
+            return values
+        return known.fields
 
 
 async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> Listing:
