@@ -1,4 +1,4 @@
-"""Cells that the Tables of workloads share."""
+"""Columns and rows that the Tables of workloads share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.core.v1 import PodTemplateSpec
-from steersman.api.meta.v1 import LabelSelector, ObjectMeta
-from steersman.machinery.labels import SelectorError, from_label_selector, selector_from_set
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.rest.resource import Column
 
 
@@ -40,16 +39,3 @@ def container_columns(template: Callable[[Any], PodTemplateSpec]) -> tuple[Colum
             description="Images referenced by each container in the template.",
         ),
     )
-
-
-def label_selector_text(selector: LabelSelector | None) -> str:
-    """A selector as `kubectl get -l` takes it, `<none>` if it selects everything or nothing."""
-    try:
-        return str(from_label_selector(selector)) or "<none>"
-    except SelectorError:
-        return "<error>"
-
-
-def labels_text(labels: dict[str, str]) -> str:
-    """Labels as `key=value,...`, `<none>` without any."""
-    return str(selector_from_set(labels)) or "<none>"

@@ -16,18 +16,18 @@ from steersman.machinery.validation.selectors import (
     label_selector_has_invalid_label_value,
     validate_label_selector,
 )
-from steersman.registry.apps.columns import container_columns, label_selector_text, labels_text, without_annotation
-from steersman.registry.apps.validation import (
+from steersman.registry.apps.columns import container_columns, without_annotation
+from steersman.registry.apps.counts import (
     int_or_percent_value,
-    parse_selector,
-    shown_strategy,
-    validate_always_running,
     validate_at_most_all,
     validate_collision_count,
     validate_counters,
     validate_int_or_percent,
 )
+from steersman.registry.apps.template_validation import parse_selector, validate_always_running
+from steersman.registry.apps.update_strategy import shown_strategy
 from steersman.registry.apps.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
+from steersman.registry.columns import label_selector_text, labels_text
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.core.pod_validation import validate_pod_template_spec

@@ -18,19 +18,17 @@ from steersman.machinery.validation.object_meta import (
     validate_nonnegative,
 )
 from steersman.registry.apps.columns import container_columns, without_annotation
-from steersman.registry.apps.validation import (
+from steersman.registry.apps.counts import (
     int_or_percent_value,
-    parse_selector,
-    shown_strategy,
     validate_at_most_all,
     validate_at_most_replicas,
     validate_available,
     validate_collision_count,
     validate_counters,
     validate_int_or_percent,
-    validate_replica_set_template,
-    validate_selector,
 )
+from steersman.registry.apps.template_validation import parse_selector, validate_replica_set_template, validate_selector
+from steersman.registry.apps.update_strategy import shown_strategy
 from steersman.registry.apps.workload import (
     WorkloadStrategy,
     drop_disabled_template_fields,

@@ -9,21 +9,16 @@ from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
 from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
-from steersman.registry.apps.columns import container_columns, label_selector_text
-from steersman.registry.apps.validation import (
-    parse_selector,
-    validate_at_most_replicas,
-    validate_available,
-    validate_counters,
-    validate_replica_set_template,
-    validate_selector,
-)
+from steersman.registry.apps.columns import container_columns
+from steersman.registry.apps.counts import validate_at_most_replicas, validate_available, validate_counters
+from steersman.registry.apps.template_validation import parse_selector, validate_replica_set_template, validate_selector
 from steersman.registry.apps.workload import (
     WorkloadStrategy,
     drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
+from steersman.registry.columns import label_selector_text
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
 from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.scale import SCALE

@@ -23,20 +23,22 @@ from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations, validate_nonnegative
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.validation import (
+from steersman.registry.apps.counts import (
     int_or_percent_value,
-    parse_selector,
-    shown_strategy,
-    validate_always_running,
     validate_at_most_all,
     validate_at_most_replicas,
     validate_available,
     validate_collision_count,
     validate_counters,
     validate_int_or_percent,
+)
+from steersman.registry.apps.template_validation import (
+    parse_selector,
+    validate_always_running,
     validate_selected,
     validate_selector,
 )
+from steersman.registry.apps.update_strategy import shown_strategy
 from steersman.registry.apps.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
 from steersman.registry.core.pod_claim_validation import validate_claim_spec
 from steersman.registry.core.pod_defaults import set_pod_template_defaults

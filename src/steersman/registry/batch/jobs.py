@@ -15,7 +15,7 @@ from steersman.machinery.field import FieldError, Path
 from steersman.machinery.serializer import empty_to_null
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import label_selector_has_invalid_label_value
-from steersman.registry.apps.columns import container_columns, label_selector_text
+from steersman.registry.apps.columns import container_columns
 from steersman.registry.apps.workload import (
     WorkloadStrategy,
     drop_disabled_template_fields,
@@ -29,6 +29,7 @@ from steersman.registry.batch.job_validation import (
     validate_job,
     validate_job_spec_update,
 )
+from steersman.registry.columns import label_selector_text
 from steersman.registry.core.pod_defaults import set_pod_template_defaults
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

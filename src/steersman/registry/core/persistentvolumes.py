@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final
@@ -19,9 +18,7 @@ from steersman.api.core.v1 import (
 )
 from steersman.kinds.built_in import built_in
 from steersman.machinery.classes import STORAGE_CLASS, storage_class_of
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
-from steersman.machinery.pod_resources import round_up_to_milli
-from steersman.machinery.quantity import parse
+from steersman.machinery.field import FieldError, Path, forbidden, invalid
 from steersman.machinery.times import now
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.object_meta import (
@@ -30,23 +27,19 @@ from steersman.machinery.validation.object_meta import (
     validate_immutable,
     validate_new_metadata,
 )
-from steersman.machinery.validation.resource_names import validate_positive_quantity
-from steersman.registry.core.pod_claim_validation import ACCESS_MODES, VOLUME_MODES
 from steersman.registry.core.pod_internal_form import internal_diff, internal_form
-from steersman.registry.core.pod_scheduling_validation import validate_node_selector
-from steersman.registry.core.pod_volume_defaults import set_source_defaults
-from steersman.registry.core.pod_warnings import DEPRECATED_NODE_LABELS
-from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES, validate_sources
+from steersman.registry.core.volume_sources_validation import SOURCE_ATTRIBUTES
+from steersman.registry.core.volume_spec_defaults import set_persistent_source_defaults
+from steersman.registry.core.volume_spec_validation import validate_volume_spec
+from steersman.registry.node.deprecated_labels import DEPRECATED as DEPRECATED_NODE_LABELS
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import MetadataChecks, Strategy
 
 MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
 """What `spec.mountOptions` was before there was such a field."""
-RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 
 _SPEC: Final = Path("spec")
-_NOT_INLINE: Final = "may not be specified in the context of inline volumes"
 _MOUNTABLE: Final = (
     "gce_persistent_disk",
     "aws_elastic_block_store",
@@ -80,89 +73,6 @@ _SOURCE_WARNINGS: Final = (
     ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 )
-
-
-def _validate_access_modes(modes: Sequence[str], path: Path) -> Iterator[FieldError]:
-    if not modes:
-        yield required(path)
-    for mode in modes:
-        if mode not in ACCESS_MODES:
-            yield not_supported(path, mode, ACCESS_MODES)
-    if "ReadWriteOncePod" in modes and any(mode != "ReadWriteOncePod" and mode in ACCESS_MODES for mode in modes):
-        yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
-
-
-def _validate_capacity(capacity: dict[str, str], path: Path) -> Iterator[FieldError]:
-    if not capacity:
-        yield required(path)
-    if set(capacity) != {"storage"}:
-        value = {name: capacity[name] for name in sorted(capacity)} or None
-        yield not_supported(path, value, ("storage",))
-    for name, quantity in capacity.items():
-        whole = parse(quantity).as_int()
-        if whole < 0:
-            yield invalid(path[name], whole, "must be a valid resource quantity")
-        yield from validate_positive_quantity(quantity, path[name])
-
-
-def _validate_class(name: str, path: Path) -> Iterator[FieldError]:
-    for message in name_is_dns_subdomain(name, False):
-        yield invalid(path, name, message)
-
-
-def _validate_node_affinity(affinity: VolumeNodeAffinity, path: Path, *, check_values: bool) -> Iterator[FieldError]:
-    if affinity.required is None:
-        yield required(path / "required", "must specify required node constraints")
-    else:
-        yield from validate_node_selector(affinity.required, path / "required", check_values=check_values)
-
-
-def validate_inline_volume_spec(spec: PersistentVolumeSpec, path: Path) -> Iterator[FieldError]:
-    """The spec of a volume that is no object, as VolumeAttachments may have one: one of CSI, that nobody claims."""
-    if spec.claim_ref is not None:
-        yield forbidden(path / "claimRef", _NOT_INLINE)
-    if spec.capacity:
-        yield forbidden(path / "capacity", _NOT_INLINE)
-    if spec.csi is None:
-        yield required(path / "csi", "has to be specified in the context of inline volumes")
-    yield from _validate_access_modes(spec.access_modes, path / "accessModes")
-    if spec.persistent_volume_reclaim_policy not in ("", "Retain"):
-        yield forbidden(path / "persistentVolumeReclaimPolicy", "may only be Retain in the context of inline volumes")
-    if spec.node_affinity is not None:
-        yield forbidden(path / "nodeAffinity", _NOT_INLINE)
-    yield from validate_sources(spec, "", path, has_node_affinity=spec.node_affinity is not None)
-    if spec.storage_class_name:
-        yield forbidden(path / "storageClassName", _NOT_INLINE)
-    if spec.volume_mode not in (None, "Filesystem"):
-        detail = "may not specify volumeMode other than Filesystem in the context of inline volumes"
-        yield forbidden(path / "volumeMode", detail)
-
-
-def validate_volume_spec(spec: PersistentVolumeSpec, name: str, *, check_values: bool = True) -> Iterator[FieldError]:
-    """The spec of a volume called `name`; `check_values` says whether those in its node affinity are judged."""
-    yield from _validate_access_modes(spec.access_modes, _SPEC / "accessModes")
-    yield from _validate_capacity(spec.capacity, _SPEC / "capacity")
-    policy = spec.persistent_volume_reclaim_policy
-    if policy and policy not in RECLAIM_POLICIES:
-        yield not_supported(_SPEC / "persistentVolumeReclaimPolicy", policy, RECLAIM_POLICIES)
-    if spec.node_affinity is not None:
-        yield from _validate_node_affinity(spec.node_affinity, _SPEC / "nodeAffinity", check_values=check_values)
-    yield from validate_sources(spec, name, _SPEC, has_node_affinity=spec.node_affinity is not None)
-    if spec.host_path is not None and posixpath.normpath(spec.host_path.path) == "/" and policy == "Recycle":
-        detail = "may not be 'recycle' for a hostPath mount of '/'"
-        yield forbidden(_SPEC / "persistentVolumeReclaimPolicy", detail)
-    if spec.storage_class_name:
-        yield from _validate_class(spec.storage_class_name, _SPEC / "storageClassName")
-    if spec.volume_mode is not None and spec.volume_mode not in VOLUME_MODES:
-        yield not_supported(_SPEC / "volumeMode", spec.volume_mode, VOLUME_MODES)
-    attributes_class = spec.volume_attributes_class_name
-    if attributes_class is not None:
-        if not attributes_class:
-            yield required(_SPEC / "volumeAttributesClassName", "an empty string is disallowed")
-        else:
-            yield from _validate_class(attributes_class, _SPEC / "volumeAttributesClassName")
-        if spec.csi is None:
-            yield required(_SPEC / "csi", "has to be specified when using volumeAttributesClassName")
 
 
 def _validate_mount_options(volume: PersistentVolume) -> Iterator[FieldError]:
@@ -320,14 +230,6 @@ def _warnings(volume: PersistentVolume) -> Iterator[str]:
     for attribute, name, text in _SOURCE_WARNINGS:
         if getattr(spec, attribute) is not None:
             yield f"{_SPEC / name}: {text}"
-
-
-def set_persistent_source_defaults(spec: PersistentVolumeSpec) -> None:
-    """What a source gets, in a volume or written into an attachment."""
-    if spec.host_path is not None and spec.host_path.type is None:
-        spec.host_path.type = ""
-    set_source_defaults(spec)
-    round_up_to_milli(spec.capacity)
 
 
 def default_persistent_volume(volume: PersistentVolume) -> None:

@@ -18,18 +18,7 @@ from steersman.registry.core.pod_apparmor import DEPRECATED, profile_for_annotat
 from steersman.registry.core.pod_path_warnings import overlapping_path_warnings
 from steersman.registry.core.pod_profiles_validation import APP_ARMOR_CONTAINER, SECCOMP_CONTAINER, SECCOMP_POD
 from steersman.registry.core.pod_visiting import containers_with_paths
-
-DEPRECATED_NODE_LABELS: Final = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
-}
-"""Labels of nodes that have a successor, with the words about it."""
+from steersman.registry.node.deprecated_labels import DEPRECATED as DEPRECATED_NODE_LABELS
 
 _ANNOTATIONS: Final = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',

@@ -16,13 +16,8 @@ from steersman.machinery.field import FieldError, Path, required
 from steersman.machinery.labels import selector_from_set
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.validation import (
-    validate_always_running,
-    validate_at_most_replicas,
-    validate_available,
-    validate_counters,
-    validate_selected,
-)
+from steersman.registry.apps.counts import validate_at_most_replicas, validate_available, validate_counters
+from steersman.registry.apps.template_validation import validate_always_running, validate_selected
 from steersman.registry.apps.workload import (
     WorkloadStrategy,
     drop_disabled_template_fields,

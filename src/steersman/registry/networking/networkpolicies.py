@@ -8,7 +8,7 @@ from steersman.api.networking.v1 import NetworkPolicy, NetworkPolicyEgressRule, 
 from steersman.kinds.built_in import built_in
 from steersman.machinery.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.apps.columns import label_selector_text
+from steersman.registry.columns import label_selector_text
 from steersman.registry.networking.network_policy_validation import network_policy_warnings, validate_network_policy
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource

@@ -11,7 +11,8 @@ from steersman.machinery.field import FieldError, Path, forbidden, invalid, requ
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.core.persistentvolumes import set_persistent_source_defaults, validate_inline_volume_spec
+from steersman.registry.core.volume_spec_defaults import set_persistent_source_defaults
+from steersman.registry.core.volume_spec_validation import validate_inline_volume_spec
 from steersman.registry.storage.status_metadata import reset_metadata_for_status
 from steersman.registry.storage.validation import size_of, validate_driver_name
 from steersman.rest.context import Context

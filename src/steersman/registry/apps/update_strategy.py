@@ -1,0 +1,24 @@
+"""Update strategies of workloads, as messages show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.apps.v1 import RollingUpdateStatefulSetStrategy
+from steersman.machinery.field import Verbatim
+from steersman.machinery.serializer import encode_in_order
+
+
+def shown_strategy(strategy: Any) -> Verbatim:
+    """An update strategy as the reference prints it."""
+    rolling = strategy.rolling_update
+    shown = None
+    if isinstance(rolling, RollingUpdateStatefulSetStrategy):
+        shown = {"Partition": rolling.partition or 0, "MaxUnavailable": rolling.max_unavailable}
+    elif rolling is not None:
+        unavailable, surge = rolling.max_unavailable, rolling.max_surge
+        shown = {
+            "MaxUnavailable": 0 if unavailable is None else unavailable,
+            "MaxSurge": 0 if surge is None else surge,
+        }
+    return Verbatim(encode_in_order({"Type": strategy.type, "RollingUpdate": shown}).decode())
