@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import is_pushed, notify_closed, tell_over
+from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
 from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
-
-if TYPE_CHECKING:
-    from steersman.net.http1 import Http1Connection
+from steersman.net.upgrade import UpgradedConnection
 
 _LITTLE: Final = 64 << 10
 _MANY_PIECES: Final = 2048
@@ -47,6 +45,35 @@ def field(name: str, value: str) -> bytes:
     return f"{'-'.join(word.capitalize() for word in name.split('-'))}: {value}\r\n".encode()
 
 
+class Carrier(Protocol):
+    """The connection of an exchange, as the exchange uses it; see `Receiver` for the rest."""
+
+    core: Core
+    out: list[bytes]
+    scheduled: bool
+    blocked: bool
+
+    def schedule(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def hold(self, exchange: Http1Exchange) -> None:
+        """Holds an answer back until what is left of a body in chunks has come, or too much, or for a moment."""
+        ...
+
+    def finish(self, exchange: Http1Exchange) -> None:
+        """Called when all of a response has been handed over."""
+        ...
+
+    def hand_over(self) -> UpgradedConnection:
+        """Gives the connection to what takes it over, with what the client has sent already."""
+        ...
+
+    def cut_off(self) -> None:
+        """Ends the connection where it is; what has been written still leaves."""
+        ...
+
+
 class Http1Exchange:
     """A request, and its response's `BodyWriter`."""
 
@@ -56,7 +83,7 @@ class Http1Exchange:
         "wants_continue",
     )  # fmt: skip
 
-    def __init__(self, connection: Http1Connection, request: Request, body: IncomingBody | EmptyBody) -> None:
+    def __init__(self, connection: Carrier, request: Request, body: IncomingBody | EmptyBody) -> None:
         self.connection = connection
         self.request = request
         self.body = body

@@ -5,20 +5,55 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from steersman.net import hpack
 from steersman.net.body import EmptyBody, IncomingBody
-from steersman.net.connection import is_pushed, notify_closed, tell_over
+from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
+from steersman.net.fields import FieldCache
 from steersman.net.http2_frames import DATA, END_STREAM, ErrorCode, headers, pack_head
 from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
-
-if TYPE_CHECKING:
-    from steersman.net.http2 import Http2Connection
 
 _END: Final = END_STREAM
 _LITTLE: Final = 64 << 10
 _MANY_PIECES: Final = 2048
+
+
+class Carrier(Protocol):
+    """The connection of a stream, as the stream uses it; see `http2_output` for what has no words here."""
+
+    core: Core
+    fields: FieldCache
+    out: list[bytes]
+    scheduled: bool
+    blocked: bool
+    window: int
+    """Bytes that the peer will still take on all streams."""
+    max_frame: int
+    """Bytes of payload."""
+    ready: deque[Http2Stream]
+    """The streams that take turns to send."""
+    leaving: dict[Http2Stream, float]
+
+    def schedule(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def prefix(self, block: bytes) -> bytes:
+        """A header block, with the table size update if one is due."""
+        ...
+
+    def half_closed(self, stream: Http2Stream) -> None:
+        """Called when END_STREAM has been queued."""
+        ...
+
+    def reset(self, stream: Http2Stream, code: int) -> None:
+        """Ends a stream from this side."""
+        ...
+
+    def shut_down(self) -> None:
+        """Takes no new streams; those that are open finish."""
+        ...
 
 
 class Http2Stream:
@@ -34,7 +69,7 @@ class Http2Stream:
         "remote_closed", "request", "responded", "task", "unacknowledged", "wants_continue", "window",
     )  # fmt: skip
 
-    def __init__(self, connection: Http2Connection, stream_id: int, window: int, body: IncomingBody | EmptyBody):
+    def __init__(self, connection: Carrier, stream_id: int, window: int, body: IncomingBody | EmptyBody):
         self.connection = connection
         self.id = stream_id
         self.window = window
