@@ -29,6 +29,7 @@ from steersman.registry.core.pod_validation import validate_pod_create
 def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
     """One in which steps are done one at a time, however long they take."""
     monkeypatch.setattr(lane_threads, "_LONG", 1000.0)
+    gc.enable()  # a lane of an earlier test that rests soon may hold it, and this one leaves alone what others hold
     made = SlowLane()
     yield made
     made.close()
