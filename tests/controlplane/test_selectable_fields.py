@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
 from steersman.kinds.structs import StructKind
 from steersman.rest.resource import Resource
 from steersman.storage.entry import Entry
-from steersman.store.listing import Selection
+from steersman.store.selection import Selection
 
 SELECTABLE = [
     pytest.param(resource, id=resource.plural)
@@ -38,7 +37,7 @@ def test_the_fields_of_an_object_are_those_of_the_whole(
     resource: Resource[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = resource.kind
-    select = Selection(SimpleNamespace(kind=kind, resource=resource))  # type: ignore[arg-type]
+    select = Selection(resource)
     expected, entries = [], []
     for body in bodies_of(resource):
         obj = kind.from_plain(body).obj

@@ -281,9 +281,7 @@ async def test_an_object_leaving_the_selection_is_deleted_with_its_former_conten
     assert log.short == [("ADDED", b"1@3"), ("MODIFIED", b"3@4"), ("DELETED", b"3@5")]
 
 
-async def test_what_selectors_look_at_is_computed_once_and_follow_a_deleted_object(
-    store: Storage, cacher: Cacher
-) -> None:
+async def test_what_selectors_look_at_is_made_once_and_follows_a_deleted_object(store: Storage, cacher: Cacher) -> None:
     computed = []
 
     def accept(entry: Entry) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -20,10 +20,9 @@ from steersman.rest.context import Context
 from steersman.storage.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
+from steersman.store.listing import list_items
+from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
-
-if TYPE_CHECKING:
-    from steersman.store.store import Store
 
 _ATTEMPTS: Final = 1000
 _AT_ONCE: Final = 16
@@ -32,7 +31,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 
 async def delete(
-    store: Store[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
+    store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
 ) -> tuple[Item, bool]:
     """Deletes an object or marks it as going. The flag says that nothing of it is left (or would be, on a dry run).
 
@@ -43,13 +42,13 @@ async def delete(
     return await _delete_named(store, ctx, name, options, check)
 
 
-def _warn(store: Store[Any], ctx: Context, options: DeleteOptions) -> None:
+def _warn(store: StoredObjects[Any], ctx: Context, options: DeleteOptions) -> None:
     for text in store.strategy.warnings_on_delete(ctx, options):
         ctx.warn(text)
 
 
 async def _delete_named(
-    store: Store[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
+    store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
 ) -> tuple[Item, bool]:
     key = store.key(ctx.namespace, name)
     asked = options.grace_period_seconds
@@ -66,7 +65,7 @@ async def _delete_named(
 
 
 async def _delete_once(
-    store: Store[Any], ctx: Context, key: str, entry: Entry, options: DeleteOptions, check: CheckDelete | None
+    store: StoredObjects[Any], ctx: Context, key: str, entry: Entry, options: DeleteOptions, check: CheckDelete | None
 ) -> tuple[Item, bool] | None:
     """One attempt; None if another write came first."""
     strategy = store.strategy
@@ -106,7 +105,7 @@ async def _delete_once(
     return await _remove(store, ctx, key, written.mod_revision)
 
 
-async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
     """Takes the object away, if it is still the one of `revision`; None if it is not."""
     if ctx.dry_run:
         entry = store.cacher.get(key)
@@ -118,7 +117,7 @@ async def _remove(store: Store[Any], ctx: Context, key: str, revision: int) -> t
 
 
 async def _remove_with_all(
-    store: Store[Any], allocator: Allocator[Any], ctx: Context, key: str, revision: int
+    store: StoredObjects[Any], allocator: Allocator[Any], ctx: Context, key: str, revision: int
 ) -> tuple[Item, bool] | None:
     """The same, and what the object had goes with it."""
     removed = await _take_away(store, ctx, key, revision)
@@ -127,7 +126,7 @@ async def _remove_with_all(
     return removed
 
 
-async def _take_away(store: Store[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
     try:
         event = await store.storage.delete(key, expected_revision=revision)
     except Conflict:
@@ -139,7 +138,7 @@ async def _take_away(store: Store[Any], ctx: Context, key: str, revision: int) -
     return Encoded(body, event.revision), True
 
 
-async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
+async def delete_after_update(store: StoredObjects[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:
     """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
     if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
@@ -148,14 +147,18 @@ async def delete_after_update(store: Store[Any], ctx: Context, key: str, entry: 
 
 
 async def delete_collection(
-    store: Store[Any], ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None
+    store: StoredObjects[Any],
+    ctx: Context,
+    delete_options: DeleteOptions,
+    options: ListOptions,
+    check: CheckDelete | None,
 ) -> Listing:
     """Deletes what the options select, a few at a time; objects that are gone already do not matter.
 
     Raises StatusError 400 where there is something to delete, but in no one namespace.
     """
     _warn(store, ctx, delete_options)
-    found = await store.list(ctx, options)
+    found = await list_items(store, ctx, options)
     for batch in _batches(found.items):
         work = (_delete_listed(store, ctx, item, delete_options, check) for item in batch)
         for result in await asyncio.gather(*work, return_exceptions=True):
@@ -176,7 +179,7 @@ def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 async def _delete_listed(
-    store: Store[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
+    store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
 ) -> None:
     _, name, _ = labels_of(item.body)
     own = replace(ctx, name=name)  # told of the same warnings

@@ -6,31 +6,25 @@ Follows k8s.io/apiserver `storage/cacher` and `storage/etcd3/store.go` for the m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from steersman.kinds.labels import labels_of
 from steersman.machinery import errors, field, fields, labels
 from steersman.machinery.field import quote
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.storage.entry import Entry, Selectable
+from steersman.storage.entry import Entry
 from steersman.storage.interface import Compacted, FutureRevision
 from steersman.store import continue_token
-
-if TYPE_CHECKING:
-    from steersman.store.store import Store
+from steersman.store.selection import Accept
+from steersman.store.stored_objects import StoredObjects
 
 _SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
 """Objects, and bytes of them, that are looked at between two looks at the clock."""
 _TURN: Final = 0.005
 """Seconds of such work between two turns of the loop."""
-
-_OF_EVERY_KIND: Final = ("metadata.labels", "metadata.name", "metadata.namespace")
-
-Accept = Callable[[Entry], bool]
 
 
 def parse_version(text: str, *, plain: bool = False) -> int:
@@ -45,54 +39,7 @@ def parse_version(text: str, *, plain: bool = False) -> int:
     raise errors.bad_request(f"invalid resource version: {error}")
 
 
-class Selection:
-    """Selects entries by labels and fields: it reads these alone, and keeps them with the entry."""
-
-    def __init__(self, store: Store[Any]) -> None:
-        self._fields = tuple(store.resource.selectable_fields.items())
-        self._namespaced = store.resource.namespaced
-        self._read = store.kind.part((*_OF_EVERY_KIND, *store.resource.selectable_fields)) if self._fields else None
-
-    def accept(self, options: ListOptions) -> Accept | None:
-        """A test of entries for these options; None if they select everything."""
-        by_label, by_field = options.label_selector, options.field_selector
-        if by_label.empty and by_field.empty:
-            return None
-        matches_labels, matches_fields = by_label.matches, by_field.matches
-        if by_field.empty:
-            return lambda entry: matches_labels(self.labels(entry))
-        if by_label.empty:
-            return lambda entry: matches_fields(self.fields(entry))
-        return lambda entry: matches_labels(self.labels(entry)) and matches_fields(self.fields(entry))
-
-    def labels(self, entry: Entry) -> Mapping[str, str]:
-        """The labels of an entry."""
-        known = entry.selectable
-        if known is None:
-            entry.selectable = known = Selectable(labels_of(entry.body)[0])
-        return known.labels
-
-    def fields(self, entry: Entry) -> Mapping[str, str]:
-        """The selectable fields of an entry."""
-        known = entry.selectable
-        if known is None or known.fields is None:
-            if self._read is not None:
-                obj: Any = self._read(entry.body)
-                meta = obj.metadata
-                values = {name: read(obj) for name, read in self._fields}
-                found, name, namespace = meta.labels, meta.name, meta.namespace
-            else:
-                values = {}
-                found, name, namespace = labels_of(entry.body)
-            values["metadata.name"] = name
-            if self._namespaced:
-                values["metadata.namespace"] = namespace
-            entry.selectable = Selectable(found, values)
-            return values
-        return known.fields
-
-
-async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> Listing:
+async def list_items(store: StoredObjects[Any], ctx: Context, options: ListOptions) -> Listing:
     """The list that `options` ask for; see rest.capabilities.Lister."""
     prefix = store.collection(ctx.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
@@ -111,7 +58,7 @@ async def list_items(store: Store[Any], ctx: Context, options: ListOptions) -> L
     return await _list_now(store, prefix, options, limit=options.limit if revision else 0)
 
 
-async def _list_now(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
+async def _list_now(store: StoredObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
     accept = store.select.accept(options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
@@ -173,7 +120,7 @@ def _at_most(entries: Sequence[Entry], size: int) -> Sequence[Entry]:
     return entries
 
 
-async def _continue(store: Store[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
+async def _continue(store: StoredObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
     start, revision = continue_token.decode(options.continue_token, prefix)
     if revision < 0:
         await store.wait_current()
@@ -183,7 +130,7 @@ async def _continue(store: Store[Any], prefix: str, options: ListOptions, *, lim
 
 
 async def _list_at(
-    store: Store[Any], prefix: str, options: ListOptions, revision: int, start: str, *, limit: int, token: str
+    store: StoredObjects[Any], prefix: str, options: ListOptions, revision: int, start: str, *, limit: int, token: str
 ) -> Listing:
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
     accept = store.select.accept(options)
@@ -212,7 +159,7 @@ async def _list_at(
 
 
 async def _entries_at(
-    store: Store[Any], prefix: str, revision: int, start: str, limit: int
+    store: StoredObjects[Any], prefix: str, revision: int, start: str, limit: int
 ) -> tuple[Sequence[Entry], bool]:
     """From the cache while it remembers that revision, from storage after that. Raises Compacted."""
     if revision == store.cacher.revision:

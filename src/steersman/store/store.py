@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from threading import get_ident
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.kind import Kind
 from steersman.machinery import errors, field
-from steersman.machinery.errors import GroupKind, GroupResource, StatusError
-from steersman.machinery.field import quote
+from steersman.machinery.errors import GroupKind, StatusError
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.names import generate_name
-from steersman.machinery.slow_lane import SlowLane, done, is_large
-from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.slow_lane import done, is_large
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
     validate_new_metadata,
@@ -40,16 +37,12 @@ from steersman.rest.capabilities import (
     WatchStart,
 )
 from steersman.rest.context import Context
-from steersman.rest.resource import KEYS, Resource
 from steersman.rest.strategy import Strategy
-from steersman.storage.cacher import Cacher
 from steersman.storage.entry import Entry
-from steersman.storage.interface import Conflict, FutureRevision, KeyExists, Storage, StorageUnavailable
+from steersman.storage.interface import Conflict, KeyExists, StorageUnavailable
 from steersman.store import deletion, listing, metadata, watching
+from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
-
-_NO_KEYS: Final = frozenset({".", ".."})
-"""Namespaces that upstream makes no keys of."""
 
 T = TypeVar("T")
 
@@ -62,114 +55,12 @@ _MAX_SIZE: Final = 3 << 20
 _META: Final = field.Path("metadata")
 
 
-class Store(Generic[T]):
+class Store(StoredObjects[T]):
     """Everything a stored resource can do (rest.capabilities), for one `Resource`."""
-
-    def __init__(self, resource: Resource[T], storage: Storage, services: Any) -> None:
-        self.resource = resource
-        self.storage = storage
-        self.strategy: Strategy[T] = resource.strategy.bind(services)
-        self.substrategies: dict[str, Strategy[T]] = {
-            each.name: each.strategy.bind(services) for each in resource.subresources if each.strategy is not None
-        }
-        self.allocator: Allocator[T] | None = resource.allocator and resource.allocator(services)
-        self.inquiries: dict[str, Inquiry[T]] = {
-            name: inquiry(services)
-            for name, inquiry in {"": resource.inquiry, **{e.name: e.inquiry for e in resource.subresources}}.items()
-            if inquiry is not None
-        }
-        """By subresource, "" for the resource itself."""
-        self.kind: Kind[T] = resource.kind
-        self.prefix = resource.key_prefix
-        self.ttl = services.event_ttl if resource.ttl < 0 else resource.ttl
-        self.cacher = Cacher(storage, self.prefix, present=self.kind.present)
-        self.slow_lane: SlowLane = services.slow_lane
-        self._thread = get_ident()
-        self._filling: asyncio.Task[None] | None = None
-        self._is_cold = True
-        self.select = listing.Selection(self)
-
-    async def start(self) -> None:
-        """Fills the cache, once; otherwise that is done on first use.
-
-        One that holds an unreadable object is not ready, and costs no other resource anything. Raises
-        StorageUnavailable; it may be tried again then.
-        """
-        if self._filling is None:
-            self._filling = asyncio.get_running_loop().create_task(self.cacher.start())
-        filling = self._filling
-        try:
-            await asyncio.shield(filling)
-        except BaseException:
-            if filling.done() and self._filling is filling:
-                self._filling = None
-            raise
-        self._is_cold = False
-
-    async def stop(self) -> None:
-        """Ends the cache and its watches."""
-        self._is_cold = False
-        filling, self._filling = self._filling, None
-        if filling is not None and not filling.done():
-            filling.cancel()
-            await asyncio.gather(filling, return_exceptions=True)
-        await self.cacher.stop()
-
-    def key(self, namespace: str, name: str) -> str:
-        """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
-        if not namespace and self.resource.namespaced:
-            raise errors.bad_request("Namespace parameter required.")
-        if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
-            raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
-        if not self.resource.namespaced:
-            return self.prefix + name
-        if namespace in _NO_KEYS:
-            raise self._invalid_key(f"{namespace}/{name}")
-        return f"{self.prefix}{namespace}/{name}"
-
-    def collection(self, namespace: str, name: str | None = None) -> str:
-        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
-
-        `name` is the one object that is asked for, as the error says if it may be one's name.
-        """
-        if not namespace:
-            return self.prefix
-        if namespace in _NO_KEYS:
-            raise self._invalid_key(f"{namespace}/{name}" if name and not is_path_segment_name(name) else namespace)
-        return f"{self.prefix}{namespace}/"
-
-    def _invalid_key(self, below: str) -> StatusError:
-        return errors.plain_internal(f"invalid key: {quote(self.prefix.removeprefix(KEYS) + below)}")
-
-    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding with an item of the cache, within the cache's bound.
-
-        The cache belongs to the thread that made the store: what is encoded in the slow lane is not kept.
-        """
-        if isinstance(item, Entry) and get_ident() == self._thread:
-            self.cacher.remember(item, kind, encoded)
-
-    def decode(self, item: Item) -> T:
-        """The object of an item, the caller's own copy."""
-        return self.kind.decode(item.body)
-
-    def qualified(self, ctx: Context) -> GroupResource:
-        """The resource as the request names it; events are in two groups."""
-        resource = self.resource.group_resource
-        if ctx.group and ctx.group != resource.group and self.resource.other_versions:
-            return GroupResource(ctx.group, resource.resource)
-        return resource
-
-    def not_found(self, ctx: Context, name: str) -> StatusError:
-        return errors.not_found(self.qualified(ctx), name)
-
-    def entry(self, namespace: str, name: str) -> Entry | None:
-        """The cached object, None if there is none."""
-        return self.cacher.get(self.key(namespace, name))
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """See rest.capabilities.Getter. The cache is as fresh as storage within this process."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
@@ -180,30 +71,15 @@ class Store(Generic[T]):
             raise self.not_found(ctx, name)
         return entry
 
-    async def wait_current(self) -> None:
-        """Waits until the cache has everything that is committed."""
-        revision = self.storage.revision
-        if self.cacher.revision < revision:
-            await self.wait_fresh(revision)
-
-    async def wait_fresh(self, revision: int) -> None:
-        """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about."""
-        if self.cacher.revision >= revision:
-            return
-        try:
-            await self.cacher.wait_fresh(revision)
-        except FutureRevision as error:
-            raise errors.too_large_resource_version(error.requested, error.current) from None
-
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """See rest.capabilities.Lister."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         return await listing.list_items(self, ctx, options)
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
         """See rest.capabilities.Watcher."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         return await watching.watch(self, ctx, options, sink)
 
@@ -211,7 +87,7 @@ class Store(Generic[T]):
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> tuple[Item, bool]:
         """See rest.capabilities.GracefulDeleter."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         return await deletion.delete(self, ctx, name, options, check)
 
@@ -219,7 +95,7 @@ class Store(Generic[T]):
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
         """See rest.capabilities.CollectionDeleter."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         return await deletion.delete_collection(self, ctx, delete_options, options, check)
 
@@ -227,7 +103,7 @@ class Store(Generic[T]):
 
     async def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Item:
         """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name if not meta.name else ""
@@ -319,13 +195,6 @@ class Store(Generic[T]):
                 error.message = f"object is being deleted: {error.message}"
         return error
 
-    def item(self, key: str, revision: int, value: bytes) -> Item:
-        """What was just written: the cached entry unless it has changed again already."""
-        entry = self.cacher.get(key) if self.cacher.ready else None  # it may have been ended meanwhile
-        if entry is not None and entry.revision == revision:
-            return entry
-        return Encoded(self.kind.present(value, revision), revision)
-
     # Updating
 
     async def update(
@@ -342,7 +211,7 @@ class Store(Generic[T]):
         strategy: Strategy[T] | None = None,
     ) -> tuple[Item, bool]:
         """See rest.capabilities.Updater. `strategy` replaces that of the (sub)resource, for the server's own writes."""
-        if self._is_cold:
+        if self.is_cold:
             await self.start()
         changed = strategy or self.substrategies.get(subresource, self.strategy)
         allocator = self.allocator if changed is self.strategy else None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steersman.machinery import errors
 from steersman.rest.capabilities import ListOptions, Sink, WatchStart
 from steersman.rest.context import Context
 from steersman.storage.interface import Compacted
 from steersman.store import listing
-
-if TYPE_CHECKING:
-    from steersman.store.store import Store
+from steersman.store.stored_objects import StoredObjects
 
 
-async def watch(store: Store[Any], ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+async def watch(store: StoredObjects[Any], ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
     """Starts a watch; see rest.capabilities.Watcher.
 
     Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
