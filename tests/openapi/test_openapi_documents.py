@@ -18,9 +18,9 @@ from steersman.api.index import ON_REQUEST
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.endpoints.discovery import served_versions
+from steersman.openapi.documents import Tree, manifest
+from steersman.openapi.selection import Served, select
 from steersman.rest.resource import Resource
-from steersman.server.openapi_documents import Tree, manifest
-from steersman.server.openapi_selection import Served, select
 
 ALL_PATHS = frozenset({"/version", "/.well-known/openid-configuration", "/openid/v1/jwks"})
 
@@ -50,7 +50,7 @@ def references(value: Any) -> set[str]:
 
 
 def test_documents_are_those_the_manifest_names() -> None:
-    folder = files("steersman.server") / "openapi_data"
+    folder = files("steersman.openapi") / "data"
     stored = [manifest().v2, manifest().v2_on_request, *manifest().v3.values()]
     assert {each.name for each in folder.iterdir()} == {each.file for each in stored} | {"manifest.json"}
     for each in stored:
@@ -71,13 +71,13 @@ def test_generator_writes_what_is_in_the_package(tmp_path: Path) -> None:
     (facts / "all" / "openapi-v2.json").write_text(json.dumps(everything))
     generator = Path(__file__).parents[2] / "tools/generate_openapi.py"
     subprocess.run([sys.executable, generator, facts, "--output", output], check=True)
-    written = files("steersman.server") / "openapi_data/manifest.json"
+    written = files("steersman.openapi") / "data/manifest.json"
     assert (output / "manifest.json").read_text() == written.read_text()
     assert {each.name for each in output.iterdir()} == {each.name for each in (Path(str(written)).parent).iterdir()}
 
 
 def test_documents_are_small_in_the_package() -> None:
-    folder = files("steersman.server") / "openapi_data"
+    folder = files("steersman.openapi") / "data"
     assert sum(len(each.read_bytes()) for each in folder.iterdir()) < 400_000
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.server.openapi_documents import manifest
-from steersman.server.openapi_protobuf import Message, double, encode_document, integer, named, string, varint
-from steersman.server.openapi_v2_messages import DOCUMENT as V2_DOCUMENT
-from steersman.server.openapi_v3_messages import DOCUMENT as V3_DOCUMENT
+from steersman.openapi.documents import manifest
+from steersman.openapi.protobuf import Message, double, encode_document, integer, named, string, varint
+from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
+from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data/openapi_vectors.json").read_bytes())
 MESSAGES = {"v2": V2_DOCUMENT, "v3": V3_DOCUMENT}

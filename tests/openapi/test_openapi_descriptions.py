@@ -7,7 +7,7 @@ import textwrap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.server.openapi_descriptions import Descriptions, parse_docstring, source_version
+from steersman.openapi.descriptions import Descriptions, parse_docstring, source_version
 
 WORDS = st.lists(st.text("abcdefgh", min_size=1, max_size=20), min_size=1, max_size=60).map(" ".join)
 CORE = "io.k8s.api.core.v1"

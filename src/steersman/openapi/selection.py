@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from steersman.server.openapi_documents import Tree
+from steersman.openapi.documents import Tree
 
 
 @dataclass(frozen=True, slots=True)

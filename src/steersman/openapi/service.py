@@ -1,6 +1,6 @@
 """OpenAPI: /openapi/v2 and /openapi/v3, as kube-openapi's and the aggregator's handlers serve them.
 
-Documents are built, encoded and compressed in the executor, when they are first asked for; see `openapi_sources`.
+Documents are built, encoded and compressed in the executor, when they are first asked for; see `sources`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from steersman.api.index import ON_REQUEST
 from steersman.endpoints.request import Request
 from steersman.kinds.built_in import is_built_in
 from steersman.net.message import Response
-from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
-from steersman.server.openapi_cache import EncodedDocuments
-from steersman.server.openapi_content import serve_content
-from steersman.server.openapi_documents import manifest
-from steersman.server.openapi_protobuf import encode_document
-from steersman.server.openapi_selection import Served
-from steersman.server.openapi_sources import BuiltIn, Merged, Source, state_of
-from steersman.server.openapi_v2_messages import DOCUMENT as V2_DOCUMENT
-from steersman.server.openapi_v3_messages import DOCUMENT as V3_DOCUMENT
+from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
+from steersman.openapi.cache import EncodedDocuments
+from steersman.openapi.content import serve_content
+from steersman.openapi.documents import manifest
+from steersman.openapi.protobuf import encode_document
+from steersman.openapi.selection import Served
+from steersman.openapi.sources import BuiltIn, Merged, Source, state_of
+from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
+from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.server import Server
 
 _KEPT_BYTES: Final = 8 * 1024 * 1024

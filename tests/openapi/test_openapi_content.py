@@ -10,8 +10,8 @@ from steersman.endpoints.request import Request
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer, Response
 from steersman.net.message import Request as HttpRequest
-from steersman.server.openapi_accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted
-from steersman.server.openapi_content import serve_content
+from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted
+from steersman.openapi.content import serve_content
 
 MODIFIED = datetime(2026, 11, 21, 10, 50, 52, tzinfo=UTC)
 LAST_MODIFIED = "Sat, 21 Nov 2026 10:50:52 GMT"

@@ -1,7 +1,7 @@
 """Protobuf of OpenAPI documents: the building blocks of the message tables, and the encoder.
 
 Follows gnostic's messages (github.com/google/gnostic-models). A table says, for each JSON member of an object, the
-field it becomes; `openapi_v2_messages` and `openapi_v3_messages` are the tables. Values are what JSON decodes to.
+field it becomes; `v2_messages` and `v3_messages` are the tables. Values are what JSON decodes to.
 """
 
 from __future__ import annotations

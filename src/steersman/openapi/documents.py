@@ -14,7 +14,7 @@ import orjson
 Tree = dict[str, Any]
 """A decoded JSON object."""
 
-_FOLDER: Final = Path(__file__).parent / "openapi_data"
+_FOLDER: Final = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True, slots=True)

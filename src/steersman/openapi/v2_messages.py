@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from steersman.server.openapi_protobuf import (
+from steersman.openapi.protobuf import (
     Body,
     Field,
     Message,

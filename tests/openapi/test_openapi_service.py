@@ -18,14 +18,14 @@ from steersman.authorization.always_allow import AlwaysAllowAuthorizer
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.net.in_process import InProcessClient
-from steersman.server import openapi_descriptions
+from steersman.openapi import descriptions
+from steersman.openapi.documents import manifest
+from steersman.openapi.protobuf import encode_document
+from steersman.openapi.service import OpenAPIService, install_openapi
+from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
+from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.config import Config
 from steersman.server.discovery import Discovery
-from steersman.server.openapi import OpenAPIService, install_openapi
-from steersman.server.openapi_documents import manifest
-from steersman.server.openapi_protobuf import encode_document
-from steersman.server.openapi_v2_messages import DOCUMENT as V2_DOCUMENT
-from steersman.server.openapi_v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.server import Server
 
 RESOURCES = (*KUBE_API, *API_EXTENSIONS, *AGGREGATOR)
@@ -259,7 +259,7 @@ async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
     client: InProcessClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = await index_of(client)
-    monkeypatch.setattr(openapi_descriptions, "_PACKAGE", "no-such-package")
+    monkeypatch.setattr(descriptions, "_PACKAGE", "no-such-package")
     server, _ = new_server()
     other = InProcessClient(server.handler)
     without = await index_of(other)

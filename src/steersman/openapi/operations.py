@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.machinery.go_strings import to_upper
-from steersman.server.openapi_documents import Tree
+from steersman.openapi.documents import Tree
 
 _ITEM: Final = "/{name}"
 _OF_AN_ITEM: Final = {"get": "read", "put": "replace", "patch": "partially update"}

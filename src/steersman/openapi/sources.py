@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from steersman.server.openapi_descriptions import Descriptions, source_version
-from steersman.server.openapi_documents import StoredDocument, Tree
-from steersman.server.openapi_operations import describe_operations
-from steersman.server.openapi_selection import Served, select
+from steersman.openapi.descriptions import Descriptions, source_version
+from steersman.openapi.documents import StoredDocument, Tree
+from steersman.openapi.operations import describe_operations
+from steersman.openapi.selection import Served, select
 
 _REVISION = "2"
 """To be raised when the same inputs make another document."""

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from steersman.server.openapi_cache import EncodedDocuments
+from steersman.openapi.cache import EncodedDocuments
 
 
 @pytest.fixture

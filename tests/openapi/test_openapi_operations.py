@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from steersman.server.openapi_documents import manifest
-from steersman.server.openapi_operations import describe_operations
+from steersman.openapi.documents import manifest
+from steersman.openapi.operations import describe_operations
 
 NAMESPACED = "/api/v1/namespaces/{namespace}"
 
