@@ -46,6 +46,8 @@ class Kind(ABC, Generic[T]):
     """None for kinds that have no such form: asking for it is 406, sending it 415."""
     go_type: GoType | None = None
     """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
+    openapi: Mapping[str, Any] | None = None
+    """The OpenAPI v3 schema of its objects, without what every kind has; None for kinds whose schema is recorded."""
     prefix: bytes
     """What is before a body in an answer."""
 

@@ -1,126 +1,253 @@
-"""What the operations of OpenAPI documents do, said in one line each, in the words of kube-apiserver's documents."""
+"""What can be asked of a resource, as operations of OpenAPI: the routes as k8s.io/apiserver's installer describes them.
+
+Kinds that have a protobuf form are described as that installer does, kinds that have none as the builder of
+k8s.io/apiextensions-apiserver describes custom resources.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
 
-from steersman.machinery.go_strings import to_upper
-from steersman.openapi.documents import Tree
+from steersman.endpoints.discovery import ServedResource
+from steersman.endpoints.scope import root_of
+from steersman.kinds.kind import Kind
+from steersman.machinery.go_strings import to_lower
+from steersman.machinery.schema import GroupVersionKind
+from steersman.openapi.names import META, name_of_kind, tag_of, titled
+from steersman.openapi.parameters import NAME, NAMESPACE, PATH, PRETTY, VERSION, Parameter, options
+from steersman.rest.resource import Subresource
 
-_ITEM: Final = "/{name}"
-_OF_AN_ITEM: Final = {"get": "read", "put": "replace", "patch": "partially update"}
-_OF_A_COLLECTION: Final = {
-    "deletecollection": "delete collection of {}",
-    "list": "list or watch objects of kind {}",
-    "watch": (
-        "watch changes to an object of kind {}. deprecated: use the 'watch' parameter with a list operation instead, "
-        "filtered to a single item with the 'fieldSelector' parameter."
-    ),
-    "watchlist": (
-        "watch individual changes to a list of {}. deprecated: use the 'watch' parameter with a list operation instead."
-    ),
-}
-_FIXED: Final = {
-    "/.well-known/openid-configuration/": (
-        "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
-    ),
-    "/openid/v1/jwks/": (
-        "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)"
-    ),
-    "/version/": "get the version information for this server",
-    "/api/": "get available API versions",
-    "/apis/": "get available API versions",
-}
-_SECURITY: Final = "Bearer Token authentication"
+JSON: Final = ("application/json", "application/yaml")
+MEDIA: Final = (*JSON, "application/vnd.kubernetes.protobuf")
+STREAMS: Final = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+ANY: Final = ("*/*",)
+_PATCHES: Final = (
+    "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)  # fmt: skip
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+_LIST: Final = "meta.v1.ListOptions"
+_CREATE: Final = "meta.v1.CreateOptions"
+_UPDATE: Final = "meta.v1.UpdateOptions"
+_PATCH: Final = "meta.v1.PatchOptions"
+_DELETE: Final = "meta.v1.DeleteOptions"
+
+_OK: Final = HTTPStatus.OK
+_CREATED: Final = HTTPStatus.CREATED
+_ACCEPTED: Final = HTTPStatus.ACCEPTED
 
 
-def describe_operations(document: Tree) -> None:
-    """Adds descriptions, in place, to the operations, their path parameters and the security schemes of a document.
+_WATCHED: Final = ("allowWatchBookmarks", "watch")
+_ON_DELETED_COLLECTION: Final = (
+    PRETTY, *(each for each in options(_LIST, _DELETE) if each.name not in _WATCHED),
+)  # fmt: skip
 
-    `document` is of OpenAPI v2 or v3. What has a description keeps it.
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is sent: the name of its schema, and whether it may be left out."""
+
+    schema: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path. `answer` is the schema of what comes with each of `codes`, "" for text.
+
+    `method` is in small letters. `kind` is None for what is about no kind.
     """
-    paths: dict[str, Tree] = document.get("paths", {})
-    for path, item in paths.items():
-        kind = ""
-        for method, operation in item.items():
-            if method == "parameters":
-                continue
-            kind = _kind(operation) or kind
-            text = _described(paths, path, method, operation)
-            if text:
-                operation.setdefault("description", text)
-        _describe_parameters(item.get("parameters", ()), kind)
-    schemes = document.get("securityDefinitions") or document.get("components", {}).get("securitySchemes", {})
-    for scheme in schemes.values():
-        scheme.setdefault("description", _SECURITY)
+
+    path: str
+    method: str
+    id: str
+    tag: str
+    action: str = ""
+    kind: GroupVersionKind | None = None
+    parameters: tuple[Parameter, ...] = ()
+    body: Body | None = None
+    consumes: tuple[str, ...] = ANY
+    produces: tuple[str, ...] = MEDIA
+    codes: tuple[HTTPStatus, ...] = (_OK,)
+    answer: str = ""
 
 
-def _describe_parameters(parameters: list[Tree], kind: str) -> None:
-    for parameter in parameters:
-        match parameter.get("name"), parameter.get("in"):
-            case "name", "path":
-                parameter.setdefault("description", f"name of the {kind}")
-            case "namespace", "path":
-                parameter.setdefault("description", "object name and auth scope, such as for teams and projects")
-            case "path", "path":
-                parameter.setdefault("description", "path to the resource")
+def operations_of(served: ServedResource) -> Iterator[Operation]:
+    """Every operation on a resource and its subresources in one version."""
+    described = (_Described if served.form.protobuf is not None else _DescribedAsCustom)(served)
+    yield from described.on_objects()
+    yield from described.on_collections()
+    for subresource in served.resource.subresources:
+        yield from described.on_subresource(subresource)
 
 
-def _described(paths: dict[str, Tree], path: str, method: str, operation: Tree) -> str:
-    action = operation.get("x-kubernetes-action", "")
-    if not action:
-        return _FIXED.get(path) or _of_discovery(path)
-    kind = _kind(operation)
-    before, _, subresource = path.partition(_ITEM)
-    parts = subresource.strip("/").split("/")
-    if parts[0] and not action.startswith("watch"):
-        owner = _owner(paths, before + _ITEM) or kind
-        return _of_subresource(action, method, parts[0], owner)
-    if action in _OF_AN_ITEM:
-        return f"{_OF_AN_ITEM[action]} the specified {kind}"
-    if action == "list" and not _is_watchable(paths, path):
-        return f"list objects of kind {kind}"
-    if action in _OF_A_COLLECTION:
-        return _OF_A_COLLECTION[action].format(kind)
-    verb = {"post": "create", "delete": "delete"}.get(action)
-    return f"{verb} {_with_article(kind)}" if verb else ""
+class _Described:
+    """Describes a resource of a kind that has Go types."""
+
+    consumes: tuple[str, ...] = ANY
+    produces: tuple[str, ...] = MEDIA
+    streams: tuple[str, ...] = STREAMS
+    patch_codes: tuple[HTTPStatus, ...] = (_OK, _CREATED)
+    read: tuple[Parameter, ...] = (PRETTY,)
+    old_watches = True
+    deletes_watched = False
+    """Whether a deletecollection has the parameters of a watch, and none of a delete."""
+    delete_collection_body: Body | None = Body(f"{META}DeleteOptions", required=False)
+
+    def __init__(self, served: ServedResource) -> None:
+        self.served = served
+        self.kind = served.form
+        self.verbs = served.resource.verbs
+        self.schema = name_of_kind(self.kind)
+        self.namespaced = served.resource.namespaced
+        self.root = root_of(served.group, served.version)
+        self.title = titled(served.group, served.version)
+        self.tag = tag_of(served.group, served.version)
+        self.patches = tuple(each for each in _PATCHES if self.kind.go_type is not None or each != _STRATEGIC)
+
+    def _make(
+        self, method: str, action: str, verb: str, place: str, *parameters: Parameter, prefix: str = "", suffix: str = "",
+        everywhere: bool = False, named: bool = False, watch: bool = False, **more: Any,
+    ) -> Operation:  # fmt: skip
+        """An operation at `place`, what follows the plural. `prefix` comes before, `suffix` behind the kind in its id."""
+        in_namespace = self.namespaced and not everywhere
+        scope = f"{'watch/' if watch else ''}{'namespaces/{namespace}/' if in_namespace else ''}"
+        around = (NAMESPACE,) if in_namespace else ()
+        if self.namespaced and everywhere:
+            suffix += "ForAllNamespaces"
+        scoped = "Namespaced" if in_namespace else ""
+        return Operation(
+            path=f"{self.root}/{scope}{self.served.resource.plural}{'/{name}' if named else ''}{place}", method=method,
+            id=f"{verb}{self.title}{prefix}{scoped}{self.kind.name}{suffix}", tag=self.tag, action=action,
+            parameters=(*parameters, *around, *((NAME,) if named else ())),
+            **({"kind": self.kind.gvk, "consumes": self.consumes, "produces": self.produces} | more),
+        )  # fmt: skip
+
+    def on_objects(self) -> Iterator[Operation]:
+        """Get, put, patch and delete of one."""
+        for verb in ("get", "update", "patch"):
+            if verb in self.verbs:
+                yield self._on_object(verb, "", self.schema)
+        if "delete" in self.verbs:
+            # upstream's storage of namespaces answers with them, too, and does not say so: it has no deletecollection
+            whole = self.served.resource.returns_deleted_object and "deletecollection" in self.verbs
+            yield self._make(
+                "delete", "delete", "delete", "", PRETTY, *options(_DELETE), named=True, codes=(_OK, _ACCEPTED),
+                body=Body(f"{META}DeleteOptions", required=False), answer=self.schema if whole else f"{META}Status",
+            )  # fmt: skip
+
+    def _on_object(self, verb: str, place: str, schema: str, **more: Any) -> Operation:
+        suffix = place.removeprefix("/").capitalize()
+        if verb == "get":
+            return self._make(
+                "get", "get", "read", place, *self.read, suffix=suffix, named=True, answer=schema, **more
+            )  # fmt: skip
+        if verb == "update":
+            return self._make(
+                "put", "put", "replace", place, PRETTY, *options(_UPDATE), suffix=suffix, named=True,
+                codes=(_OK, _CREATED), body=Body(schema), answer=schema, **more,
+            )  # fmt: skip
+        return self._make(
+            "patch", "patch", "patch", place, PRETTY, *options(_PATCH), suffix=suffix, named=True,
+            codes=self.patch_codes, body=Body(f"{META}Patch"), answer=schema, **(more | {"consumes": self.patches}),
+        )  # fmt: skip
+
+    def on_collections(self) -> Iterator[Operation]:
+        """List, create, deletecollection, and the old paths of watches."""
+        everywhere = (False, True) if self.namespaced else (False,)
+        listing = (PRETTY, *options(_LIST))
+        if "list" in self.verbs:
+            for each in everywhere:
+                yield self._make(
+                    "get", "list", "list", "", *listing, everywhere=each, produces=(*self.produces, *self.streams),
+                    answer=name_of_kind(self.kind, self.kind.list_name),
+                )  # fmt: skip
+        if "create" in self.verbs:
+            yield self._make(
+                "post", "post", "create", "", PRETTY, *options(_CREATE), codes=(_OK, _CREATED, _ACCEPTED),
+                body=Body(self.schema), answer=self.schema,
+            )  # fmt: skip
+        if "deletecollection" in self.verbs:
+            asked = listing if self.deletes_watched else _ON_DELETED_COLLECTION
+            yield self._make(
+                "delete", "deletecollection", "delete", "", *asked,
+                prefix="Collection", body=self.delete_collection_body, answer=f"{META}Status",
+            )  # fmt: skip
+        if "watch" in self.verbs and self.old_watches:
+            more = {"produces": (*self.produces, *self.streams), "answer": f"{META}WatchEvent", "watch": True}
+            for each in everywhere:
+                yield self._make(
+                    "get", "watchlist", "watch", "", *listing, suffix="List", everywhere=each, **more
+                )  # fmt: skip
+            yield self._make("get", "watch", "watch", "", *listing, named=True, **more)
+
+    def on_subresource(self, subresource: Subresource) -> Iterator[Operation]:
+        """What can be done to a subresource."""
+        place = f"/{subresource.name}"
+        kind = subresource.kind or self.kind
+        gvk = self.kind_of_view(kind)
+        if subresource.connect is not None:
+            yield from self._connects(subresource, place)
+        elif subresource.create is not None:
+            schema = name_of_kind(kind)
+            yield self._make(
+                "post", "post", "create", place, PRETTY, *options(_CREATE), suffix=place[1:].capitalize(), named=True,
+                codes=(_OK, _CREATED, _ACCEPTED), kind=gvk, body=Body(schema), answer=schema,
+            )  # fmt: skip
+        else:
+            for verb in ("get", "update", "patch"):
+                if verb in subresource.verbs:
+                    yield self._on_object(verb, place, name_of_kind(kind), kind=gvk)
+
+    def kind_of_view(self, kind: Kind[Any]) -> GroupVersionKind:
+        """The kind that operations on another kind's view of the object are about."""
+        return kind.gvk
+
+    def _connects(self, subresource: Subresource, place: str) -> Iterator[Operation]:
+        title = place[1:].capitalize()
+        asked = subresource.kind if subresource.options is None else subresource.options
+        read = () if asked is None else options(name_of_options(asked))
+        if subresource.options is not None:
+            yield self._make(
+                "get", "get", "read", place, PRETTY, *read, suffix=title, named=True,
+                produces=("text/plain", *self.produces),
+            )  # fmt: skip
+            return
+        kind = self.kind if asked is None else asked
+        for behind, more in (("", ()), ("/{path}", (PATH,))) if subresource.connect_path else (("", ()),):
+            for method in subresource.connect_methods:
+                yield self._make(
+                    to_lower(method), "connect", "connect", place + behind, *read, *more, named=True,
+                    prefix=method.capitalize(), suffix=f"{title}{'WithPath' if behind else ''}", kind=kind.gvk,
+                    consumes=ANY, produces=ANY,
+                )  # fmt: skip
 
 
-def _of_subresource(action: str, method: str, name: str, owner: str) -> str:
-    if action == "connect":
-        return f"connect {to_upper(method)} requests to {name} of {owner}"
-    if action == "post":
-        return f"create {name} of {_with_article(owner)}"
-    return f"{_OF_AN_ITEM[action]} {name} of the specified {owner}" if action in _OF_AN_ITEM else ""
+def name_of_options(kind: Kind[Any]) -> str:
+    """The Go type of a built-in kind: "core.v1.PodExecOptions"."""
+    return "" if kind.go_type is None else kind.go_type.name
 
 
-def _of_discovery(path: str) -> str:
-    """Of `/apis/GROUP/`, `/apis/GROUP/VERSION/` and `/api/VERSION/`."""
-    parts = path.strip("/").split("/")
-    if parts[0] not in ("api", "apis"):
-        return ""
-    return "get information of a group" if len(parts) == 2 and parts[0] == "apis" else "get available resources"
+class _DescribedAsCustom(_Described):
+    """Describes a resource of a kind that has no Go types, as upstream describes custom resources."""
+
+    consumes = produces = JSON
+    streams = ()
+    patch_codes = (_OK,)
+    read = (PRETTY, VERSION)
+    old_watches = False
+    deletes_watched = True
+    delete_collection_body = None
+
+    def kind_of_view(self, kind: Kind[Any]) -> GroupVersionKind:
+        return self.kind.gvk
 
 
-def _kind(operation: Tree) -> str:
-    kind: str = operation.get("x-kubernetes-group-version-kind", {}).get("kind", "")
-    return kind
+def operation_of_path(path: str, id_: str, tag: str, answer: str, produces: tuple[str, ...] = MEDIA, **more: Any) -> Operation:
+    """A GET of something that is no resource."""
+    return Operation(path=path, method="get", id=id_, tag=tag, answer=answer, produces=produces, **more)
 
-
-def _owner(paths: dict[str, Tree], path: str) -> str:
-    """The kind of the objects at a path."""
-    return _kind(paths.get(path, {}).get("get", {}))
-
-
-def _is_watchable(paths: dict[str, Tree], path: str) -> bool:
-    """Whether a list has its twin among the deprecated watch paths."""
-    parts = path.split("/")
-    prefix = 3 if parts[1] == "api" else 4
-    return "/".join([*parts[:prefix], "watch", *parts[prefix:]]) in paths
-
-
-def _with_article(kind: str) -> str:
-    """A kind as one of many; one that is a plural already, such as Endpoints, has no article."""
-    if kind.endswith("s") and not kind.endswith("ss"):
-        return kind
-    return f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from steersman.openapi.descriptions import Descriptions, source_version
 from steersman.openapi.documents import StoredDocument, Tree
-from steersman.openapi.operations import describe_operations
+from steersman.openapi.texts import describe_operations
 from steersman.openapi.selection import Served, select
 
 _REVISION = "2"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.openapi.documents import manifest
-from steersman.openapi.operations import describe_operations
+from steersman.openapi.texts import describe_operations
 
 NAMESPACED = "/api/v1/namespaces/{namespace}"
 

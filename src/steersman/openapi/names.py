@@ -1,0 +1,69 @@
+"""The names of OpenAPI documents: of schemas, operations and tags, as k8s.io/apiserver and kube-openapi make them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.api.index import MODULES
+from steersman.kinds.kind import Kind
+
+META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+OBJECT_META: Final = f"{META}ObjectMeta"
+LIST_META: Final = f"{META}ListMeta"
+
+_BUILT_IN: Final = "io.k8s.api."
+_SUFFIX: Final = ".k8s.io"
+_ELSEWHERE: Final = {
+    "meta.v1": META,
+    "apiextensions.v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.",
+    "apiregistration.v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.",
+    "api.resource": "io.k8s.apimachinery.pkg.api.resource.",
+    "pkg.runtime": "io.k8s.apimachinery.pkg.runtime.",
+    "util.intstr": "io.k8s.apimachinery.pkg.util.intstr.",
+}
+"""Packages of types that are not below k8s.io/api."""
+
+
+def name_of_type(go_type: str) -> str:
+    """The schema of a Go type with its package shortened to two elements: "core.v1.Pod", "api.resource.Quantity"."""
+    package, _, name = go_type.rpartition(".")
+    return (_ELSEWHERE.get(package) or f"{_BUILT_IN}{package}.") + name
+
+
+def name_of_kind(kind: Kind[Any], name: str = "") -> str:
+    """The schema of a kind, or of another kind of its group version, as that of its list."""
+    module = MODULES.get((kind.group, kind.version))
+    if kind.openapi is None and module is not None:
+        return name_of_type(f"{module}.{name or kind.name}")
+    return ".".join([*reversed(kind.group.split(".")), kind.version, name or kind.name])
+
+
+def tag_of(group: str, version: str) -> str:
+    """The tag of a group version's operations: "core_v1", "internalApiserver_v1alpha1"."""
+    return f"{_identifier(_short(group), capital=False)}_{_identifier(version, capital=False)}"
+
+
+def titled(group: str, version: str = "") -> str:
+    """A group version in operation ids: "CoreV1", "InternalApiserverV1alpha1"."""
+    return _identifier(_short(group), capital=True) + _identifier(version, capital=True)
+
+
+def group_tag(group: str) -> str:
+    """The tag of what is told of a whole group."""
+    return _identifier(_short(group), capital=False)
+
+
+def _short(group: str) -> str:
+    return group.removesuffix(_SUFFIX) or "core"
+
+
+def _identifier(text: str, *, capital: bool) -> str:
+    """The letters and digits of a text; a letter behind anything else becomes a capital one."""
+    found = ""
+    for position, char in enumerate(text):
+        if char == "_" or (char.isascii() and (char.isalpha() or (char.isdigit() and position))):
+            found += char.capitalize() if capital else char
+            capital = False
+        else:
+            capital = True
+    return found
