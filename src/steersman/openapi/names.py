@@ -6,35 +6,20 @@ from typing import Any, Final
 
 from steersman.api.index import MODULES
 from steersman.kinds.kind import Kind
+from steersman.machinery.derived_types import schema_name
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 OBJECT_META: Final = f"{META}ObjectMeta"
 LIST_META: Final = f"{META}ListMeta"
 
-_BUILT_IN: Final = "io.k8s.api."
 _SUFFIX: Final = ".k8s.io"
-_ELSEWHERE: Final = {
-    "meta.v1": META,
-    "apiextensions.v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.",
-    "apiregistration.v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.",
-    "api.resource": "io.k8s.apimachinery.pkg.api.resource.",
-    "pkg.runtime": "io.k8s.apimachinery.pkg.runtime.",
-    "util.intstr": "io.k8s.apimachinery.pkg.util.intstr.",
-}
-"""Packages of types that are not below k8s.io/api."""
-
-
-def name_of_type(go_type: str) -> str:
-    """The schema of a Go type with its package shortened to two elements: "core.v1.Pod", "api.resource.Quantity"."""
-    package, _, name = go_type.rpartition(".")
-    return (_ELSEWHERE.get(package) or f"{_BUILT_IN}{package}.") + name
 
 
 def name_of_kind(kind: Kind[Any], name: str = "") -> str:
     """The schema of a kind, or of another kind of its group version, as that of its list."""
     module = MODULES.get((kind.group, kind.version))
     if kind.openapi is None and module is not None:
-        return name_of_type(f"{module}.{name or kind.name}")
+        return schema_name(f"{module}.{name or kind.name}")
     return ".".join([*reversed(kind.group.split(".")), kind.version, name or kind.name])
 
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import orjson
 
-from steersman.openapi.documents import Tree
 from steersman.openapi.operations import Body, Operation
 from steersman.openapi.parameters import Parameter, head, in_order
+from steersman.openapi.sources import Tree
 
 _SHARED: Final = Path(__file__).parent / "data" / "shared_parameters.json"
 _UNAUTHORIZED: Final = {"description": "Unauthorized"}
@@ -136,17 +136,17 @@ def _whole_body_v2(body: Body) -> Tree:
     return found | {"schema": {"$ref": _V2 + body.schema}}
 
 
-def parameters_v2(operations: Iterable[Operation]) -> dict[str, tuple[Tree, Parameter | None]]:
-    """The parameters that these operations share with others, by their names; the second is None for a body."""
-    found: dict[str, tuple[Tree, Parameter | None]] = {}
+def parameters_v2(operations: Iterable[Operation]) -> dict[str, Tree]:
+    """The parameters that these operations share with others, by their names."""
+    found: dict[str, Tree] = {}
     shared = _shared()
     for operation in operations:
         for each in operation.parameters:
             if (name := shared.get(key_of(each))) is not None:
-                found[name] = (_whole_v2(each), each)
+                found[name] = _whole_v2(each)
         body = operation.body
         if body is not None and (name := shared.get(body.schema)) is not None:
-            found[name] = (_whole_body_v2(body), None)
+            found[name] = _whole_body_v2(body)
     return found
 
 

@@ -5,7 +5,6 @@ Documents are built, encoded and compressed in the executor, when they are first
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import partial
@@ -14,17 +13,16 @@ from typing import Final
 import orjson
 from isal import isal_zlib
 
-from steersman.api.index import ON_REQUEST
 from steersman.endpoints.request import Request
-from steersman.kinds.built_in import is_built_in
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.openapi.cache import EncodedDocuments
+from steersman.openapi.builder import V2_ENDS, Document
 from steersman.openapi.content import serve_content
-from steersman.openapi.documents import manifest
+from steersman.openapi.fragments import joined, tree_of
 from steersman.openapi.protobuf import encode_document
-from steersman.openapi.selection import Served
-from steersman.openapi.sources import BuiltIn, Merged, Source, state_of
+from steersman.openapi.published import Documents, Parts
+from steersman.openapi.sources import Source, etag_of
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.server import Server
@@ -46,44 +44,11 @@ def install_openapi(server: Server) -> OpenAPIService:
     return service
 
 
-@dataclass(frozen=True, slots=True)
-class _BuiltInDocuments:
-    """What makes up the v2 document, and the v3 documents by name, at a revision of the catalogue."""
-
-    revision: int
-    served: Served
-    v2: tuple[Source, ...]
-    v3: dict[str, Source]
-
-
-def _served(server: Server) -> Served:
-    """The built-in resources of a server, and its paths that are no resources."""
-    resources = {
-        (each.group, each.version, each.resource.plural)
-        for each in server.catalogue.served()
-        if is_built_in(each.form.gvk)
-    }
-    paths = (path for path in server.all_paths() if not path.startswith(("/api/", "/apis/")))
-    return Served(frozenset(resources), frozenset(paths))
-
-
-def _documents(served: Served, revision: int) -> _BuiltInDocuments:
-    state = state_of(served)
-    stored = manifest()
-    v3: dict[str, Source] = {
-        name: BuiltIn(each, served, state) for name, each in stored.v3.items() if served.path(f"/{name}")
-    }
-    v2 = [stored.v2]
-    if any(served.group_version(*each) for each in ON_REQUEST):
-        v2.append(stored.v2_on_request)
-    return _BuiltInDocuments(revision, served, tuple(BuiltIn(each, served, state) for each in v2), v3)
-
-
 class OpenAPIService:
     """The documents of a server. Its methods run on the event loop.
 
-    What is served besides the built-in resources is published here: a v3 document under its name, and what it adds to
-    the v2 document.
+    What the catalogue does not know is published here: a v3 document under its name, and what it adds to the v2
+    document.
     """
 
     def __init__(self, server: Server) -> None:
@@ -92,7 +57,8 @@ class OpenAPIService:
         self._modified = datetime.now(UTC).replace(microsecond=0)
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
-        self._known: _BuiltInDocuments | None = None
+        self._documents = Documents(server)
+        self._parts = Parts()
 
     def publish_v3(self, name: str, source: Source) -> None:
         """Serves a v3 document, e.g. under "apis/example.com/v1", instead of any other of that name."""
@@ -117,24 +83,12 @@ class OpenAPIService:
     def _touch(self) -> None:
         self._modified = datetime.now(UTC).replace(microsecond=0)
 
-    def _built_in(self) -> _BuiltInDocuments:
-        """The documents of built-in resources, of those that are in the catalogue now."""
-        known, revision = self._known, self._server.catalogue.revision
-        if known is None or known.revision != revision:
-            served = _served(self._server)
-            if known is None or known.served != served:
-                self._known = known = _documents(served, revision)
-            else:
-                self._known = known = replace(known, revision=revision)
-        return known
-
     def _v3(self, name: str) -> Source | None:
-        return self._published_v3.get(name) or self._built_in().v3.get(name)
+        return self._published_v3.get(name) or self._documents.all().get(name)
 
     def _index(self) -> bytes:
-        names = sorted({*self._built_in().v3, *self._published_v3})
-        etags = {name: source.etag for name in names if (source := self._v3(name)) is not None}
-        paths = {name: {"serverRelativeURL": _relative_url(name, etag)} for name, etag in etags.items()}
+        sources: dict[str, Source] = {**self._documents.all(), **self._published_v3}
+        paths = {name: {"serverRelativeURL": _relative_url(name, sources[name].etag)} for name in sorted(sources)}
         return orjson.dumps({"paths": paths})
 
     async def answer_index(self, request: Request) -> Response:
@@ -172,13 +126,20 @@ class OpenAPIService:
         encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
         if encoding is None:
             return Response(406, vary)
-        source = Merged((*self._built_in().v2, *self._published_v2.values()))
+        documents, others = self._documents.all(), tuple(self._published_v2.values())
+        etag = etag_of(each.etag for each in (*documents.values(), *others))
         headers = [("content-type", encoding.content_type), *vary]
-        data = await self._data("", source, encoding)
+        make = partial(self._encode_v2, documents, others, encoding)
+        data = await self._encoded.get(("", etag, encoding), make)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-            data = await self._encoded.get(("", source.etag, encoding, "gzip"), partial(_gzip, data))
+            data = await self._encoded.get(("", etag, encoding, "gzip"), partial(_gzip, data))
             headers.append(("content-encoding", "gzip"))
-        return serve_content(request, headers, data, self._modified, f'"{source.etag}"')
+        return serve_content(request, headers, data, self._modified, f'"{etag}"')
+
+    def _encode_v2(self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding) -> bytes:
+        whole = self._parts.merged(documents, others)
+        message = _MESSAGES.get(encoding)
+        return joined(whole, V2_ENDS) if message is None else encode_document(message, tree_of(whole, V2_ENDS))
 
     async def _data(self, name: str, source: Source, encoding: Encoding) -> bytes:
         return await self._encoded.get((name, source.etag, encoding), partial(_encode, source, encoding))

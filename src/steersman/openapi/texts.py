@@ -1,11 +1,14 @@
-"""What the operations of OpenAPI documents do, said in one line each, in the words of kube-apiserver's documents."""
+"""What the operations of OpenAPI documents do, in the words of kube-apiserver's documents, and their parameters, in ours.
+
+One line each.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from steersman.machinery.go_strings import to_upper
-from steersman.openapi.documents import Tree
+from steersman.openapi.sources import Tree
 
 _ITEM: Final = "/{name}"
 _OF_AN_ITEM: Final = {"get": "read", "put": "replace", "patch": "partially update"}
@@ -31,15 +34,57 @@ _FIXED: Final = {
     "/api/": "get available API versions",
     "/apis/": "get available API versions",
 }
-_SECURITY: Final = "Bearer Token authentication"
+SECURITY: Final = "Bearer Token authentication"
 
 
-def describe_operations(document: Tree) -> None:
-    """Adds descriptions, in place, to the operations, their path parameters and the security schemes of a document.
+_QUERY: Final = {
+    "allowWatchBookmarks": "asks a watch for events of type BOOKMARK that tell how far it has come",
+    "command": "the command to run, the parameter repeated for each of its words; no shell reads it",
+    "container": "the container of the pod; it may be left out if there is only one",
+    "continue": "the token of a list that was not finished: the answer goes on where that list ended",
+    "dryRun": "All: the request is checked and answered as any other, and nothing is stored",
+    "fieldManager": "the name that the changed fields are owned under",
+    "fieldSelector": "selects objects by their fields, e.g. metadata.name=a",
+    "fieldValidation": "what becomes of unknown and repeated fields: Ignore, Warn (the default) or Strict",
+    "follow": "whether the answer goes on as the log grows",
+    "force": "whether an apply takes fields over from their other managers; only for apply",
+    "gracePeriodSeconds": "seconds that the object has to end by itself; 0 deletes at once",
+    "ignoreStoreReadErrorWithClusterBreakingPotential": (
+        "whether an object that cannot be read from storage is deleted all the same, nothing of it being respected"
+    ),
+    "insecureSkipTLSVerifyBackend": "whether the log is read from a kubelet whose certificate is not checked",
+    "labelSelector": "selects objects by their labels, e.g. app=web",
+    "limit": "how many objects a list has at most; the continue token of its metadata leads to the others",
+    "limitBytes": "bytes after which the log is cut off",
+    "orphanDependents": "deprecated, use propagationPolicy: whether dependents outlive the object",
+    "path": "the path that is asked for behind the proxy",
+    "ports": "the ports to forward; over WebSockets only",
+    "pretty": "true: the answer is indented for people",
+    "previous": "whether the log is that of the container's previous run",
+    "propagationPolicy": "what becomes of dependents: Orphan, Background or Foreground",
+    "resourceVersion": "the version that the answer is to be of, resourceVersionMatch says how closely",
+    "resourceVersionMatch": "how resourceVersion counts for a list: Exact or NotOlderThan",
+    "sendInitialEvents": "whether a watch begins with the objects there are, and marks their end with a bookmark",
+    "shardSelector": "selects objects of a part of all by a hash of one of their fields",
+    "sinceSeconds": "shows lines of the last seconds only, this many",
+    "stderr": "whether the standard error is sent back",
+    "stdin": "whether the standard input is passed on",
+    "stdout": "whether the standard output is sent back",
+    "stream": "which of the container's streams are shown: All (the default), Stdout or Stderr",
+    "tailLines": "how many lines are shown, counted from the end",
+    "timeoutSeconds": "seconds after which a list or watch ends, whatever is going on",
+    "timestamps": "whether each line begins with its time (RFC 3339)",
+    "tty": "whether the process has a terminal",
+    "watch": "whether changes are sent as they happen, instead of a list",
+}  # fmt: skip
+"""Parameters of the query by name."""
 
-    `document` is of OpenAPI v2 or v3. What has a description keeps it.
+
+def describe_operations(paths: dict[str, Tree]) -> None:
+    """Adds descriptions, in place, to the operations of path items of OpenAPI v2 or v3 and to their parameters.
+
+    What has a description keeps it.
     """
-    paths: dict[str, Tree] = document.get("paths", {})
     for path, item in paths.items():
         kind = ""
         for method, operation in item.items():
@@ -49,21 +94,23 @@ def describe_operations(document: Tree) -> None:
             text = _described(paths, path, method, operation)
             if text:
                 operation.setdefault("description", text)
-        _describe_parameters(item.get("parameters", ()), kind)
-    schemes = document.get("securityDefinitions") or document.get("components", {}).get("securitySchemes", {})
-    for scheme in schemes.values():
-        scheme.setdefault("description", _SECURITY)
+            for parameter in operation.get("parameters", ()):
+                describe_parameter(parameter, kind)
+        for parameter in item.get("parameters", ()):
+            describe_parameter(parameter, kind)
 
 
-def _describe_parameters(parameters: list[Tree], kind: str) -> None:
-    for parameter in parameters:
-        match parameter.get("name"), parameter.get("in"):
-            case "name", "path":
-                parameter.setdefault("description", f"name of the {kind}")
-            case "namespace", "path":
-                parameter.setdefault("description", "object name and auth scope, such as for teams and projects")
-            case "path", "path":
-                parameter.setdefault("description", "path to the resource")
+def describe_parameter(parameter: Tree, kind: str) -> None:
+    """Adds a description, in place, to a parameter of operations on a kind, unless it is a reference."""
+    match parameter.get("name"), parameter.get("in"):
+        case "name", "path":
+            parameter.setdefault("description", f"name of the {kind}")
+        case "namespace", "path":
+            parameter.setdefault("description", "object name and auth scope, such as for teams and projects")
+        case "path", "path":
+            parameter.setdefault("description", "path to the resource")
+        case name, "query" if name in _QUERY:
+            parameter.setdefault("description", _QUERY[name])
 
 
 def _described(paths: dict[str, Tree], path: str, method: str, operation: Tree) -> str:
