@@ -22,6 +22,7 @@ from steersman.machinery.serializer import decode_json, decode_plain, decoder, e
 from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media, decode_object
 
 _TYPE_META: Final = ("apiVersion", "kind", "metadata")
+_ANY: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _UID: Final = b'"uid":"'
 
 
@@ -59,6 +60,8 @@ _RAW: Final = msgspec.json.Decoder(_Raw)
 class OpenKind(Kind[OpenObject]):
     """A kind of any JSON. `default` fills in defaults; `schema` says who may own what (any JSON: by its shape).
 
+    `openapi` is the structural schema (apiextensions.k8s.io/v1) that is published of it.
+
     There is no protobuf form, and no strategic merge patch.
     """
 
@@ -71,8 +74,10 @@ class OpenKind(Kind[OpenObject]):
         *,
         schema: Schema = DEDUCED,
         default: Callable[[OpenObject], None] | None = None,
+        openapi: Mapping[str, Any] = _ANY,
     ) -> None:
         super().__init__(gvk, list_name, default=default)
+        self.openapi = openapi
         self._schema = schema
         self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
         self._list_head = encode_sorted({"apiVersion": self.api_version})[:-1] + b',"items":['

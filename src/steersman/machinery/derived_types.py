@@ -5,8 +5,8 @@ Types of `steersman.api` among their members are those that they are. Numbers ar
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from msgspec import inspect
 
@@ -63,7 +63,7 @@ def type_of(cls: type[Any]) -> GoType:
     """The type of a Struct, generated or not. Raises TypeError for a member that JSON of an API cannot have."""
     if cls.__module__.startswith(_GENERATED):
         return struct_of(cls)
-    return _derived(cls)  # type: ignore[arg-type]  # a class is hashable
+    return _derived(cls)
 
 
 def definition_of(type_: GoType) -> dict[str, Any]:
@@ -125,14 +125,24 @@ def _schema(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
     return dict(SCALAR_SCHEMAS[type_.kind])
 
 
-@lru_cache(maxsize=1024)
+_KNOWN: Final[WeakKeyDictionary[type[Any], GoType]] = WeakKeyDictionary()
+
+
 def _derived(cls: type[Any]) -> GoType:
-    made = GoType("struct", cls.__name__, name=f"{cls.__module__}.{cls.__qualname__}")
+    known = _KNOWN.get(cls)
+    if known is not None:
+        return known
     information = inspect.type_info(cls)
     if not isinstance(information, inspect.StructType) or not information.fields:
         raise TypeError(f"{cls.__qualname__} is no Struct with members")
-    for each in information.fields:
-        made.members[each.encode_name] = GoMember(_member(each.type, f"{cls.__qualname__}.{each.name}"), ())
+    made = GoType("struct", cls.__name__, name=f"{cls.__module__}.{cls.__qualname__}")
+    _KNOWN[cls] = made  # before its members: they may be of this class
+    try:
+        for each in information.fields:
+            made.members[each.encode_name] = GoMember(_member(each.type, f"{cls.__qualname__}.{each.name}"), ())
+    except TypeError:
+        _KNOWN.clear()  # others may have it among their members
+        raise
     return made
 
 

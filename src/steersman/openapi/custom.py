@@ -18,6 +18,11 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _TEXT: Final = {"type": "string"}
+_TYPE_META: Final = ("kind", "apiVersion")
+_OBJECT: Final[Schema] = {
+    "apiVersion": _TEXT, "kind": _TEXT, "metadata": {"allOf": [reference_to("meta.v1.ObjectMeta")]},
+}  # fmt: skip
+"""The members of every object."""
 _ONLY_V3: Final = ("default", "nullable", "allOf", "anyOf", "oneOf", "not")
 _BELOW: Final = ("properties", "items", "additionalProperties")
 
@@ -55,8 +60,7 @@ def schemas_v2_of(kind: Kind[Any], plural: str) -> dict[str, Schema]:
 
 
 def _object(schema: Schema, kind: Kind[Any], name: str) -> Schema:
-    properties = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": {"allOf": [reference_to("meta.v1.ObjectMeta")]}}
-    return {**schema, "properties": schema.get("properties", {}) | properties, GVK: _gvk(kind, name)}
+    return {**schema, "properties": schema.get("properties", {}) | _OBJECT, GVK: _gvk(kind, name)}
 
 
 def _gvk(kind: Kind[Any], name: str) -> list[dict[str, str]]:
@@ -85,24 +89,19 @@ def _to_v3(schema: Schema) -> Schema:
 
 
 def _to_v2(schema: Schema) -> Schema:
+    if "$ref" in schema:
+        return schema
     left_out = _ONLY_V3
-    if schema.get("nullable"):
+    if schema.get("nullable") or schema.get(_PRESERVE):
         left_out = (*left_out, *_BELOW, "type")
-    elif schema.get(_PRESERVE):
-        left_out = (*left_out, *_BELOW)
-    if _is_reference(schema):
-        return {key: value for key, value in schema.items() if key != "default"}
-    return _with_type_meta({key: value for key, value in schema.items() if key not in left_out})
-
-
-def _is_reference(schema: Schema) -> bool:
-    """Whether a schema is that of a built-in type."""
-    return "$ref" in schema
+    elif schema.get(_EMBEDDED):
+        schema = _with_type_meta(schema)
+    return {key: value for key, value in schema.items() if key not in left_out}
 
 
 def _with_type_meta(schema: Schema) -> Schema:
-    if schema.get(_EMBEDDED):
-        metadata = {"allOf": [reference_to("meta.v1.ObjectMeta")]}
-        properties = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": metadata}
-        schema["properties"] = properties | schema.get("properties", {})
-    return schema
+    """A schema of whole objects: that each says what it is."""
+    if not schema.get(_EMBEDDED):
+        return schema
+    required = [each for each in schema.get("required", ()) if each not in _TYPE_META]
+    return {**schema, "properties": schema.get("properties", {}) | _OBJECT, "required": [*required, *_TYPE_META]}

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from steersman.api.index import MODULES
 from steersman.endpoints.discovery import ServedResource
 from steersman.openapi.custom import schemas_of, schemas_v2_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
@@ -25,7 +26,10 @@ _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
 _PREFIX: Final = "#/components/schemas/"
 _OF_EVERY_GROUP: Final = (f"{META}DeleteOptions", f"{META}WatchEvent")
 """Kinds that every group version has; what is recorded of them is all of those."""
-_SCALARS: Final = ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity")
+_NOT_IN_CLIENTS: Final = (
+    "admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io",
+)  # fmt: skip
+"""Groups that the scheme of k8s.io/client-go, by which custom resources are described, does not have."""
 _POD: Final = "io.k8s.api.core.v1.Pod"
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 
@@ -50,8 +54,8 @@ class Schemas:
                 found[name] = self._described_own(name, own[name])
             else:
                 schema = recorded(name)
-                if name in _OF_EVERY_GROUP and (group, version) != ("", ""):
-                    schema[GVK] = _gvks(schema[GVK][0], group, version)
+                if name in _OF_EVERY_GROUP:
+                    schema[GVK] = _gvks(schema[GVK], group, version)
                 found[name] = self._described(name, schema)
         return {name: found[name] for name in sorted(found)}
 
@@ -112,9 +116,11 @@ def _own(resources: Iterable[ServedResource], make: Any) -> dict[str, Schema]:
     return found
 
 
-def _gvks(first: Schema, group: str, version: str) -> list[Schema]:
-    own = first | {"group": group, "version": version}
-    return [{**first, "group": "", "version": "v1"}] + ([own] if group else [])
+def _gvks(every: list[Schema], group: str, version: str) -> list[Schema]:
+    """Of the kinds of this name that there are, those that the document of a group version tells of."""
+    if (group, version) in MODULES:
+        return [each for each in every if (each["group"], each["version"]) in (("", "v1"), (group, version))]
+    return [each for each in every if each["group"] not in _NOT_IN_CLIENTS]
 
 
 def references(schema: Any) -> Iterator[str]:
