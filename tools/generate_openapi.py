@@ -4,9 +4,9 @@
 
 FACTS is a folder with `openapi-v2.json`, the v2 document without descriptions of a server with the default
 --runtime-config, and `all/` with the same and `openapi/*.json` (the v3 documents, one a group version) of one with
-api/all=true. `schemas.json` gets a merge patch for each schema that is not what `steersman.openapi.derived` makes of its
-type, `shared_parameters.json` the names of parameters in the v2 document. What only api/all=true serves goes to the file
-that tools/generate_types.py reads. The output depends on the input alone, byte for byte.
+api/all=true. `schemas.json` gets a merge patch for each schema that is not what `steersman.openapi.derived` makes of
+its type, `shared_parameters.json` the names of parameters in the v2 document. What only api/all=true serves goes to the
+file that tools/generate_types.py reads. The output depends on the input alone, byte for byte.
 """
 
 from __future__ import annotations

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
+from collections.abc import Awaitable, Callable
 
 from steersman.openapi.cache import EncodedDocuments
-
-
-@pytest.fixture
-def executor() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as executor:
-        yield executor
 
 
 class Maker:
@@ -24,20 +14,24 @@ class Maker:
     def __init__(self, data: bytes = b"data") -> None:
         self.data = data
         self.made = 0
-        self.go = threading.Event()
+        self.go = asyncio.Event()
 
-    def __call__(self) -> bytes:
-        assert self.go.wait(10)
+    async def __call__(self) -> bytes:
+        async with asyncio.timeout(10):
+            await self.go.wait()
         self.made += 1
         return self.data
 
 
-def ready(data: bytes) -> Callable[[], bytes]:
-    return lambda: data
+def ready(data: bytes) -> Callable[[], Awaitable[bytes]]:
+    async def make() -> bytes:
+        return data
+
+    return make
 
 
-async def test_concurrent_requests_make_a_document_once(executor: ThreadPoolExecutor) -> None:
-    documents = EncodedDocuments(executor, 100)
+async def test_concurrent_requests_make_a_document_once() -> None:
+    documents = EncodedDocuments(100)
     maker = Maker()
     waiting = [asyncio.ensure_future(documents.get("a", maker)) for _ in range(5)]
     await asyncio.sleep(0)
@@ -47,8 +41,8 @@ async def test_concurrent_requests_make_a_document_once(executor: ThreadPoolExec
     assert maker.made == 1
 
 
-async def test_cancelled_request_leaves_the_document_to_the_others(executor: ThreadPoolExecutor) -> None:
-    documents = EncodedDocuments(executor, 100)
+async def test_cancelled_request_leaves_the_document_to_the_others() -> None:
+    documents = EncodedDocuments(100)
     maker = Maker()
     first = asyncio.ensure_future(documents.get("a", maker))
     second = asyncio.ensure_future(documents.get("a", maker))
@@ -60,10 +54,10 @@ async def test_cancelled_request_leaves_the_document_to_the_others(executor: Thr
     assert maker.made == 1
 
 
-async def test_failure_is_told_to_all_and_not_kept(executor: ThreadPoolExecutor) -> None:
-    documents = EncodedDocuments(executor, 100)
+async def test_failure_is_told_to_all_and_not_kept() -> None:
+    documents = EncodedDocuments(100)
 
-    def fail() -> bytes:
+    async def fail() -> bytes:
         raise ValueError("no")
 
     results = await asyncio.gather(documents.get("a", fail), documents.get("a", fail), return_exceptions=True)
@@ -71,8 +65,8 @@ async def test_failure_is_told_to_all_and_not_kept(executor: ThreadPoolExecutor)
     assert await documents.get("a", ready(b"now")) == b"now"
 
 
-async def test_least_recently_used_are_forgotten_over_the_limit(executor: ThreadPoolExecutor) -> None:
-    documents = EncodedDocuments(executor, 10)
+async def test_least_recently_used_are_forgotten_over_the_limit() -> None:
+    documents = EncodedDocuments(10)
     await documents.get("a", ready(b"12345"))
     await documents.get("b", ready(b"12345"))
     await documents.get("a", ready(b"unused"))
@@ -82,8 +76,8 @@ async def test_least_recently_used_are_forgotten_over_the_limit(executor: Thread
     assert await documents.get("b", ready(b"again")) == b"again"
 
 
-async def test_document_over_the_limit_is_kept_until_the_next(executor: ThreadPoolExecutor) -> None:
-    documents = EncodedDocuments(executor, 10)
+async def test_document_over_the_limit_is_kept_until_the_next() -> None:
+    documents = EncodedDocuments(10)
     await documents.get("large", ready(bytes(11)))
     assert await documents.get("large", ready(b"unused")) == bytes(11)
     await documents.get("small", ready(b"1"))

@@ -126,11 +126,12 @@ def test_a_struct_of_ones_own_is_published_by_its_members() -> None:
     widget = schemas["x.e.v1.Widget"]
     reference = "#/components/schemas/io.k8s"
     assert list(widget["properties"]) == ["apiVersion", "kind", "metadata", "spec"]
-    assert widget["properties"]["metadata"] == {"allOf": [{"$ref": f"{reference}.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]}
+    meta = f"{reference}.apimachinery.pkg.apis.meta.v1"
+    assert widget["properties"]["metadata"] == {"allOf": [{"$ref": f"{meta}.ObjectMeta"}]}
     part = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     assert widget["properties"]["spec"]["properties"] == {
         "size": {"$ref": f"{reference}.apimachinery.pkg.api.resource.Quantity"},
-        "since": {"$ref": f"{reference}.apimachinery.pkg.apis.meta.v1.Time"},
+        "since": {"$ref": f"{meta}.Time"},
         "period": {"type": "string"},
         "parts": {"type": "array", "items": {"type": "object", "properties": {
             "name": {"type": "string"}, "n": {"type": "integer", "format": "int32"},

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import pytest
+from built_documents import every_v3, v2
 
-from steersman.openapi.documents import manifest
 from steersman.openapi.texts import describe_operations
 
 NAMESPACED = "/api/v1/namespaces/{namespace}"
-
-
-@cache
-def v2() -> dict[str, Any]:
-    document = manifest().v2.load()
-    describe_operations(document)
-    return document
 
 
 @pytest.mark.parametrize(
@@ -50,23 +42,37 @@ def test_an_operation_says_what_it_does(path: str, method: str, expected: str) -
     assert v2()["paths"][path][method]["description"] == expected
 
 
+def everything() -> list[tuple[str, str, Any]]:
+    """Every operation and what operations of a path have in common, of all documents, with path and method."""
+    documents = (v2(everything=True), *every_v3().values())
+    return [
+        (path, method, each)
+        for document in documents
+        for path, item in document["paths"].items()
+        for method, each in item.items()
+    ]
+
+
 def test_every_operation_of_every_document_is_described() -> None:
-    silent = []
-    for stored in (manifest().v2, *manifest().v3.values()):
-        document = stored.load()
-        describe_operations(document)
-        silent += [
-            f"{stored.file} {method} {path}"
-            for path, item in document["paths"].items()
-            for method, operation in item.items()
-            if method != "parameters" and not operation.get("description")
-        ]
+    silent = [
+        (path, method) for path, method, each in everything() if method != "parameters" and not each["description"]
+    ]
     assert silent == []
 
 
+def test_every_parameter_of_every_document_is_described() -> None:
+    """Bodies are not, nor are they upstream."""
+    parameters = [*v2(everything=True)["parameters"].values()]
+    for _, method, each in everything():
+        parameters += each if method == "parameters" else each.get("parameters", ())
+    found = [each for each in parameters if "$ref" not in each and each["in"] != "body"]
+    assert {each["name"] for each in found if not each.get("description")} == set()
+    texts = {each["name"]: each["description"] for each in found}
+    assert texts["limit"].startswith("how many objects a list has at most")
+
+
 def test_path_parameters_and_security_are_described() -> None:
-    document = manifest().v3["api/v1"].load()
-    describe_operations(document)
+    document = every_v3()["api/v1"]
     parameters = document["paths"][f"{NAMESPACED}/pods/{{name}}/exec"]["parameters"]
     texts = {each["name"]: each.get("description") for each in parameters if each["in"] == "path"}
     assert texts == {
@@ -77,6 +83,6 @@ def test_path_parameters_and_security_are_described() -> None:
 
 
 def test_a_description_that_is_there_stays() -> None:
-    document: dict[str, Any] = {"paths": {"/version/": {"get": {"description": "mine"}}}}
-    describe_operations(document)
-    assert document["paths"]["/version/"]["get"]["description"] == "mine"
+    paths: dict[str, Any] = {"/version/": {"get": {"description": "mine"}}}
+    describe_operations(paths)
+    assert paths["/version/"]["get"]["description"] == "mine"

@@ -116,8 +116,9 @@ def _schema(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
         case "list" | "map":
             assert type_.element is not None
             element = _schema(type_.element, above)
-            is_list = type_.kind == "list"
-            return {"type": "array", "items": element} if is_list else {"type": "object", "additionalProperties": element}
+            if type_.kind == "list":
+                return {"type": "array", "items": element}
+            return {"type": "object", "additionalProperties": element}
         case "any":
             return {"x-kubernetes-preserve-unknown-fields": True}
         case "own":

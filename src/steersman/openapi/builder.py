@@ -18,7 +18,7 @@ from steersman.openapi import schemas
 from steersman.openapi.descriptions import source_version
 from steersman.openapi.fragments import Fragments
 from steersman.openapi.names import META, group_tag, tag_of, titled
-from steersman.openapi.operations import MEDIA, Operation, operation_of_path, operations_of
+from steersman.openapi.operations import Operation, operation_of_path, operations_of
 from steersman.openapi.paths import parameters_v2, paths_v2, paths_v3
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Tree, etag_of
@@ -137,7 +137,7 @@ def group_document(group: str) -> Document:
 
 
 def _discovery(path: str, id_: str, tag: str, answer: str) -> Operation:
-    return operation_of_path(path, id_, tag, f"{META}{answer}", consumes=MEDIA)
+    return operation_of_path(path, id_, tag, f"{META}{answer}")
 
 
 def root_documents() -> tuple[Document, ...]:

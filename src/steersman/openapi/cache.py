@@ -1,11 +1,10 @@
-"""Encoded documents: each made once, off the event loop, and kept within a bound."""
+"""Encoded documents: each made once and kept within a bound."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from concurrent.futures import Executor
+from collections.abc import Awaitable, Callable, Hashable
 
 
 class EncodedDocuments:
@@ -14,16 +13,15 @@ class EncodedDocuments:
     The latest is kept whatever its size, so that a document is not made again for every request.
     """
 
-    def __init__(self, executor: Executor, limit: int) -> None:
-        self._executor = executor
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
         self._pending: dict[Hashable, asyncio.Future[bytes]] = {}
         self.size = 0
         """Bytes kept."""
 
-    async def get(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """The bytes of `key`; `make` runs in the executor if they are not there, once for all who wait for them.
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The bytes of `key`; `make` makes them if they are not there, once for all who wait for them.
 
         Raises what `make` raises. A waiter that is cancelled does not stop the making.
         """
@@ -32,7 +30,7 @@ class EncodedDocuments:
             return data
         pending = self._pending.get(key)
         if pending is None:
-            pending = self._pending[key] = asyncio.get_running_loop().run_in_executor(self._executor, make)
+            pending = self._pending[key] = asyncio.ensure_future(make())
             pending.add_done_callback(lambda made: self._made(key, made))
         return await asyncio.shield(pending)
 

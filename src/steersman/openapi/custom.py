@@ -91,7 +91,7 @@ def _to_v3(schema: Schema) -> Schema:
 def _to_v2(schema: Schema) -> Schema:
     if "$ref" in schema:
         return schema
-    left_out = _ONLY_V3
+    left_out: tuple[str, ...] = _ONLY_V3
     if schema.get("nullable") or schema.get(_PRESERVE):
         left_out = (*left_out, *_BELOW, "type")
     elif schema.get(_EMBEDDED):

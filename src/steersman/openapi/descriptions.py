@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 _PACKAGE: Final = "lightkube-models"
 _WRAPPED_AT: Final = 78
 """Columns of the package's wrapped text."""
 
-_CLASS: Final = re.compile(r'^class (\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL | re.ASCII)
+_CLASS: Final = re.compile(r'(\w+)\(DictMixin\):\n    r"""(.*?)\n    """$', re.MULTILINE | re.DOTALL | re.ASCII)
 _FIELD: Final = re.compile(r"^      \* \*\*(\S+)\*\* ``.*?`` - ?(.*)$", re.ASCII)
 _VERSION: Final = re.compile(r"v\d+((alpha|beta)\d+)?", re.ASCII)
 _LIST_ITEM: Final = re.compile(r"[-*•] |\d+[.)] ", re.ASCII)
@@ -31,10 +32,15 @@ class TypeDescription:
 
 def source_version() -> str:
     """The installed version of the package the descriptions come from, "" if it is not installed."""
+    return _version_of(_PACKAGE)
+
+
+@cache
+def _version_of(package: str) -> str:
     from importlib import metadata  # slow to import
 
     try:
-        return metadata.version(_PACKAGE)
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
 
@@ -79,7 +85,9 @@ def _read(module: str) -> dict[str, TypeDescription]:
             text = file.read()
     except (FileNotFoundError, metadata.PackageNotFoundError):
         return {}
-    return {name: parse_docstring(docstring) for name, docstring in _CLASS.findall(text)}
+    pieces = text.split("\nclass ")  # searched one by one: the interpreter is not held for the whole text
+    found = [match for piece in pieces if (match := _CLASS.match(piece)) is not None]
+    return {match[1]: parse_docstring(match[2]) for match in found}
 
 
 def parse_docstring(docstring: str) -> TypeDescription:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import orjson
 
 from steersman.openapi.sources import Tree
 
-SECTIONS = ("definitions", "parameters", "paths")
+SECTIONS: Final = ("definitions", "parameters", "paths")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,12 @@ def of_document(document: Tree) -> Fragments:
     })  # fmt: skip
 
 
-def merged(parts: Iterable[Fragments]) -> Fragments:
+def merged(parts: Sequence[Fragments]) -> Fragments:
     """All of them, by name; the first to have a member of a name wins."""
     found: dict[str, dict[str, bytes]] = {section: {} for section in SECTIONS}
-    for part in parts:
+    for part in reversed(parts):
         for section, members in found.items():
-            found[section] = {**getattr(part, section), **members}
+            members.update(getattr(part, section))
     return Fragments(**{section: dict(sorted(members.items())) for section, members in found.items()})
 
 

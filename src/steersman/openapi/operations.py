@@ -110,10 +110,10 @@ class _Described:
         self.patches = tuple(each for each in _PATCHES if self.kind.go_type is not None or each != _STRATEGIC)
 
     def _make(
-        self, method: str, action: str, verb: str, place: str, *parameters: Parameter, prefix: str = "", suffix: str = "",
-        everywhere: bool = False, named: bool = False, watch: bool = False, **more: Any,
+        self, method: str, action: str, verb: str, place: str, *parameters: Parameter, prefix: str = "",
+        suffix: str = "", everywhere: bool = False, named: bool = False, watch: bool = False, **more: Any,
     ) -> Operation:  # fmt: skip
-        """An operation at `place`, what follows the plural. `prefix` comes before, `suffix` behind the kind in its id."""
+        """An operation at `place`, which follows the plural; `prefix` is before the kind in its id, `suffix` behind."""
         in_namespace = self.namespaced and not everywhere
         scope = f"{'watch/' if watch else ''}{'namespaces/{namespace}/' if in_namespace else ''}"
         around = (NAMESPACE,) if in_namespace else ()
@@ -178,7 +178,7 @@ class _Described:
                 prefix="Collection", body=self.delete_collection_body, answer=f"{META}Status",
             )  # fmt: skip
         if "watch" in self.verbs and self.old_watches:
-            more = {"produces": (*self.produces, *self.streams), "answer": f"{META}WatchEvent", "watch": True}
+            more: Any = {"produces": (*self.produces, *self.streams), "answer": f"{META}WatchEvent", "watch": True}
             for each in everywhere:
                 yield self._make(
                     "get", "watchlist", "watch", "", *listing, suffix="List", everywhere=each, **more
@@ -247,7 +247,8 @@ class _DescribedAsCustom(_Described):
         return self.kind.gvk
 
 
-def operation_of_path(path: str, id_: str, tag: str, answer: str, produces: tuple[str, ...] = MEDIA, **more: Any) -> Operation:
+def operation_of_path(
+    path: str, id_: str, tag: str, answer: str, produces: tuple[str, ...] = MEDIA, consumes: tuple[str, ...] = MEDIA
+) -> Operation:
     """A GET of something that is no resource."""
-    return Operation(path=path, method="get", id=id_, tag=tag, answer=answer, produces=produces, **more)
-
+    return Operation(path=path, method="get", id=id_, tag=tag, answer=answer, produces=produces, consumes=consumes)

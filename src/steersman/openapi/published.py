@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from steersman.machinery.slow_lane import SlowLane
 from steersman.openapi.builder import (
     Document,
     group_document,
@@ -12,9 +13,8 @@ from steersman.openapi.builder import (
     path_documents,
     root_documents,
 )
-from steersman.openapi.fragments import Fragments, merged, of_document
+from steersman.openapi.fragments import Fragments
 from steersman.openapi.schemas import Schemas
-from steersman.openapi.sources import Source
 from steersman.server.server import Server
 
 
@@ -56,20 +56,20 @@ class Documents:
 
 
 class Parts:
-    """The parts of the v2 document, kept until they change. Used from one thread of the executor at a time or more:
-    what two make at once is the same."""
+    """The parts of the v2 document, each kept until it changes, and made in the slow lane one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, lane: SlowLane) -> None:
+        self._lane = lane
         self._kept: dict[str, tuple[str, Fragments]] = {}
 
-    def merged(self, documents: Mapping[str, Document], others: tuple[Source, ...]) -> Fragments:
-        """The parts of these, those that are not known made now, and of documents from elsewhere."""
+    async def of(self, documents: Mapping[str, Document]) -> list[Fragments]:
+        """Those of these documents. Those of others are forgotten."""
         shared = Schemas()
         kept: dict[str, tuple[str, Fragments]] = {}
         for name, document in documents.items():
             known = self._kept.get(name)
             if known is None or known[0] != document.etag:
-                known = document.etag, document.fragments(shared)
+                known = document.etag, await self._lane.run(document.fragments, shared)
             kept[name] = known
         self._kept = kept
-        return merged([*(fragments for _, fragments in kept.values()), *(of_document(each.build()) for each in others)])
+        return [fragments for _, fragments in kept.values()]

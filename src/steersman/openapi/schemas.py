@@ -92,13 +92,13 @@ class Schemas:
         return known
 
     def _described(self, name: str, schema: Schema) -> Schema:
-        described = in_order(schema)
+        described: Schema = in_order(schema)
         self._descriptions.describe({name: described})
         return described
 
     def _described_own(self, name: str, schema: Schema) -> Schema:
         """What every object has is described as that of any other."""
-        described = in_order(schema)
+        described: Schema = in_order(schema)
         is_list = "items" in described.get("required", ()) and "description" in described
         known = self._descriptions.of(f"{_POD}List" if is_list else _POD)
         if known is not None:

@@ -1,6 +1,6 @@
 """OpenAPI: /openapi/v2 and /openapi/v3, as kube-openapi's and the aggregator's handlers serve them.
 
-Documents are built, encoded and compressed in the executor, when they are first asked for; see `sources`.
+Documents are built, encoded and compressed in the slow lane, when they are first asked for; see `builder`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from isal import isal_zlib
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
-from steersman.openapi.cache import EncodedDocuments
 from steersman.openapi.builder import V2_ENDS, Document
+from steersman.openapi.cache import EncodedDocuments
 from steersman.openapi.content import serve_content
-from steersman.openapi.fragments import joined, tree_of
+from steersman.openapi.fragments import Fragments, joined, merged, of_document, tree_of
 from steersman.openapi.protobuf import encode_document
 from steersman.openapi.published import Documents, Parts
 from steersman.openapi.sources import Source, etag_of
@@ -53,12 +53,14 @@ class OpenAPIService:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._encoded = EncodedDocuments(server.config.executor, _KEPT_BYTES)
+        self._encoded = EncodedDocuments(_KEPT_BYTES)
         self._modified = datetime.now(UTC).replace(microsecond=0)
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
-        self._parts = Parts()
+        self._lane = server.config.slow_lane
+        self._parts = Parts(self._lane)
+        server.catalogue.subscribe(self._touch)
 
     def publish_v3(self, name: str, source: Source) -> None:
         """Serves a v3 document, e.g. under "apis/example.com/v1", instead of any other of that name."""
@@ -80,7 +82,7 @@ class OpenAPIService:
         if self._published_v2.pop(name, None) is not None:
             self._touch()
 
-    def _touch(self) -> None:
+    def _touch(self, _: str = "") -> None:
         self._modified = datetime.now(UTC).replace(microsecond=0)
 
     def _v3(self, name: str) -> Source | None:
@@ -132,17 +134,26 @@ class OpenAPIService:
         make = partial(self._encode_v2, documents, others, encoding)
         data = await self._encoded.get(("", etag, encoding), make)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-            data = await self._encoded.get(("", etag, encoding, "gzip"), partial(_gzip, data))
+            compress = partial(self._lane.run, _gzip, data)
+            data = await self._encoded.get(("", etag, encoding, "gzip"), compress)
             headers.append(("content-encoding", "gzip"))
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
-    def _encode_v2(self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding) -> bytes:
-        whole = self._parts.merged(documents, others)
-        message = _MESSAGES.get(encoding)
-        return joined(whole, V2_ENDS) if message is None else encode_document(message, tree_of(whole, V2_ENDS))
+    async def _encode_v2(
+        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding
+    ) -> bytes:  # fmt: skip
+        parts = await self._parts.of(documents)
+        return await self._lane.run(_joined, parts, others, encoding)
 
     async def _data(self, name: str, source: Source, encoding: Encoding) -> bytes:
-        return await self._encoded.get((name, source.etag, encoding), partial(_encode, source, encoding))
+        make = partial(self._lane.run, _encode, source, encoding)
+        return await self._encoded.get((name, source.etag, encoding), make)
+
+
+def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
+    whole = merged((*parts, *(of_document(each.build()) for each in others)))
+    message = _MESSAGES.get(encoding)
+    return joined(whole, V2_ENDS) if message is None else encode_document(message, tree_of(whole, V2_ENDS))
 
 
 def _encode(source: Source, encoding: Encoding) -> bytes:

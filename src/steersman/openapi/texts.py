@@ -1,7 +1,4 @@
-"""What the operations of OpenAPI documents do, in the words of kube-apiserver's documents, and their parameters, in ours.
-
-One line each.
-"""
+"""What operations of OpenAPI documents do, in the words of kube-apiserver's, and their parameters, in our own."""
 
 from __future__ import annotations
 
