@@ -23,6 +23,7 @@ from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.openapi.builder import Document, group_version_document
 from steersman.openapi.schemas import Schemas
+from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.resource import Resource, Subresource
 from steersman.rest.strategy import Strategy
 
@@ -152,9 +153,29 @@ def test_its_part_of_v2_refers_to_what_is_there() -> None:
     assert "io.k8s.api.core.v1.PodSpec" in fragments.definitions
 
 
-def test_kinds_of_ones_own_beside_built_in_ones_are_in_the_same_document() -> None:
-    from steersman.registry.core.configmaps import CONFIG_MAPS
+def test_what_a_subresource_brings_is_published_too() -> None:
+    shape = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    view = OpenKind(GroupVersionKind("v.x", "v1", "View"), openapi=shape)
+    subresource = Subresource(name="viewOf", kind=view, view=NotImplemented, verbs=("get",))
+    gadgets = served(OpenKind(GroupVersionKind("e.x", "v1", "Gadget")), "gadgets", subresources=(subresource,))
+    document = group_version_document("e.x", "v1", gadgets).build()
+    read = document["paths"]["/apis/e.x/v1/namespaces/{namespace}/gadgets/{name}/viewOf"]["get"]
+    assert read["operationId"] == "readEXV1NamespacedGadgetViewOf"
+    schema = read["responses"]["200"]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": "#/components/schemas/x.v.v1.View"}
+    assert "n" in document["components"]["schemas"]["x.v.v1.View"]["properties"]
 
+
+@pytest.mark.parametrize("named", ["#/components/schemas/none", "elsewhere"])
+def test_a_reference_to_nothing_harms_no_document(named: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "default": {"$ref": named}}}}
+    kind = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), openapi=schema)
+    document = group_version_document("e.x", "v1", served(kind, "gadgets"))
+    assert document.build()["components"]["schemas"]["x.e.v1.Gadget"]["properties"]["a"]["default"] == {"$ref": named}
+    assert "x.e.v1.Gadget" in document.fragments(Schemas()).definitions
+
+
+def test_kinds_of_ones_own_beside_built_in_ones_are_in_the_same_document() -> None:
     own = served(OpenKind(GroupVersionKind("", "v1", "Gadget")), "gadgets")
     document = group_version_document("", "v1", (*served_versions(CONFIG_MAPS), *own)).build()
     assert document["info"]["title"] == "Kubernetes"

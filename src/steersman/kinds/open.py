@@ -15,14 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.kinds.kind import Kind, Plain
+from steersman.kinds.kind import ANY_OBJECT, Kind, Plain
 from steersman.machinery.managed_fields import DEDUCED, Schema, differing_dicts, differing_metadata, plain_metadata
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import decode_json, decode_plain, decoder, encode, encode_sorted
 from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media, decode_object
 
 _TYPE_META: Final = ("apiVersion", "kind", "metadata")
-_ANY: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _UID: Final = b'"uid":"'
 
 
@@ -74,7 +73,7 @@ class OpenKind(Kind[OpenObject]):
         *,
         schema: Schema = DEDUCED,
         default: Callable[[OpenObject], None] | None = None,
-        openapi: Mapping[str, Any] = _ANY,
+        openapi: Mapping[str, Any] = ANY_OBJECT,
     ) -> None:
         super().__init__(gvk, list_name, default=default)
         self.openapi = openapi

@@ -110,13 +110,13 @@ def _state(served: ServedResource) -> Any:
         for each in resource.subresources
     ]  # fmt: skip
     return (
-        resource.plural, resource.namespaced, resource.verbs, resource.returns_deleted_object, kind.list_name,
-        kind.protobuf is not None, kind.go_type is not None, _kind_state(kind), kind.openapi, subresources,
+        resource.plural, resource.namespaced, resource.verbs, resource.returns_deleted_object,
+        kind.go_type is not None, _kind_state(kind), subresources,
     )  # fmt: skip
 
 
-def _kind_state(kind: Kind[Any] | None) -> str:
-    return "" if kind is None else str(kind.gvk)
+def _kind_state(kind: Kind[Any] | None) -> Any:
+    return None if kind is None else (str(kind.gvk), kind.list_name, kind.openapi)
 
 
 def group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Document:

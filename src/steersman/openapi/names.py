@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
 from typing import Any, Final
 
 from steersman.api.index import MODULES
 from steersman.kinds.kind import Kind
 from steersman.machinery.derived_types import schema_name
+from steersman.machinery.go_strings import to_upper
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 OBJECT_META: Final = f"{META}ObjectMeta"
 LIST_META: Final = f"{META}ListMeta"
 
 _SUFFIX: Final = ".k8s.io"
+_LETTERS: Final = f"{ascii_letters}_"
 
 
 def name_of_kind(kind: Kind[Any], name: str = "") -> str:
@@ -46,8 +49,8 @@ def _identifier(text: str, *, capital: bool) -> str:
     """The letters and digits of a text; a letter behind anything else becomes a capital one."""
     found = ""
     for position, char in enumerate(text):
-        if char == "_" or (char.isascii() and (char.isalpha() or (char.isdigit() and position))):
-            found += char.capitalize() if capital else char
+        if char in _LETTERS or (char in digits and position):
+            found += to_upper(char) if capital else char
             capital = False
         else:
             capital = True

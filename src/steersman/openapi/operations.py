@@ -1,6 +1,6 @@
 """What can be asked of a resource, as operations of OpenAPI: the routes as k8s.io/apiserver's installer describes them.
 
-Kinds that have a protobuf form are described as that installer does, kinds that have none as the builder of
+Built-in kinds are described as that installer does, kinds that bring their schema as the builder of
 k8s.io/apiextensions-apiserver describes custom resources.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.kinds.kind import Kind
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.go_strings import to_lower, to_upper
 from steersman.machinery.schema import GroupVersionKind
 from steersman.openapi.names import META, name_of_kind, tag_of, titled
 from steersman.openapi.parameters import NAME, NAMESPACE, PATH, PRETTY, VERSION, Parameter, options
@@ -42,9 +42,6 @@ _ACCEPTED: Final = HTTPStatus.ACCEPTED
 
 
 _WATCHED: Final = ("allowWatchBookmarks", "watch")
-_ON_DELETED_COLLECTION: Final = (
-    PRETTY, *(each for each in options(_LIST, _DELETE) if each.name not in _WATCHED),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class Operation:
 
 def operations_of(served: ServedResource) -> Iterator[Operation]:
     """Every operation on a resource and its subresources in one version."""
-    described = (_Described if served.form.protobuf is not None else _DescribedAsCustom)(served)
+    described = (_Described if served.form.openapi is None else _DescribedAsCustom)(served)
     yield from described.on_objects()
     yield from described.on_collections()
     for subresource in served.resource.subresources:
@@ -86,7 +83,7 @@ def operations_of(served: ServedResource) -> Iterator[Operation]:
 
 
 class _Described:
-    """Describes a resource of a kind that has Go types."""
+    """Describes a resource of a built-in kind."""
 
     consumes: tuple[str, ...] = ANY
     produces: tuple[str, ...] = MEDIA
@@ -141,7 +138,7 @@ class _Described:
             )  # fmt: skip
 
     def _on_object(self, verb: str, place: str, schema: str, **more: Any) -> Operation:
-        suffix = place.removeprefix("/").capitalize()
+        suffix = _title(place)
         if verb == "get":
             return self._make(
                 "get", "get", "read", place, *self.read, suffix=suffix, named=True, answer=schema, **more
@@ -172,9 +169,9 @@ class _Described:
                 body=Body(self.schema), answer=self.schema,
             )  # fmt: skip
         if "deletecollection" in self.verbs:
-            asked = listing if self.deletes_watched else _ON_DELETED_COLLECTION
+            asked = [each for each in options(_LIST, _DELETE) if each.name not in _WATCHED]
             yield self._make(
-                "delete", "deletecollection", "delete", "", *asked,
+                "delete", "deletecollection", "delete", "", *(listing if self.deletes_watched else (PRETTY, *asked)),
                 prefix="Collection", body=self.delete_collection_body, answer=f"{META}Status",
             )  # fmt: skip
         if "watch" in self.verbs and self.old_watches:
@@ -195,7 +192,7 @@ class _Described:
         elif subresource.create is not None:
             schema = name_of_kind(kind)
             yield self._make(
-                "post", "post", "create", place, PRETTY, *options(_CREATE), suffix=place[1:].capitalize(), named=True,
+                "post", "post", "create", place, PRETTY, *options(_CREATE), suffix=_title(place), named=True,
                 codes=(_OK, _CREATED, _ACCEPTED), kind=gvk, body=Body(schema), answer=schema,
             )  # fmt: skip
         else:
@@ -208,9 +205,9 @@ class _Described:
         return kind.gvk
 
     def _connects(self, subresource: Subresource, place: str) -> Iterator[Operation]:
-        title = place[1:].capitalize()
+        title = _title(place)
         asked = subresource.kind if subresource.options is None else subresource.options
-        read = () if asked is None else options(name_of_options(asked))
+        read = () if asked is None or asked.go_type is None else options(asked.go_type.name)
         if subresource.options is not None:
             yield self._make(
                 "get", "get", "read", place, PRETTY, *read, suffix=title, named=True,
@@ -227,13 +224,13 @@ class _Described:
                 )  # fmt: skip
 
 
-def name_of_options(kind: Kind[Any]) -> str:
-    """The Go type of a built-in kind: "core.v1.PodExecOptions"."""
-    return "" if kind.go_type is None else kind.go_type.name
+def _title(place: str) -> str:
+    """What follows the kind in the ids of operations at "/log"."""
+    return to_upper(place[1:2]) + place[2:]
 
 
 class _DescribedAsCustom(_Described):
-    """Describes a resource of a kind that has no Go types, as upstream describes custom resources."""
+    """Describes a resource of a kind that brings its schema, as upstream describes custom resources."""
 
     consumes = produces = JSON
     streams = ()

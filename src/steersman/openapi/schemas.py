@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,11 @@ import orjson
 
 from steersman.api.index import MODULES
 from steersman.endpoints.discovery import ServedResource
+from steersman.kinds.kind import Kind
 from steersman.openapi.custom import schemas_of, schemas_v2_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
 from steersman.openapi.descriptions import Descriptions
-from steersman.openapi.names import META
+from steersman.openapi.names import LIST_META, META
 
 _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
 _PREFIX: Final = "#/components/schemas/"
@@ -35,10 +36,7 @@ _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 
 
 class Schemas:
-    """The schemas for documents that are made one after the other: each is made and described once.
-
-    `custom` are resources of kinds that bring their schemas.
-    """
+    """The schemas for documents that are made one after the other: each is made and described once."""
 
     def __init__(self, descriptions: Descriptions | None = None) -> None:
         self._descriptions = Descriptions() if descriptions is None else descriptions
@@ -82,7 +80,7 @@ class Schemas:
             name = pending.pop()
             if name not in found:
                 found.add(name)
-                pending += references(own[name]) if name in own else self._references(name)
+                pending += filter(_is_known, references(own[name])) if name in own else self._references(name)
         return found
 
     def _references(self, name: str) -> frozenset[str]:
@@ -99,8 +97,7 @@ class Schemas:
     def _described_own(self, name: str, schema: Schema) -> Schema:
         """What every object has is described as that of any other."""
         described: Schema = in_order(schema)
-        is_list = "items" in described.get("required", ()) and "description" in described
-        known = self._descriptions.of(f"{_POD}List" if is_list else _POD)
+        known = self._descriptions.of(f"{_POD}List" if LIST_META in references(schema) else _POD)
         if known is not None:
             for field in _OF_EVERY_OBJECT:
                 if field in described.get("properties", {}) and known.fields.get(field):
@@ -108,11 +105,14 @@ class Schemas:
         return described
 
 
-def _own(resources: Iterable[ServedResource], make: Any) -> dict[str, Schema]:
+def _own(resources: Iterable[ServedResource], make: Callable[[Kind[Any], str], dict[str, Schema]]) -> dict[str, Schema]:
+    """The schemas that kinds of resources and of their subresources bring, by name."""
     found: dict[str, Schema] = {}
     for each in resources:
-        if each.form.openapi is not None:
-            found |= make(each.form, each.resource.plural)
+        plural = each.resource.plural
+        for kind in (each.form, *(subresource.kind for subresource in each.resource.subresources)):
+            if kind is not None and kind.openapi is not None:
+                found |= make(kind, plural)
     return found
 
 
@@ -121,6 +121,11 @@ def _gvks(every: list[Schema], group: str, version: str) -> list[Schema]:
     if (group, version) in MODULES:
         return [each for each in every if (each["group"], each["version"]) in (("", "v1"), (group, version))]
     return [each for each in every if each["group"] not in _NOT_IN_CLIENTS]
+
+
+def _is_known(name: str) -> bool:
+    """Whether there is such a schema: somebody's own may refer to anything."""
+    return bool(type_named(name)) or name in _facts()
 
 
 def references(schema: Any) -> Iterator[str]:
