@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.kinds.open import OpenKind
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.openapi import service
 from steersman.openapi.builder import Document
 from steersman.rest.resource import Resource
 
@@ -98,6 +100,24 @@ async def test_a_change_of_one_group_leaves_the_others_as_they_are(
     assert built == ["apis/e.x/v1"]
     after = await index_of(client)
     assert {name: url for name, url in after.items() if name != "apis/e.x/v1"} == before
+
+
+async def test_nothing_is_built_or_encoded_on_the_loop(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[threading.Thread] = set()
+
+    def noted(work: Any) -> Any:
+        def run(*args: Any) -> Any:
+            threads.add(threading.current_thread())
+            return work(*args)
+
+        return run
+
+    for owner, name in ((Document, "fragments"), (Document, "build"), (service, "_joined"), (service, "_encode")):
+        monkeypatch.setattr(owner, name, noted(getattr(owner, name)))
+    for path in ("/openapi/v2", "/openapi/v3/api/v1"):
+        assert (await client.get(path)).status == 200
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 async def test_another_schema_is_another_state(plane: ControlPlane, client: Any) -> None:

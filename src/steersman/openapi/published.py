@@ -56,20 +56,19 @@ class Documents:
 
 
 class Parts:
-    """The parts of the v2 document, each kept until it changes, and made in the slow lane one after the other."""
+    """The parts of the v2 document, each kept until it changes."""
 
-    def __init__(self, lane: SlowLane) -> None:
-        self._lane = lane
+    def __init__(self) -> None:
         self._kept: dict[str, tuple[str, Fragments]] = {}
 
-    async def of(self, documents: Mapping[str, Document]) -> list[Fragments]:
-        """Those of these documents. Those of others are forgotten."""
+    async def of(self, documents: Mapping[str, Document], lane: SlowLane) -> list[Fragments]:
+        """Those of these documents, one after the other in the lane. Those of others are forgotten."""
         shared = Schemas()
         kept: dict[str, tuple[str, Fragments]] = {}
         for name, document in documents.items():
             known = self._kept.get(name)
             if known is None or known[0] != document.etag:
-                known = document.etag, await self._lane.run(document.fragments, shared)
+                known = document.etag, await lane.run(document.fragments, shared)
             kept[name] = known
         self._kept = kept
         return [fragments for _, fragments in kept.values()]

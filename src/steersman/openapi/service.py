@@ -14,6 +14,7 @@ import orjson
 from isal import isal_zlib
 
 from steersman.endpoints.request import Request
+from steersman.machinery.slow_lane import SlowLane
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.openapi.builder import V2_ENDS, Document
@@ -58,8 +59,7 @@ class OpenAPIService:
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
-        self._lane = server.config.slow_lane
-        self._parts = Parts(self._lane)
+        self._parts = Parts()
         server.catalogue.subscribe(self._touch)
 
     def publish_v3(self, name: str, source: Source) -> None:
@@ -119,7 +119,8 @@ class OpenAPIService:
                 location = ("location", _relative_url(name, etag))
                 return Response(301, [*headers, ("etag", f'"{etag}"'), location])
             headers += [("cache-control", "public, immutable"), ("expires", _in_a_year())]
-        data = await self._data(name, source, encoding)
+        make = partial(self._lane(request).run, _encode, source, encoding)
+        data = await self._encoded.get((name, etag, encoding), make)
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
     async def answer_v2(self, request: Request) -> Response:
@@ -131,23 +132,24 @@ class OpenAPIService:
         documents, others = self._documents.all(), tuple(self._published_v2.values())
         etag = etag_of(each.etag for each in (*documents.values(), *others))
         headers = [("content-type", encoding.content_type), *vary]
-        make = partial(self._encode_v2, documents, others, encoding)
+        lane = self._lane(request)
+        make = partial(self._encode_v2, documents, others, encoding, lane)
         data = await self._encoded.get(("", etag, encoding), make)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-            compress = partial(self._lane.run, _gzip, data)
+            compress = partial(lane.run, _gzip, data)
             data = await self._encoded.get(("", etag, encoding, "gzip"), compress)
             headers.append(("content-encoding", "gzip"))
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
     async def _encode_v2(
-        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding
+        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding, lane: SlowLane
     ) -> bytes:  # fmt: skip
-        parts = await self._parts.of(documents)
-        return await self._lane.run(_joined, parts, others, encoding)
+        parts = await self._parts.of(documents, lane)
+        return await lane.run(_joined, parts, others, encoding)
 
-    async def _data(self, name: str, source: Source, encoding: Encoding) -> bytes:
-        make = partial(self._lane.run, _encode, source, encoding)
-        return await self._encoded.get((name, source.etag, encoding), make)
+    def _lane(self, request: Request) -> SlowLane:
+        """Where documents are made: in turn with what others have asked for, on account of who asks first."""
+        return self._server.config.slow_lane.of(request.user.name)
 
 
 def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
