@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -116,7 +118,20 @@ def _state(served: ServedResource) -> Any:
 
 
 def _kind_state(kind: Kind[Any] | None) -> Any:
-    return None if kind is None else (str(kind.gvk), kind.list_name, kind.openapi)
+    return None if kind is None else (str(kind.gvk), kind.list_name, _schema_state(kind))
+
+
+_SCHEMA_STATES: Final[WeakKeyDictionary[Kind[Any], str]] = WeakKeyDictionary()
+
+
+def _schema_state(kind: Kind[Any]) -> str:
+    """A digest of the schema that a kind brings, made once: it may be large."""
+    if kind.openapi is None:
+        return ""
+    known = _SCHEMA_STATES.get(kind)
+    if known is None:
+        _SCHEMA_STATES[kind] = known = sha256(orjson.dumps(kind.openapi)).hexdigest()
+    return known
 
 
 def group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Document:

@@ -11,7 +11,6 @@ from steersman.machinery.derived_types import schema_name
 from steersman.machinery.go_strings import to_upper
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
-OBJECT_META: Final = f"{META}ObjectMeta"
 LIST_META: Final = f"{META}ListMeta"
 
 _SUFFIX: Final = ".k8s.io"
