@@ -53,6 +53,7 @@ async def server() -> AsyncIterator[Server]:
     server, _ = new_server()
     yield server
     server.config.executor.shutdown()
+    server.config.slow_lane.close()
 
 
 @pytest.fixture
@@ -198,6 +199,7 @@ async def test_server_with_fewer_resources_has_fewer_documents() -> None:
     assert (await index_of(InProcessClient(everything.handler)))["api/v1"] != index["api/v1"]
     for each in (server, everything):
         each.config.executor.shutdown()
+        each.config.slow_lane.close()
 
 
 @dataclass
@@ -227,6 +229,7 @@ async def test_documents_can_be_published_replaced_and_withdrawn() -> None:
     assert (await ask(client, f"/openapi/v3/{name}")).status == 404
     assert await index_of(client) == before
     server.config.executor.shutdown()
+    server.config.slow_lane.close()
 
 
 async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
@@ -245,6 +248,7 @@ async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
     service.withdraw_v2("example.com")
     assert (await ask(client, "/openapi/v2")).headers["etag"] == before.headers["etag"]
     server.config.executor.shutdown()
+    server.config.slow_lane.close()
 
 
 async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
@@ -259,6 +263,7 @@ async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
     schemas = (await ask(other, without["api/v1"])).json()["components"]["schemas"]
     assert "description" not in schemas["io.k8s.api.core.v1.Pod"]
     server.config.executor.shutdown()
+    server.config.slow_lane.close()
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
