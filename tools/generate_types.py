@@ -1,7 +1,7 @@
 """Writes src/steersman/api anew from the facts about Kubernetes' Go types.
 
 The folder with types.json, discovery.json and openapi-v2.json is the environment's FACTS, or ../shared/facts.
-What is served only on request is read from src/steersman/server/openapi_data, which tools/generate_openapi.py writes.
+What is served only on request is read from generate/v2_on_request.json.gz, which generate_openapi.py writes.
 The output depends on the facts alone.
 """
 
@@ -16,7 +16,7 @@ from generate.facts import SPECIAL, UNIONS
 from generate.naming import class_of, module_of
 
 ROOT = Path(__file__).resolve().parent.parent
-ON_REQUEST = ROOT / "src/steersman/server/openapi_data/v2_on_request.json.gz"
+ON_REQUEST = ROOT / "tools/generate/v2_on_request.json.gz"
 HAND_WRITTEN = {"__init__.py", "scalars.py", "tables.py", "__pycache__"}
 
 

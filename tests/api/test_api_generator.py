@@ -44,7 +44,7 @@ def test_the_generated_files_are_those_the_facts_give(tmp_path: Path) -> None:
     source = ROOT / "src" / "steersman" / "api"
     out = tmp_path / "src" / "steersman" / "api"
     out.mkdir(parents=True)
-    documents = "src/steersman/server/openapi_data"
+    documents = "src/steersman/openapi/data"
     shutil.copytree(ROOT / documents, tmp_path / documents)
     script = tmp_path / "tools" / "generate_types.py"
     subprocess.run([sys.executable, script], check=True, timeout=60, env={"FACTS": str(FACTS)})

@@ -12,7 +12,7 @@ from small_server import SmallServer
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.scalars import Int32, Quantity, Time, Wire
 from steersman.kinds.structs import StructKind
-from steersman.machinery.derived_types import type_of
+from steersman.machinery.derived_types import schema_of, type_of
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import AGE, Column, Resource
@@ -121,6 +121,18 @@ async def test_it_is_watched_and_shown_as_a_table(widgets: SmallServer) -> None:
     table = await widgets.get(WIDGETS, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert table.json()["rows"][0]["cells"][:2] == ["a", "grey"]
     assert (await widgets.get(WIDGETS, accept="application/vnd.kubernetes.protobuf")).status == 406
+
+
+class Tree(Wire):
+    name: str = ""
+    below: list[Tree] = []
+
+
+def test_a_class_may_be_within_itself() -> None:
+    made = type_of(Tree)
+    below = made.members["below"].type.element
+    assert below is made
+    assert schema_of(made)["properties"]["below"]["items"]["x-kubernetes-preserve-unknown-fields"] is True
 
 
 def test_a_member_that_an_api_cannot_have_is_refused() -> None:

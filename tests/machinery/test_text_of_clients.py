@@ -43,7 +43,7 @@ ALLOWED = {
     "controlplane/given_files.py": {"data.strip()"},
     "registry/apps/controllerrevisions.py": {"bytes(revision.data).lstrip()"},
     "server/debug_paths.py": {"data.isdigit()"},
-    "server/openapi_sources.py": {"digest.hexdigest().upper()"},
+    "openapi/sources.py": {"digest.hexdigest().upper()"},
     "storage/sqlite/file.py": {"os.pread(self._descriptor, 20, 0).decode('ascii', 'replace').strip()"},
     "storage/sqlite/log.py": {"numbers.split()"},
     "store/listing.py": {"text.isdigit()"},

@@ -54,6 +54,7 @@ from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
+from steersman.openapi.service import install_openapi
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.objects import Reading
@@ -64,7 +65,6 @@ from steersman.server.config import Config
 from steersman.server.debug_paths import install_debug_paths
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
-from steersman.server.openapi import install_openapi
 from steersman.server.server import Server
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage

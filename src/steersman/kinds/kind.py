@@ -17,6 +17,9 @@ T = TypeVar("T")
 
 Plain = dict[str, Any]
 
+ANY_OBJECT: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""A schema of objects of which nothing is known."""
+
 
 class ProtobufForm(ABC, Generic[T]):
     """How objects of a kind look as protobuf messages, without the envelope."""
@@ -46,6 +49,9 @@ class Kind(ABC, Generic[T]):
     """None for kinds that have no such form: asking for it is 406, sending it 415."""
     go_type: GoType | None = None
     """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
+    openapi: Mapping[str, Any] | None = ANY_OBJECT
+    """The structural schema (apiextensions.k8s.io/v1) of its objects that is published, as JSON has it; apiVersion,
+    kind and metadata need not be in it. None for the built-in kinds."""
     prefix: bytes
     """What is before a body in an answer."""
 

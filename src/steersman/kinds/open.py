@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.kinds.kind import Kind, Plain
+from steersman.kinds.kind import ANY_OBJECT, Kind, Plain
 from steersman.machinery.managed_fields import DEDUCED, Schema, differing_dicts, differing_metadata, plain_metadata
 from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.serializer import decode_json, decode_plain, decoder, encode, encode_sorted
@@ -59,6 +59,8 @@ _RAW: Final = msgspec.json.Decoder(_Raw)
 class OpenKind(Kind[OpenObject]):
     """A kind of any JSON. `default` fills in defaults; `schema` says who may own what (any JSON: by its shape).
 
+    `openapi` is the structural schema (apiextensions.k8s.io/v1) that is published of it.
+
     There is no protobuf form, and no strategic merge patch.
     """
 
@@ -71,8 +73,10 @@ class OpenKind(Kind[OpenObject]):
         *,
         schema: Schema = DEDUCED,
         default: Callable[[OpenObject], None] | None = None,
+        openapi: Mapping[str, Any] = ANY_OBJECT,
     ) -> None:
         super().__init__(gvk, list_name, default=default)
+        self.openapi = openapi
         self._schema = schema
         self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
         self._list_head = encode_sorted({"apiVersion": self.api_version})[:-1] + b',"items":['

@@ -17,7 +17,7 @@ import msgspec
 
 from steersman.kinds.kind import Kind, Plain, ProtobufForm
 from steersman.machinery import protobuf
-from steersman.machinery.derived_types import definition_of, type_of
+from steersman.machinery.derived_types import definition_of, schema_of, type_of
 from steersman.machinery.go_types import GoType, struct_of
 from steersman.machinery.managed_fields import Schema, custom_schema, differing_structs, plain_object, schema_of_kind
 from steersman.machinery.partial import part_of
@@ -85,6 +85,11 @@ class StructKind(Kind[T]):
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[T]:
         return decoder(self.cls)
+
+    @cached_property
+    def openapi(self) -> Mapping[str, Any] | None:  # type: ignore[override]  # made when somebody asks for it
+        """Of other classes than generated ones: what their members say."""
+        return None if self._is_generated else schema_of(type_of(self.cls))
 
     @cached_property
     def go_type(self) -> GoType | None:  # type: ignore[override]  # made when the first patch needs it

@@ -5,8 +5,8 @@ Types of `steersman.api` among their members are those that they are. Numbers ar
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from msgspec import inspect
 
@@ -25,11 +25,45 @@ _RAW: Final = GoType("own", "runtime.RawExtension", name="pkg.runtime.RawExtensi
 _INT32: Final = 2**31 - 1
 
 
+SCALAR_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"format": "int32", "type": "integer"},
+    "int64": {"format": "int64", "type": "integer"},
+    "uint8": {"format": "byte", "type": "integer"},
+    "float64": {"format": "double", "type": "number"},
+    "bytes": {"format": "byte", "type": "string"},
+    "any": {"type": "object"},
+}
+"""What OpenAPI calls values of these kinds of types."""
+
+_PACKAGES: Final = {
+    "meta.v1": "io.k8s.apimachinery.pkg.apis.meta.v1",
+    "apiextensions.v1": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+    "apiregistration.v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
+    "api.resource": "io.k8s.apimachinery.pkg.api.resource",
+    "pkg.runtime": "io.k8s.apimachinery.pkg.runtime",
+    "util.intstr": "io.k8s.apimachinery.pkg.util.intstr",
+}
+"""In OpenAPI, packages of types that are not below k8s.io/api."""
+
+
+def schema_name(type_name: str) -> str:
+    """What OpenAPI calls a Go type that has its package shortened to two elements, e.g. "core.v1.Pod"."""
+    package, _, name = type_name.rpartition(".")
+    return f"{_PACKAGES.get(package) or f'io.k8s.api.{package}'}.{name}"
+
+
+def reference_to(type_name: str) -> dict[str, Any]:
+    """A reference to the schema of a Go type in an OpenAPI v3 document."""
+    return {"$ref": f"#/components/schemas/{schema_name(type_name)}"}
+
+
 def type_of(cls: type[Any]) -> GoType:
     """The type of a Struct, generated or not. Raises TypeError for a member that JSON of an API cannot have."""
     if cls.__module__.startswith(_GENERATED):
         return struct_of(cls)
-    return _derived(cls)  # type: ignore[arg-type]  # a class is hashable
+    return _derived(cls)
 
 
 def definition_of(type_: GoType) -> dict[str, Any]:
@@ -61,14 +95,55 @@ def _definition(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "object", "x-kubernetes-preserve-unknown-fields": True} if type_ is _RAW else {}
 
 
-@lru_cache(maxsize=1024)
+def schema_of(type_: GoType) -> dict[str, Any]:
+    """The OpenAPI v3 schema of a derived type, that of types of `steersman.api` among its members by reference.
+
+    A type within itself is any object.
+    """
+    return _schema(type_, ())
+
+
+def _schema(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
+    match type_.kind:
+        case "struct" if not type_.members:
+            return reference_to(type_.name)
+        case "struct":
+            if type_.name in above:
+                return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            inside = (*above, type_.name)
+            members = {name: _schema(each.type, inside) for name, each in type_.members.items()}
+            return {"type": "object", "properties": members}
+        case "list" | "map":
+            assert type_.element is not None
+            element = _schema(type_.element, above)
+            if type_.kind == "list":
+                return {"type": "array", "items": element}
+            return {"type": "object", "additionalProperties": element}
+        case "any":
+            return {"x-kubernetes-preserve-unknown-fields": True}
+        case "own":
+            return {"type": "string"} if type_.name == "meta.v1.Duration" else reference_to(type_.name)
+    return dict(SCALAR_SCHEMAS[type_.kind])
+
+
+_KNOWN: Final[WeakKeyDictionary[type[Any], GoType]] = WeakKeyDictionary()
+
+
 def _derived(cls: type[Any]) -> GoType:
-    made = GoType("struct", cls.__name__, name=f"{cls.__module__}.{cls.__qualname__}")
+    known = _KNOWN.get(cls)
+    if known is not None:
+        return known
     information = inspect.type_info(cls)
     if not isinstance(information, inspect.StructType) or not information.fields:
         raise TypeError(f"{cls.__qualname__} is no Struct with members")
-    for each in information.fields:
-        made.members[each.encode_name] = GoMember(_member(each.type, f"{cls.__qualname__}.{each.name}"), ())
+    made = GoType("struct", cls.__name__, name=f"{cls.__module__}.{cls.__qualname__}")
+    _KNOWN[cls] = made  # before its members: they may be of this class
+    try:
+        for each in information.fields:
+            made.members[each.encode_name] = GoMember(_member(each.type, f"{cls.__qualname__}.{each.name}"), ())
+    except TypeError:
+        _KNOWN.clear()  # others may have it among their members
+        raise
     return made
 
 

@@ -119,6 +119,8 @@ class Subresource:
     """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
     connect: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, HTTP request) -> HTTP response."""
+    options: Kind[Any] | None = None
+    """The kind whose members are the query parameters of `connect` where what is read is the resource's own (log)."""
     connect_path: bool = False
     """Whether more path may follow (proxy)."""
     connect_methods: tuple[str, ...] = ("GET", "POST")

@@ -9,6 +9,7 @@ from steersman.api.core.v1 import (
     Pod,
     PodAttachOptions,
     PodExecOptions,
+    PodLogOptions,
     PodPortForwardOptions,
     PodProxyOptions,
 )
@@ -65,7 +66,14 @@ PODS: Final = Resource(
         Subresource(
             name="exec", verbs=("create", "get"), kind=built_in(PodExecOptions), connect=pod_exec, tables=False
         ),
-        Subresource(name="log", verbs=("get",), connect=pod_logs, connect_methods=("GET",), tables=False),
+        Subresource(
+            name="log",
+            verbs=("get",),
+            connect=pod_logs,
+            connect_methods=("GET",),
+            options=built_in(PodLogOptions),
+            tables=False,
+        ),
         Subresource(
             name="portforward",
             verbs=("create", "get"),

@@ -1,0 +1,181 @@
+"""Protobuf of OpenAPI documents: the building blocks of the message tables, and the encoder.
+
+Follows gnostic's messages (github.com/google/gnostic-models). A table says, for each JSON member of an object, the
+field it becomes; `v2_messages` and `v3_messages` are the tables. Values are what JSON decodes to.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+Body = Callable[[Any], bytes]
+"""Encodes a value as the inside of a message."""
+
+Encode = Callable[[Any], bytes]
+"""Encodes a value as one or more whole fields, tags included; as nothing if it is the type's default."""
+
+Field = tuple[int, Encode]
+"""A field's number and how it is encoded."""
+
+_VARINT, _FIXED64, _LENGTH = 0, 1, 2
+_DOUBLE: Final = struct.Struct("<d")
+
+
+def encode_document(body: Body, document: dict[str, Any]) -> bytes:
+    """The message of a whole document."""
+    return body(document)
+
+
+def varint(value: int) -> bytes:
+    """A base-128 varint; negative numbers as 64-bit two's complement."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _tag(number: int, wire_type: int) -> bytes:
+    return varint(number << 3 | wire_type)
+
+
+def _sized(tag: bytes, data: bytes) -> bytes:
+    size = len(data)
+    return b"%b%c%b" % (tag, size, data) if size < 0x80 else b"%b%b%b" % (tag, varint(size), data)
+
+
+def string(number: int) -> Field:
+    """A string; "" is not written."""
+    tag = _tag(number, _LENGTH)
+    return number, lambda value: _sized(tag, value.encode()) if value else b""
+
+
+def strings(number: int) -> Field:
+    """A repeated string; a lone string counts as a list of one."""
+    tag = _tag(number, _LENGTH)
+
+    def encode(value: Any) -> bytes:
+        items = [value] if isinstance(value, str) else value
+        return b"".join(_sized(tag, item.encode()) for item in items)
+
+    return number, encode
+
+
+def boolean(number: int) -> Field:
+    """A bool; false is not written."""
+    true = _tag(number, _VARINT) + b"\x01"
+    return number, lambda value: true if value else b""
+
+
+def integer(number: int) -> Field:
+    """An int64; 0 is not written."""
+    tag = _tag(number, _VARINT)
+    return number, lambda value: tag + varint(int(value)) if value else b""
+
+
+def double(number: int) -> Field:
+    """A double; 0 is not written."""
+    tag = _tag(number, _FIXED64)
+    return number, lambda value: tag + _DOUBLE.pack(value) if value else b""
+
+
+def message(number: int, body: Body) -> Field:
+    """A message."""
+    tag = _tag(number, _LENGTH)
+    return number, lambda value: _sized(tag, body(value))
+
+
+def messages(number: int, body: Body) -> Field:
+    """A repeated message, from a JSON array."""
+    tag = _tag(number, _LENGTH)
+    return number, lambda value: b"".join([_sized(tag, body(item)) for item in value])
+
+
+def named(number: int, body: Body) -> Field:
+    """A JSON object as a repeated pair message: name = 1, value = 2."""
+    tag = _tag(number, _LENGTH)
+    pair = _pair(body)
+    return number, lambda value: b"".join([_sized(tag, pair(name, item)) for name, item in value.items()])
+
+
+def _pair(body: Body) -> Callable[[str, Any], bytes]:
+    def encode(name: str, value: Any) -> bytes:
+        return _sized(b"\x0a", name.encode()) + _sized(b"\x12", body(value))
+
+    return encode
+
+
+def alone(field: Field) -> Body:
+    """The body of a message that has just this field."""
+    return field[1]
+
+
+def choice(choose: Callable[[Any], Body]) -> Body:
+    """The body of a message with a oneof: `choose` says, for a value, which of its fields is set."""
+    return lambda value: choose(value)(value)
+
+
+class Message:
+    """The body of a message made from a JSON object.
+
+    Members are looked up in `fields`; those that start with "x-" become pairs of name and Any in the field numbered
+    `extension`; all others that start with `other[0]` become pairs in the field `other[1]`. What has no place in the
+    message is left out. Fields are given by `define` when messages refer to each other.
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Field] | None = None, *, extension: int = 0,
+        other: tuple[str, int, Body] | None = None,
+    ) -> None:  # fmt: skip
+        self._fields: dict[str, Field] = dict(fields or {})
+        self._extension = named(extension, any_value) if extension else None
+        self._other = (other[0], named(other[1], other[2])) if other else None
+
+    def define(self, fields: Mapping[str, Field]) -> None:
+        """Adds fields."""
+        self._fields.update(fields)
+
+    def __call__(self, value: dict[str, Any]) -> bytes:
+        """Encodes `value`, its fields in the order of their numbers."""
+        pieces: list[tuple[int, bytes]] = []
+        extra: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for name, item in value.items():
+            field = self._fields.get(name)
+            if field is not None:
+                pieces.append((field[0], field[1](item)))
+            elif name.startswith("x-"):
+                extra[name] = item
+            elif self._other is not None and name.startswith(self._other[0]):
+                others[name] = item
+        if extra and self._extension is not None:
+            pieces.append((self._extension[0], self._extension[1](extra)))
+        if others and self._other is not None:
+            number, encode = self._other[1]
+            pieces.append((number, encode(others)))
+        pieces.sort(key=_number)
+        return b"".join([data for _, data in pieces])
+
+
+def _number(piece: tuple[int, bytes]) -> int:
+    return piece[0]
+
+
+def any_value(value: Any) -> bytes:
+    """gnostic's Any: the value as YAML, in field 2."""
+    return _any_body(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
+@lru_cache(4096)
+def _any_body(data: bytes) -> bytes:
+    """Documents repeat the same few values thousands of times."""
+    from steersman.machinery.yaml import from_json  # few servers are ever asked for such a document
+
+    return _sized(b"\x12", from_json(data))

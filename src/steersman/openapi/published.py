@@ -1,0 +1,74 @@
+"""The documents of a server at any time: what is in its catalogue, the paths beside it, what others publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.machinery.slow_lane import SlowLane
+from steersman.openapi.builder import (
+    Document,
+    group_document,
+    group_version_document,
+    path_documents,
+    root_documents,
+)
+from steersman.openapi.fragments import Fragments
+from steersman.openapi.schemas import Schemas
+from steersman.server.server import Server
+
+
+class Documents:
+    """What is served, as documents by name. Those of a group stay the same until something of the group changes."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._by_group: dict[str, list[Document]] = {}
+        self._roots: Final = root_documents()
+        self._of_paths: Final = {f"/{each.name}": each for each in path_documents()}
+        self._catalogue: dict[str, Document] | None = None
+        server.catalogue.subscribe(self._changed)
+
+    def _changed(self, group: str) -> None:
+        self._by_group.pop(group, None)
+        self._catalogue = None
+
+    def all(self) -> dict[str, Document]:
+        """Every document there is now, by name."""
+        if self._catalogue is None:
+            is_core_served = self._server.catalogue.group("") is not None
+            found = [each for each in self._roots if is_core_served or each.name != "api"]
+            for group in self._server.catalogue.groups():
+                known = self._by_group.get(group.name)
+                if known is None:
+                    self._by_group[group.name] = known = self._of_group(group.name, group.versions)
+                found += known
+            self._catalogue = {each.name: each for each in found}
+        paths = self._server.all_paths()
+        return self._catalogue | {each.name: each for path, each in self._of_paths.items() if path in paths}
+
+    def _of_group(self, group: str, versions: tuple[str, ...]) -> list[Document]:
+        catalogue = self._server.catalogue
+        found = [group_version_document(group, version, catalogue.resources(group, version)) for version in versions]
+        if group and not all(each.is_custom for each in found):
+            found.append(group_document(group))
+        return found
+
+
+class Parts:
+    """The parts of the v2 document, each kept until it changes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[str, Fragments]] = {}
+
+    async def of(self, documents: Mapping[str, Document], lane: SlowLane) -> list[Fragments]:
+        """Those of these documents, one after the other in the lane. Those of others are forgotten."""
+        shared = Schemas()
+        kept: dict[str, tuple[str, Fragments]] = {}
+        for name, document in documents.items():
+            known = self._kept.get(name)
+            if known is None or known[0] != document.etag:
+                known = document.etag, await lane.run(document.fragments, shared)
+            kept[name] = known
+        self._kept = kept
+        return [fragments for _, fragments in kept.values()]

@@ -1,0 +1,207 @@
+"""The schemas of documents: what the types say, what is recorded besides, and descriptions.
+
+`data/schemas.json` holds for each schema what kube-openapi reads from comments: a merge patch (RFC 7386) on what
+`derived` makes of the Go type; a whole schema where there is no type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from steersman.api.index import MODULES
+from steersman.endpoints.discovery import ServedResource
+from steersman.kinds.kind import Kind
+from steersman.openapi.custom import schemas_of, schemas_v2_of
+from steersman.openapi.derived import GVK, Schema, derive, type_named
+from steersman.openapi.descriptions import Descriptions
+from steersman.openapi.names import LIST_META, META
+
+_FILE: Final = Path(__file__).parent / "data" / "schemas.json"
+_PREFIX: Final = "#/components/schemas/"
+_OF_EVERY_GROUP: Final = (f"{META}DeleteOptions", f"{META}WatchEvent")
+"""Kinds that every group version has; what is recorded of them is all of those."""
+_NOT_IN_CLIENTS: Final = (
+    "admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io",
+)  # fmt: skip
+"""Groups that the scheme of k8s.io/client-go, by which custom resources are described, does not have."""
+_POD: Final = "io.k8s.api.core.v1.Pod"
+_OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
+
+
+class Schemas:
+    """The schemas for documents that are made one after the other: each is made and described once."""
+
+    def __init__(self, descriptions: Descriptions | None = None) -> None:
+        self._descriptions = Descriptions() if descriptions is None else descriptions
+        self._encoded_v2: dict[str, bytes] = {}
+        self._reached: dict[str, frozenset[str]] = {}
+
+    def v3(self, names: Iterable[str], resources: Iterable[ServedResource], group: str, version: str) -> Schema:
+        """The described schemas of a v3 document of a group version: those named, and those that they lead to."""
+        found: dict[str, Schema] = {}
+        own = _own(resources, schemas_of)
+        for name in self._closure(names, own):
+            if name in own:
+                found[name] = self._described_own(name, own[name])
+            else:
+                schema = recorded(name)
+                if name in _OF_EVERY_GROUP:
+                    schema[GVK] = _gvks(schema[GVK], group, version)
+                found[name] = self._described(name, schema)
+        return {name: found[name] for name in sorted(found)}
+
+    def v2(self, names: Iterable[str], resources: Iterable[ServedResource]) -> dict[str, bytes]:
+        """The described definitions for v2 in JSON, by name."""
+        own = _own(resources, schemas_v2_of)
+        found = {}
+        for name in self._closure(names, own):
+            if name in own:
+                found[name] = orjson.dumps(_as_v2(self._described_own(name, own[name])))
+                continue
+            encoded = self._encoded_v2.get(name)
+            if encoded is None:
+                schema = self._described(name, _as_v2(recorded(name)))
+                self._encoded_v2[name] = encoded = orjson.dumps(schema)
+            found[name] = encoded
+        return found
+
+    def _closure(self, names: Iterable[str], own: dict[str, Schema]) -> set[str]:
+        """These and all schemas that they lead to."""
+        found: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += filter(_is_known, references(own[name])) if name in own else self._references(name)
+        return found
+
+    def _references(self, name: str) -> frozenset[str]:
+        known = self._reached.get(name)
+        if known is None:
+            self._reached[name] = known = frozenset(references(recorded(name)))
+        return known
+
+    def _described(self, name: str, schema: Schema) -> Schema:
+        described: Schema = in_order(schema)
+        self._descriptions.describe({name: described})
+        return described
+
+    def _described_own(self, name: str, schema: Schema) -> Schema:
+        """What every object has is described as that of any other."""
+        described: Schema = in_order(schema)
+        known = self._descriptions.of(f"{_POD}List" if LIST_META in references(schema) else _POD)
+        if known is not None:
+            for field in _OF_EVERY_OBJECT:
+                if field in described.get("properties", {}) and known.fields.get(field):
+                    described["properties"][field].setdefault("description", known.fields[field])
+        return described
+
+
+def _own(resources: Iterable[ServedResource], make: Callable[[Kind[Any], str], dict[str, Schema]]) -> dict[str, Schema]:
+    """The schemas that kinds of resources and of their subresources bring, by name."""
+    found: dict[str, Schema] = {}
+    for each in resources:
+        plural = each.resource.plural
+        for kind in (each.form, *(subresource.kind for subresource in each.resource.subresources)):
+            if kind is not None and kind.openapi is not None:
+                found |= make(kind, plural)
+    return found
+
+
+def _gvks(every: list[Schema], group: str, version: str) -> list[Schema]:
+    """Of the kinds of this name that there are, those that the document of a group version tells of."""
+    if (group, version) in MODULES:
+        return [each for each in every if (each["group"], each["version"]) in (("", "v1"), (group, version))]
+    return [each for each in every if each["group"] not in _NOT_IN_CLIENTS]
+
+
+def _is_known(name: str) -> bool:
+    """Whether there is such a schema: somebody's own may refer to anything."""
+    return bool(type_named(name)) or name in _facts()
+
+
+def references(schema: Any) -> Iterator[str]:
+    """The names of all schemas that a v3 schema refers to."""
+    pending = [schema]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            reference = each.get("$ref")
+            if isinstance(reference, str):
+                yield reference.removeprefix(_PREFIX)
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
+
+
+def recorded(name: str) -> Schema:
+    """The v3 schema of a built-in type, the caller's own, without descriptions. Raises LookupError."""
+    type_name = type_named(name)
+    facts = _facts().get(name)
+    if not type_name and facts is None:
+        raise LookupError(f"there is no schema {name}")
+    schema = derive(type_name) if type_name else {}
+    return schema if facts is None else merged(schema, orjson.loads(bytes(facts)))
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7386) applied; the target may change."""
+    if not isinstance(patch, dict):
+        return patch
+    found = target if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = merged(found.get(name), value)
+    return found
+
+
+@cache
+def _facts() -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(_FILE.read_bytes(), type=dict[str, msgspec.Raw])
+
+
+@cache
+def digest() -> str:
+    """Of all that is recorded."""
+    return hashlib.sha256(_FILE.read_bytes()).hexdigest()
+
+
+def in_order(value: Any) -> Any:
+    """A copy with the keys of all objects in order."""
+    if isinstance(value, dict):
+        return {key: in_order(value[key]) for key in sorted(value)}
+    return [in_order(each) for each in value] if isinstance(value, list) else value
+
+
+def _as_v2(schema: Schema, *, is_named: bool = False) -> Schema:
+    """A schema as kube-openapi's v2 builder makes it: references stand alone, nothing has a default.
+
+    `is_named`: the keys are names of properties.
+    """
+    found: Schema = {}
+    for key, value in schema.items():
+        if is_named:
+            found[key] = _as_v2(value)
+        elif key == "$ref":
+            found[key] = value.replace(_PREFIX, "#/definitions/")
+        elif key == "allOf" and len(value) == 1:
+            found |= _as_v2(value[0])
+        elif key == "oneOf":
+            found["type"] = "string"
+        elif key == "properties":
+            found[key] = _as_v2(value, is_named=True)
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
+            found[key] = _as_v2(value)
+        elif key != "default":
+            found[key] = value
+    return found

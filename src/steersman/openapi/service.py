@@ -1,0 +1,181 @@
+"""OpenAPI: /openapi/v2 and /openapi/v3, as kube-openapi's and the aggregator's handlers serve them.
+
+Documents are built, encoded and compressed in the slow lane, when they are first asked for; see `builder`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import partial
+from typing import Final
+
+import orjson
+from isal import isal_zlib
+
+from steersman.endpoints.request import Request
+from steersman.machinery.slow_lane import SlowLane
+from steersman.net.message import Response
+from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
+from steersman.openapi.builder import V2_ENDS, Document
+from steersman.openapi.cache import EncodedDocuments
+from steersman.openapi.content import serve_content
+from steersman.openapi.fragments import Fragments, joined, merged, of_document, tree_of
+from steersman.openapi.protobuf import encode_document
+from steersman.openapi.published import Documents, Parts
+from steersman.openapi.sources import Source, etag_of
+from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
+from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
+from steersman.server.server import Server
+
+_KEPT_BYTES: Final = 8 * 1024 * 1024
+_COMPRESS_FROM: Final = 1400
+"""Bytes from which /openapi/v2 is compressed for a client that accepts gzip."""
+
+_V3_PREFIX: Final = "/openapi/v3/"
+_MESSAGES: Final = {PROTOBUF_V2: V2_DOCUMENT, PROTOBUF_V3: V3_DOCUMENT}
+
+
+def install_openapi(server: Server) -> OpenAPIService:
+    """Adds /openapi/v2, /openapi/v3 and the v3 documents below it, for everything the server serves."""
+    service = OpenAPIService(server)
+    server.add_path("/openapi/v2", service.answer_v2)
+    server.add_path("/openapi/v3", service.answer_index)
+    server.add_prefix(_V3_PREFIX, service.answer_v3)
+    return service
+
+
+class OpenAPIService:
+    """The documents of a server. Its methods run on the event loop.
+
+    What the catalogue does not know is published here: a v3 document under its name, and what it adds to the v2
+    document.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._encoded = EncodedDocuments(_KEPT_BYTES)
+        self._modified = datetime.now(UTC).replace(microsecond=0)
+        self._published_v3: dict[str, Source] = {}
+        self._published_v2: dict[str, Source] = {}
+        self._documents = Documents(server)
+        self._parts = Parts()
+        server.catalogue.subscribe(self._touch)
+
+    def publish_v3(self, name: str, source: Source) -> None:
+        """Serves a v3 document, e.g. under "apis/example.com/v1", instead of any other of that name."""
+        self._published_v3[name] = source
+        self._touch()
+
+    def withdraw_v3(self, name: str) -> None:
+        """Ends what `publish_v3` began; nothing happens if it did not."""
+        if self._published_v3.pop(name, None) is not None:
+            self._touch()
+
+    def publish_v2(self, name: str, source: Source) -> None:
+        """Adds the paths, definitions and parameters of another v2 document, known by `name`, to the one served."""
+        self._published_v2[name] = source
+        self._touch()
+
+    def withdraw_v2(self, name: str) -> None:
+        """Ends what `publish_v2` began; nothing happens if it did not."""
+        if self._published_v2.pop(name, None) is not None:
+            self._touch()
+
+    def _touch(self, _: str = "") -> None:
+        self._modified = datetime.now(UTC).replace(microsecond=0)
+
+    def _v3(self, name: str) -> Source | None:
+        return self._published_v3.get(name) or self._documents.all().get(name)
+
+    def _index(self) -> bytes:
+        sources: dict[str, Source] = {**self._documents.all(), **self._published_v3}
+        paths = {name: {"serverRelativeURL": _relative_url(name, sources[name].etag)} for name in sorted(sources)}
+        return orjson.dumps({"paths": paths})
+
+    async def answer_index(self, request: Request) -> Response:
+        """/openapi/v3: every document with the URL of its present state."""
+        headers = [("content-type", "text/plain; charset=utf-8")]
+        return serve_content(request, headers, self._index(), datetime.now(UTC).replace(microsecond=0))
+
+    async def answer_v3(self, request: Request) -> Response:
+        """/openapi/v3/NAME, to be cached for good if `hash` names its present state.
+
+        Upstream answers nothing, with 200, to an Accept header in which there is no media type at all.
+        """
+        name = request.info.path.removeprefix(_V3_PREFIX)
+        source = self._v3(name)
+        if source is None:
+            return Response(404)
+        vary = ("vary", "Accept")
+        accept = request.headers.get("accept", "")
+        encoding = accepted(accept, (JSON, PROTOBUF_V3))
+        if encoding is None:
+            return Response(406, [vary]) if media_ranges(accept) else Response(200)
+        headers = [("content-type", encoding.content_type), vary]
+        etag = source.etag
+        if wanted := request.query.get("hash"):
+            if wanted != etag:
+                location = ("location", _relative_url(name, etag))
+                return Response(301, [*headers, ("etag", f'"{etag}"'), location])
+            headers += [("cache-control", "public, immutable"), ("expires", _in_a_year())]
+        make = partial(self._lane(request).run, _encode, source, encoding)
+        data = await self._encoded.get((name, etag, encoding), make)
+        return serve_content(request, headers, data, self._modified, f'"{etag}"')
+
+    async def answer_v2(self, request: Request) -> Response:
+        """/openapi/v2: one document for everything, compressed for those who accept that."""
+        vary = [("vary", "Accept-Encoding"), ("vary", "Accept")]
+        encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
+        if encoding is None:
+            return Response(406, vary)
+        documents, others = self._documents.all(), tuple(self._published_v2.values())
+        etag = etag_of(each.etag for each in (*documents.values(), *others))
+        headers = [("content-type", encoding.content_type), *vary]
+        lane = self._lane(request)
+        make = partial(self._encode_v2, documents, others, encoding, lane)
+        data = await self._encoded.get(("", etag, encoding), make)
+        if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
+            compress = partial(lane.run, _gzip, data)
+            data = await self._encoded.get(("", etag, encoding, "gzip"), compress)
+            headers.append(("content-encoding", "gzip"))
+        return serve_content(request, headers, data, self._modified, f'"{etag}"')
+
+    async def _encode_v2(
+        self, documents: dict[str, Document], others: tuple[Source, ...], encoding: Encoding, lane: SlowLane
+    ) -> bytes:  # fmt: skip
+        parts = await self._parts.of(documents, lane)
+        return await lane.run(_joined, parts, others, encoding)
+
+    def _lane(self, request: Request) -> SlowLane:
+        """Where documents are made: in turn with what others have asked for, on account of who asks first."""
+        return self._server.config.slow_lane.of(request.user.name)
+
+
+def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
+    whole = merged((*parts, *(of_document(each.build()) for each in others)))
+    message = _MESSAGES.get(encoding)
+    return joined(whole, V2_ENDS) if message is None else encode_document(message, tree_of(whole, V2_ENDS))
+
+
+def _encode(source: Source, encoding: Encoding) -> bytes:
+    tree = source.build()
+    message = _MESSAGES.get(encoding)
+    return orjson.dumps(tree) if message is None else encode_document(message, tree)
+
+
+def _gzip(data: bytes) -> bytes:
+    return isal_zlib.compress(data, 1, isal_zlib.MAX_WBITS + 16)
+
+
+def _relative_url(name: str, etag: str) -> str:
+    return f"{_V3_PREFIX}{name}?hash={etag}"
+
+
+def _in_a_year() -> str:
+    now = datetime.now(UTC)
+    try:
+        then = now.replace(year=now.year + 1)
+    except ValueError:  # 29 February
+        then = now.replace(year=now.year + 1, month=3, day=1)
+    return format_datetime(then, usegmt=True).replace("GMT", "UTC")
