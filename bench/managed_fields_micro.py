@@ -16,8 +16,8 @@ import msgspec
 from steersman import api
 from steersman.api.core.v1 import PodCondition
 from steersman.kinds.built_in import built_in
+from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
 from steersman.machinery.managed_fields import Applier, FieldManager
-from steersman.machinery.serializer import deep_copy, from_plain, to_plain
 
 CORE = api.load("", "v1")
 POD, CONFIG_MAP = CORE["Pod"], CORE["ConfigMap"]

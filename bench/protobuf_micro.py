@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from steersman.kinds.built_in import classes_of
-from steersman.machinery import protobuf, serializer
+from steersman.machinery.codec import serializer
+from steersman.machinery.codec.protobuf import documents as protobuf
 
 VECTORS = Path(__file__).parent.parent / "tests" / "data" / "protobuf_vectors.json"
 

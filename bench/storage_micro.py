@@ -18,8 +18,8 @@ from pathlib import Path
 
 import uvloop
 
-from steersman.storage.cacher import Cacher
-from steersman.storage.entry import WatchEvent
+from steersman.storage.cache.cacher import Cacher
+from steersman.storage.cache.entry import WatchEvent
 from steersman.storage.interface import KeyValue, Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage

@@ -22,7 +22,7 @@ from server_process import WITHOUT_ACCOUNTS, ServerProcess  # noqa: E402
 
 from steersman.controlplane.control_plane import ControlPlane  # noqa: E402
 from steersman.controlplane.options import Options  # noqa: E402
-from steersman.machinery import nesting  # noqa: E402
+from steersman.machinery.large_work import nesting  # noqa: E402
 from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
 from steersman.net.message import Headers  # noqa: E402
 from steersman.store.store import Store  # noqa: E402

@@ -1,4 +1,4 @@
-"""Writes src/steersman/machinery/printable_ranges.py anew: what Go's strconv.IsPrint says of every code point.
+"""Writes src/steersman/machinery/go/printable_ranges.py anew: what Go's strconv.IsPrint says of every code point.
 
 Needs Go (GO=/path/to/go); the output depends on its version's Unicode alone.
 """
@@ -55,7 +55,7 @@ def main() -> None:
         program.write_text(PROGRAM)
         unicode, *ranges = subprocess.check_output([os.environ.get("GO", "go"), "run", program], text=True).split()
     lines = "\n".join(textwrap.wrap(" ".join(ranges), 118, break_on_hyphens=False))
-    out = ROOT / "src/steersman/machinery/printable_ranges.py"
+    out = ROOT / "src/steersman/machinery/go/printable_ranges.py"
     out.write_text(MODULE.format(unicode=unicode, ranges=lines))
     sys.stdout.write(f"{out}: {len(ranges)} ranges of Unicode {unicode}\n")
 

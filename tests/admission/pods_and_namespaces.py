@@ -9,9 +9,9 @@ import pytest
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation, Plugin
 from steersman.api.core.v1 import Pod
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupResource, StatusError
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import GroupResource, StatusError
+from steersman.machinery.identity.schema import GroupVersionKind
 
 CONTAINER = {"name": "c", "image": "i"}
 

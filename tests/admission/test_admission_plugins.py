@@ -13,9 +13,9 @@ from steersman.admission_plugins.priority import Priority
 from steersman.api.core.v1 import ConfigMap, Namespace, Pod
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupResource, StatusError
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
+from steersman.machinery.errors.status import GroupResource, StatusError
+from steersman.machinery.identity.schema import GroupVersionKind
 
 RESOURCES = {"Pod": "pods", "ConfigMap": "configmaps", "Namespace": "namespaces"}
 

@@ -11,19 +11,19 @@ from counted_work import grows_too_fast, with_texts
 from pods_and_namespaces import a_write, make_pod
 
 from steersman.admission.interface import Plugin
-from steersman.admission_plugins import pod_security_checks
 from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
 from steersman.admission_plugins.limit_ranger import LimitRanger
-from steersman.admission_plugins.pod_security_levels import RESTRICTED, LevelVersion
+from steersman.admission_plugins.pod_security import checks as pod_security_checks
+from steersman.admission_plugins.pod_security.levels import RESTRICTED, LevelVersion
 from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
-from steersman.admission_plugins.quota_pods import PodEvaluator
-from steersman.admission_plugins.resource_quota import _account, _matches
+from steersman.admission_plugins.quota.pods import PodEvaluator
+from steersman.admission_plugins.quota.resource_quota import _account, _matches
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.admission_plugins.service_account import Account, ServiceAccount
 from steersman.api.core.v1 import LimitRange, ResourceQuota
 from steersman.api.node.v1 import RuntimeClass as Class
-from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import StatusError
 from steersman.rest.objects import Reading
 
 SIZES = 100, 200, 400

@@ -10,7 +10,7 @@ from writes import Allowing, refusal, write_of
 from steersman.admission.interface import UPDATE
 from steersman.admission_plugins.certificate_signing import CertificateSigning
 from steersman.api.certificates.v1 import CertificateSigningRequest
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
 
 

@@ -9,8 +9,8 @@ from writes import write_of
 
 from steersman.admission_plugins.default_ingress_class import DefaultIngressClass
 from steersman.api.networking.v1 import Ingress
-from steersman.machinery.classes import INGRESS_CLASS
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.built_in.classes import INGRESS_CLASS
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.networking.ingresses import INGRESSES
 
 

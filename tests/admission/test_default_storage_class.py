@@ -9,9 +9,9 @@ from writes import write_of
 
 from steersman.admission_plugins.default_storage_class import DefaultStorageClass
 from steersman.api.core.v1 import PersistentVolumeClaim
-from steersman.machinery.classes import STORAGE_CLASS
-from steersman.machinery.serializer import from_plain
-from steersman.registry.core.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+from steersman.machinery.built_in.classes import STORAGE_CLASS
+from steersman.machinery.codec.serializer import from_plain
+from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
 
 
 def claim(spec: dict[str, Any], **annotations: str) -> PersistentVolumeClaim:

@@ -9,7 +9,7 @@ from steersman.admission.interface import CREATE, UPDATE
 from steersman.admission_plugins.deny_service_external_ips import DenyServiceExternalIPs
 from steersman.api.core.v1 import Service, ServiceSpec
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.registry.core.services import SERVICES
+from steersman.registry.core.services.services import SERVICES
 
 PLUGIN = DenyServiceExternalIPs()
 

@@ -9,7 +9,7 @@ from pods_and_namespaces import a_write, admitted, an_update, refusal
 from steersman.admission_plugins.event_rate_limit import EventRateLimit, Limit
 from steersman.api.core.v1 import Event
 from steersman.authentication.user import UserInfo
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 
 
 class Clock:

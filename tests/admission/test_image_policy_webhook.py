@@ -9,8 +9,8 @@ import pytest
 from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins.image_policy_webhook import ImagePolicyWebhook, Settings
-from steersman.machinery.errors import StatusError, generic_server_response
-from steersman.machinery.webhook_client import WebhookError
+from steersman.machinery.errors.status import StatusError, generic_server_response
+from steersman.webhooks.client import WebhookError
 
 HEAD = {"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview"}
 

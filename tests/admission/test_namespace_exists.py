@@ -9,7 +9,7 @@ from steersman.admission.interface import CREATE, DELETE, UPDATE
 from steersman.admission_plugins.namespace_exists import NamespaceExists
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.namespaces import NAMESPACES
 

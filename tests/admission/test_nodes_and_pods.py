@@ -12,7 +12,7 @@ from steersman.admission_plugins.pod_resize_validator import PodResizeValidator,
 from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, topology_of
 from steersman.admission_plugins.taint_nodes_by_condition import TaintNodesByCondition
 from steersman.api.core.v1 import Binding, Node
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 

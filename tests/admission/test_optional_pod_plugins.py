@@ -18,7 +18,7 @@ from steersman.admission_plugins.pod_toleration_restriction import (
     PodTolerationRestriction,
 )
 from steersman.api.core.v1 import Toleration
-from steersman.machinery.serializer import to_plain
+from steersman.machinery.codec.serializer import to_plain
 
 NEVER = CONTAINER | {"imagePullPolicy": "Never"}
 IMAGE_VOLUME = {"name": "v", "image": {"reference": "r", "pullPolicy": "Never"}}

@@ -14,9 +14,9 @@ from steersman.admission_plugins.owner_references_permission_enforcement import 
     OwnerReferencesPermissionEnforcement,
 )
 from steersman.api.core.v1 import ConfigMap, Pod
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.configmaps import CONFIG_MAPS
-from steersman.registry.core.pods import PODS
+from steersman.registry.core.pods.pods import PODS
 
 DELETE_IT = ("delete", "configmaps", "a")
 FINALIZE_D = ("update", "deployments/finalizers", "d")

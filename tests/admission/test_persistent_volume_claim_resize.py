@@ -11,9 +11,9 @@ from steersman.admission.interface import UPDATE
 from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.api.storage.v1 import StorageClass
-from steersman.machinery.classes import STORAGE_CLASS
-from steersman.machinery.serializer import from_plain
-from steersman.registry.core.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+from steersman.machinery.built_in.classes import STORAGE_CLASS
+from steersman.machinery.codec.serializer import from_plain
+from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
 
 CLASSES = {
     name: StorageClass(allow_volume_expansion=allowed)

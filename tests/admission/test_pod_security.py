@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
-from steersman.admission_plugins import pod_security
-from steersman.admission_plugins.pod_security import Configuration, PodSecurity
-from steersman.admission_plugins.pod_security_levels import NO_POLICY, LevelVersion, Policy, policy_of
+from steersman.admission_plugins.pod_security import pod_security
+from steersman.admission_plugins.pod_security.levels import NO_POLICY, LevelVersion, Policy, policy_of
+from steersman.admission_plugins.pod_security.pod_security import Configuration, PodSecurity
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Namespace, Pod, ReplicationController
 from steersman.authentication.user import UserInfo
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 
 PREFIX = "pod-security.kubernetes.io/"
 HOST = {"hostNetwork": True}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pods_and_namespaces import CONTAINER, make_pod
 
-from steersman.admission_plugins.pod_security_checks import CHECKS, Violation, details, reasons, violations
-from steersman.admission_plugins.pod_security_levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
+from steersman.admission_plugins.pod_security.checks import CHECKS, Violation, details, reasons, violations
+from steersman.admission_plugins.pod_security.levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
 
 FINE = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},

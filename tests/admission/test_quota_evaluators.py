@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
-from steersman.admission_plugins.quota_evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
-from steersman.admission_plugins.quota_pods import PodEvaluator
-from steersman.admission_plugins.quota_resource_claims import EXTENDED_CLAIM, ResourceClaimEvaluator
+from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
+from steersman.admission_plugins.quota.pods import PodEvaluator
+from steersman.admission_plugins.quota.resource_claims import EXTENDED_CLAIM, ResourceClaimEvaluator
 from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSelectorRequirement, Service
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupResource
-from steersman.machinery.labels import SelectorError
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.selectors.labels import SelectorError
 from steersman.rest.objects import Reading
 
 Plain = dict[str, Any]

@@ -12,14 +12,14 @@ import pytest
 from server_process import ServerProcess
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
-from steersman.admission_plugins.quota_evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
-from steersman.admission_plugins.quota_pods import PodEvaluator
-from steersman.admission_plugins.resource_quota import LimitedResource, ResourceQuota
+from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
+from steersman.admission_plugins.quota.pods import PodEvaluator
+from steersman.admission_plugins.quota.resource_quota import LimitedResource, ResourceQuota
 from steersman.api.core import v1 as core
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import OPTIMISTIC_LOCK, GroupResource, StatusError, conflict, not_found
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import deep_copy, from_plain, to_plain
+from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
+from steersman.machinery.errors.status import OPTIMISTIC_LOCK, GroupResource, StatusError, conflict, not_found
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.rest.context import Context
 from steersman.rest.objects import Reading
 

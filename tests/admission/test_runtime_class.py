@@ -9,7 +9,7 @@ from pods_and_namespaces import a_write, admitted, make_pod, refusal
 
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.api.node.v1 import RuntimeClass as Class
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
 
 HEAVY = from_plain(
     Class,

@@ -9,7 +9,7 @@ from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_po
 
 from steersman.admission_plugins.service_account import MOUNT_PATH, VOLUME_PREFIX, Account, ServiceAccount, account_of
 from steersman.api.core.v1 import ServiceAccount as ServiceAccountObject
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
 
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 MIRROR = {"kubernetes.io/config.mirror": "x"}

@@ -8,9 +8,9 @@ import pytest
 from writes import write_of
 
 from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
-from steersman.machinery.serializer import from_plain
-from steersman.registry.core.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
-from steersman.registry.core.persistentvolumes import PERSISTENT_VOLUMES
+from steersman.machinery.codec.serializer import from_plain
+from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+from steersman.registry.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
 from steersman.registry.storage.volumeattributesclasses import VOLUME_ATTRIBUTES_CLASSES
 from steersman.rest.resource import Resource
 

@@ -11,7 +11,7 @@ from steersman.admission.interface import CREATE, Attributes, Operation
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes as Action
 from steersman.authorization.interface import Decision, Verdict
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.rest.resource import Resource
 
 ALICE = UserInfo("alice")

@@ -20,8 +20,8 @@ from steersman.api.core.v1 import ConfigMap, Container, Event, Pod, PodSpec, Ser
 from steersman.api.index import ON_REQUEST
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.built_in import classes_of
-from steersman.machinery.schema import GroupVersionKind, parse_group_version
-from steersman.machinery.serializer import decode_json, encode, from_plain, to_plain
+from steersman.machinery.codec.serializer import decode_json, encode, from_plain, to_plain
+from steersman.machinery.identity.schema import GroupVersionKind, parse_group_version
 
 DATA = Path(__file__).parent / "data" / "objects.json"
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors" / "encodings.json"

@@ -22,7 +22,7 @@ from steersman.authentication.interface import AuthenticationError, TokenIdentit
 from steersman.authentication.service_account_claims import BoundObjects
 from steersman.authentication.service_account_keys import ServiceAccountKeys
 from steersman.authentication.service_account_tokens import MAX_TOKEN, ServiceAccountTokens, TokenVerifier, sign
-from steersman.machinery.times import format_time, parse
+from steersman.machinery.values.times import format_time, parse
 
 ISSUER = "https://issuer.example.com"
 API = ("https://api.example.com", "api")

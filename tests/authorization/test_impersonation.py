@@ -10,7 +10,7 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.impersonation import Impersonated, Impersonation, node_name, service_account
 from steersman.authorization.interface import Decision, Verdict
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 
 PODS = {"api_version": "v1", "namespace": "ns", "resource": "pods", "resource_request": True}
 ROBOT = "system:serviceaccount:ns:robot"

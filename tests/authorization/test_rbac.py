@@ -24,7 +24,7 @@ from steersman.authorization import rbac, rbac_bindings
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
-from steersman.machinery.slow_lane import MAX_VALUES, SlowLane
+from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
 
 API = "rbac.authorization.k8s.io"
 

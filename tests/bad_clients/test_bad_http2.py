@@ -6,7 +6,7 @@ import pytest
 from bad_client import memory_grows_at_most, others_are_served
 from hpack import Encoder
 
-from steersman.net import http2_frames as frames
+from steersman.net.http2 import frames
 
 
 @pytest.fixture

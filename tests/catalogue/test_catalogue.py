@@ -12,7 +12,7 @@ import pytest
 
 from steersman.catalogue.catalogue import Catalogue, Group, Priority, version_order
 from steersman.kinds.open import OpenKind
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import OtherVersion, Resource
 

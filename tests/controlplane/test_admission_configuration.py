@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from steersman.admission_plugins import image_policy_webhook, pod_security, pod_toleration_restriction
+from steersman.admission_plugins import image_policy_webhook, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
-from steersman.admission_plugins.pod_security_levels import LevelVersion, Policy, minor_of
-from steersman.admission_plugins.resource_quota import LimitedResource
+from steersman.admission_plugins.pod_security import pod_security
+from steersman.admission_plugins.pod_security.levels import LevelVersion, Policy, minor_of
+from steersman.admission_plugins.quota.resource_quota import LimitedResource
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.errors import GroupResource
+from steersman.machinery.errors.status import GroupResource
 
 HEAD = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"
 SECURITY = {"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration"}

@@ -12,8 +12,8 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.controlplane.options import Options, OptionsError
-from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import to_plain
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.context import loopback
 

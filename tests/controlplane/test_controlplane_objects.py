@@ -13,7 +13,7 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
 from steersman.kinds.structs import StructKind
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.rest.context import loopback
 from steersman.rest.objects import ByNamespace, Reading

@@ -18,8 +18,8 @@ from steersman.authorization.rbac import RbacAuthorizer
 from steersman.controlplane import rbac_feed
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
-from steersman.machinery.serializer import from_plain
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
 from steersman.registry.rbac.clusterroles import CLUSTER_ROLES
 from steersman.registry.rbac.rolebindings import ROLE_BINDINGS

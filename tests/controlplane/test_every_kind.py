@@ -13,9 +13,9 @@ from differential.objects import Sample, every_sample
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
 from steersman.kinds.built_in import classes_of
-from steersman.machinery import protobuf
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decode_json, encode
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import decode_json, encode
+from steersman.machinery.identity.schema import GroupVersionKind
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

@@ -15,7 +15,7 @@ import pytest
 from differential.case import named
 from differential.objects import every_sample
 
-from steersman.machinery.serializer import encode
+from steersman.machinery.codec.serializer import encode
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

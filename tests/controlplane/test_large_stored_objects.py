@@ -15,7 +15,7 @@ from differential.case import named
 from differential.objects import Sample, every_sample
 
 from steersman.kinds.structs import StructKind
-from steersman.machinery.slow_lane import is_large
+from steersman.machinery.large_work.slow_lane import is_large
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

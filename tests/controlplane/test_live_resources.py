@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.kinds.open import OpenKind
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import AGE, Column, Resource
 

@@ -11,7 +11,7 @@ from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
 from steersman.kinds.structs import StructKind
 from steersman.rest.resource import Resource
-from steersman.storage.entry import Entry
+from steersman.storage.cache.entry import Entry
 from steersman.store.selection import Selection
 
 SELECTABLE = [

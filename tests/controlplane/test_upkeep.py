@@ -20,9 +20,9 @@ from steersman.controlplane.identity_lease import server_id
 from steersman.controlplane.legacy_token_tracking import NAME, LegacyTokenTracking
 from steersman.controlplane.options import Options
 from steersman.controlplane.periodic import Periodic
-from steersman.machinery import times
-from steersman.machinery.errors import StatusError
-from steersman.registry.core import service_ip_repair
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+from steersman.registry.core.services import ip_repair as service_ip_repair
 from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
 

@@ -15,13 +15,14 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.endpoints.request import Request
 from steersman.kinds.built_in import built_in
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Response
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.server.config import Config
 from steersman.server.discovery import Discovery
+from steersman.server.server import Server
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
@@ -99,7 +100,7 @@ class SmallServer:
     def __init__(self, resources: Iterable[Resource[Any]] = (NOTES, CLASSES), **options: Any) -> None:
         self.rights = Rights()
         self.config = Config(authenticator=Tokens(), authorizer=self.rights, **options).complete()
-        self.server = self.config.new()
+        self.server = Server(self.config)
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
         stores_need = SimpleNamespace(event_ttl=0, slow_lane=SlowLane())
         self.stores: dict[str, Store[Any]] = {each.plural: Store(each, self.storage, stores_need) for each in resources}

@@ -17,20 +17,20 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.endpoints.bodies import SURELY_LARGE
 from steersman.endpoints.handlers import watch as watch_module
 from steersman.kinds.built_in import built_in
-from steersman.machinery import protobuf
-from steersman.machinery.body_room import BodyRoom
-from steersman.machinery.errors import too_many_requests
-from steersman.machinery.field import FieldError
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.slow_lane import SlowLane, is_large, is_large_protobuf, is_large_yaml
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.yaml import from_json
+from steersman.machinery.errors.field import FieldError
+from steersman.machinery.errors.status import too_many_requests
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.body_room import BodyRoom
+from steersman.machinery.large_work.slow_lane import SlowLane, is_large, is_large_protobuf, is_large_yaml
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.machinery.yaml import from_json
 from steersman.net.body import IncomingBody
 from steersman.net.message import BodyAborted
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
-from steersman.storage import cacher
+from steersman.storage.cache import cacher
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 LARGE = {"metadata": {"name": "a"}, "data": {f"key-{number}": "" for number in range(5_000)}}
@@ -104,7 +104,7 @@ async def noting(start_server: Callable[..., Any], seen: Seen) -> SmallServer:
 
 
 def as_protobuf(body: dict[str, Any]) -> bytes:
-    from steersman.machinery.serializer import decode_json
+    from steersman.machinery.codec.serializer import decode_json
 
     return protobuf.encode(decode_json(ConfigMap, json.dumps(body).encode()), GroupVersionKind("", "v1", "ConfigMap"))
 

@@ -19,11 +19,12 @@ from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints import lists, table
 from steersman.endpoints.streamed import StreamedBody
 from steersman.kinds.built_in import classes_of
-from steersman.machinery import labels, protobuf
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import decode_json, encode_in_order, pretty
+from steersman.machinery.codec.yaml import from_json
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.metrics import Metric
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decode_json, encode_in_order, pretty
-from steersman.machinery.yaml import from_json
+from steersman.machinery.selectors import labels
 from steersman.net.message import BodyAborted
 
 NOTES = "/api/v1/namespaces/ns/configmaps"

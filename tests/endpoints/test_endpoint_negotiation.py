@@ -19,7 +19,7 @@ from steersman.endpoints.negotiation import (
     negotiate,
     wants_pretty,
 )
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io"

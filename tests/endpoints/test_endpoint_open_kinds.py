@@ -9,9 +9,9 @@ import pytest
 from small_server import SmallServer
 
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery import field
+from steersman.machinery.errors import field
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import custom_schema
-from steersman.machinery.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

@@ -12,8 +12,8 @@ from small_server import SmallServer
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.scalars import Int32, Quantity, Time, Wire
 from steersman.kinds.structs import StructKind
-from steersman.machinery.derived_types import schema_of, type_of
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.codec.derived_types import schema_of, type_of
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import AGE, Column, Resource
 

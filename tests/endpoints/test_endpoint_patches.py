@@ -10,8 +10,8 @@ import pytest
 
 from steersman.endpoints.handlers.patch import _check_media
 from steersman.kinds.open import OpenKind
-from steersman.machinery.errors import StatusError
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupVersionKind
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.endpoints.request_info import BadRequestInfo, Target, read_request_info, request_info
-from steersman.machinery import fields
+from steersman.machinery.selectors import fields
 
 # method, target, verb, api prefix, group, version, namespace, resource, subresource, name, extra parts
 RESOURCES = [

@@ -12,8 +12,8 @@ from small_server import SmallServer
 
 from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind, OpenObject
-from steersman.machinery.errors import plain_internal
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.errors.status import plain_internal
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.conversion import WaitingConversion
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource

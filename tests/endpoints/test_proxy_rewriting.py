@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from steersman.endpoints.proxy import rewriting
 from steersman.endpoints.proxy.location import encoded_query, escaped_path, join_preserving_trailing_slash
 from steersman.endpoints.proxy.rewriting import Rewriter
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 
 REWRITER = Rewriter("/api/v1/nodes/n/proxy", "10.0.0.1:80", "api.example.org")
 

@@ -17,7 +17,7 @@ from hostile.report import as_json, causes, table
 from hostile.sending import CONTINUATION, HEADERS, header_frames
 from hostile.server import Hold, Measured
 
-from steersman.machinery.yaml import load
+from steersman.machinery.codec.yaml import load
 
 SIZE = 3000
 

@@ -8,7 +8,7 @@ from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Container
 from steersman.api.meta.v1 import DeleteOptions, Status
 from steersman.kinds.built_in import built_in, classes_of, find, gvk_of, is_built_in, is_built_in_group_kind
-from steersman.machinery.schema import GroupVersion, GroupVersionError, GroupVersionKind, parse_group_version
+from steersman.machinery.identity.schema import GroupVersion, GroupVersionError, GroupVersionKind, parse_group_version
 
 
 def test_kinds_are_found_by_name() -> None:

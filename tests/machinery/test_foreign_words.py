@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 import steersman
-from steersman.machinery.json_syntax import words_of
-from steersman.net.dial import _tls_failure
+from steersman.machinery.codec.json_syntax import words_of
+from steersman.net.client.dial import _tls_failure
 from steersman.storage.sqlite.store import _fault
 
 assert steersman.__file__ is not None
@@ -23,7 +23,7 @@ FOREIGN = {
     "UnsupportedAlgorithm", "InvalidSignature", "DuplicateExtension", "zlib.error", "binascii.Error",
     "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
 }  # fmt: skip
-TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "machinery/kubeconfig.py",
+TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "webhooks/kubeconfig.py",
                 "authentication/client_certificate.py"}  # fmt: skip
 """What is told at the start, or in the log."""
 

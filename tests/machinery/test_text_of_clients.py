@@ -1,6 +1,6 @@
 """What Python takes for a digit, a letter or a space is Unicode's; what servers read of clients is not.
 
-The sources read text with the functions of `net.ascii` and `machinery.go_strings` and with patterns that say re.ASCII.
+The sources read text with the functions of `net.ascii` and `machinery.go.strings` and with patterns that say re.ASCII.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import steersman
-from steersman.machinery.go_numbers import parse_float
-from steersman.machinery.go_strings import is_letter, split_space, to_lower, to_upper, trim_space
+from steersman.machinery.errors.go_numbers import parse_float
+from steersman.machinery.go.strings import is_letter, split_space, to_lower, to_upper, trim_space
 
 assert steersman.__file__ is not None
 SOURCES = Path(steersman.__file__).parent
-HELPERS = {"net/ascii.py", "machinery/go_strings.py"}
+HELPERS = {"net/ascii.py", "machinery/go/strings.py"}
 KINDS_OF_CHARACTERS = {"isdigit", "isdecimal", "isnumeric", "isalnum", "isalpha", "isspace", "isupper", "islower"}
 OF_ANY_SPACE_OR_CASE = {
     "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "lower", "upper", "casefold", "title", "swapcase",
@@ -33,12 +33,12 @@ ALLOWED = {
     "cli/serve.py": {"text.split()"},
     "controlplane/metrics.py": {"Path('/proc/self/statm').read_text().split()"},
     "endpoints/discovery.py": {"hashlib.sha512(document).hexdigest().upper()"},
-    "machinery/cel/grammar.py": {"text.split()"},
-    "machinery/cel/library/strings.py": {"each.lower()", "each.upper()"},
-    "machinery/configuration.py": {"data.lstrip()"},
-    "machinery/printable.py": {"PRINTABLE.split()"},
-    "net/http1_head.py": {"raw.lower()"},
-    "net/http_client.py": {"code.isdigit()"},
+    "cel/grammar.py": {"text.split()"},
+    "cel/library/strings.py": {"each.lower()", "each.upper()"},
+    "machinery/codec/configuration.py": {"data.lstrip()"},
+    "machinery/go/printable.py": {"PRINTABLE.split()"},
+    "net/http1/head.py": {"raw.lower()"},
+    "net/client/http_client.py": {"code.isdigit()"},
     "net/spdy.py": {"_WORDS.split()"},
     "controlplane/given_files.py": {"data.strip()"},
     "registry/apps/controllerrevisions.py": {"bytes(revision.data).lstrip()"},

@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.core.v1 import ConfigMap
-from steersman.machinery import durations, errors, fields, labels, quantity, strict, yaml
-from steersman.machinery.field import Path, first_errors, invalid
+from steersman.machinery.codec import strict, yaml
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import Path, first_errors, invalid
+from steersman.machinery.go.pem import blocks
 from steersman.machinery.managed_fields.conflicts import ApplyConflicts
 from steersman.machinery.managed_fields.field_set import set_of, union, union_of
 from steersman.machinery.managed_fields.managers import (
@@ -24,7 +26,8 @@ from steersman.machinery.managed_fields.managers import (
     ManagerKey,
     cap_update_managers,
 )
-from steersman.machinery.pem import blocks
+from steersman.machinery.selectors import fields, labels
+from steersman.machinery.values import durations, quantity
 
 
 def within(seconds: float, work: Callable[[], Any]) -> Any:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hpack import Decoder, Encoder
 
-from steersman.net import http2_frames as frames
+from steersman.net.http2 import frames
 from steersman.net.limits import Limits
 from steersman.net.message import Handler
 from steersman.net.server import HttpServer

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from steersman.net.dial import DialError, dial
+from steersman.net.client.dial import DialError, dial
 from steersman.net.tls import Certificate
 
 SIZE = 3_000_000

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from jh2._hazmat import Decoder as Jh2Decoder
 from jh2._hazmat import HPACKError, OversizedHeaderListError
 
-from steersman.net import hpack, http1_exchange
 from steersman.net.fields import FieldCache
+from steersman.net.http1 import exchange as http1_exchange
+from steersman.net.http2 import hpack
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=200)
 VALUES = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=300)

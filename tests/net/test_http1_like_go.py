@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.net.http1_body import ChunkReader, MalformedChunks
+from steersman.net.http1.body import ChunkReader, MalformedChunks
 from steersman.net.limits import Limits
 from steersman.net.message import BodyAborted, BodyTooLarge, Request, Response
 

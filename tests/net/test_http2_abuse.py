@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from steersman.net import http2_frames as frames
-from steersman.net.http2_frames import ErrorCode, Setting
+from steersman.net.http2 import frames
+from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from steersman.net.dial import DialError, dial, resolve
-from steersman.net.http_client import MAX_INTERIM, Answer, BadAnswer, UnaskedUpgrade, request_head, send
+from steersman.net.client.dial import DialError, dial, resolve
+from steersman.net.client.http_client import MAX_INTERIM, Answer, BadAnswer, UnaskedUpgrade, request_head, send
 from steersman.net.message import BodyAborted
 
 Ask = Callable[..., Awaitable[Answer]]

@@ -10,12 +10,12 @@ import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steersman.net import hpack, http1_exchange
-from steersman.net import http2_frames as frames
 from steersman.net.connection import Core
 from steersman.net.fields import FieldCache
-from steersman.net.http1 import Http1Connection
-from steersman.net.http2 import Http2Connection
+from steersman.net.http1 import exchange as http1_exchange
+from steersman.net.http1.connection import Http1Connection
+from steersman.net.http2 import frames, hpack
+from steersman.net.http2.connection import Http2Connection
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
 

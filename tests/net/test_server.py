@@ -7,9 +7,9 @@ import resource
 
 import pytest
 
-from steersman.net import http1 as http1_module
-from steersman.net import http2_frames as frames
-from steersman.net.http2_frames import ErrorCode
+from steersman.net.http1 import connection as http1_module
+from steersman.net.http2 import frames
+from steersman.net.http2.frames import ErrorCode
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
 from steersman.net.server import HttpServer

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from steersman.net.verification import judge_as_go
+from steersman.net.client.verification import judge_as_go
 
 
 class Issuer:

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, Inv
 
 from steersman.net.message import BodyAborted, BodyWriter, Headers, Request, Response, Upgraded
 from steersman.net.server import HttpServer
-from steersman.net.websocket import handshake, is_websocket_request, serve_stream
+from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 
 HELLO = {
     "upgrade": "websocket", "connection": "keep-alive, Upgrade", "sec-websocket-version": "13",

@@ -9,10 +9,10 @@ from collections.abc import Awaitable
 import pytest
 from websockets.protocol import Protocol
 
-from steersman.net import websocket
 from steersman.net.message import BodyWriter
-from steersman.net.websocket import serve_stream
-from steersman.net.websocket_messages import MessageConnection, open_messages
+from steersman.net.websocket import streams as websocket
+from steersman.net.websocket.messages import MessageConnection, open_messages
+from steersman.net.websocket.streams import serve_stream
 
 READ = 256 << 10
 PING = b"\x89\x80\0\0\0\0"

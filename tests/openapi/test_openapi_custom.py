@@ -19,7 +19,8 @@ from steersman.kinds.built_in import built_in
 from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind
 from steersman.kinds.structs import StructKind
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.codec.go_types import members_of, struct_of
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.openapi.builder import Document, group_version_document
 from steersman.openapi.schemas import Schemas
@@ -123,6 +124,7 @@ def widgets() -> list[ServedResource]:
 
 
 def test_a_struct_of_ones_own_is_published_by_its_members() -> None:
+    members_of(struct_of(PodSpec))  # as reading a pod does
     schemas = undescribed(group_version_document("e.x", "v1", widgets()).build())["components"]["schemas"]
     widget = schemas["x.e.v1.Widget"]
     reference = "#/components/schemas/io.k8s"

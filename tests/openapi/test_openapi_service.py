@@ -37,7 +37,7 @@ def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService]:
     config = Config(
         authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer(), bind_address="127.0.0.1", port=0
     ).complete()
-    server = config.new()
+    server = Server(config)
     for resource in resources:
         server.catalogue.put(resource, None, None)
     GroupOrder(server.catalogue)

@@ -15,8 +15,8 @@ from steersman.authorization.interface import Authorizer
 from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
-from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
+from steersman.machinery.errors.status import StatusError
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource

@@ -17,10 +17,10 @@ from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
 from steersman.controlplane.resources import AGGREGATOR, KUBE_API
 from steersman.endpoints import ownership
-from steersman.machinery.field import first_errors
-from steersman.machinery.serializer import decoder, deep_copy
-from steersman.registry.core.pod_path_warnings import overlapping_path_warnings
-from steersman.registry.core.pod_warnings import warnings_for_pod
+from steersman.machinery.codec.serializer import decoder, deep_copy
+from steersman.machinery.errors.field import first_errors
+from steersman.registry.pod_template.path_warnings import overlapping_path_warnings
+from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 

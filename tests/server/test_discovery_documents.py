@@ -18,6 +18,7 @@ from steersman.net.in_process import InProcessClient
 from steersman.rest.resource import Resource
 from steersman.server.config import Config
 from steersman.server.discovery import Discovery
+from steersman.server.server import Server
 
 FACTS = json.loads((Path(__file__).parent.parent / "data/discovery.json").read_bytes())
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -53,7 +54,7 @@ async def whole_client() -> AsyncIterator[InProcessClient]:
 
 async def client_of_server(resources: Iterable[Resource[Any]]) -> AsyncIterator[InProcessClient]:
     config = Config(authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer()).complete()
-    server = config.new()
+    server = Server(config)
     for resource in (*resources, *API_EXTENSIONS, *AGGREGATOR):
         server.catalogue.put(resource, None, None)
     GroupOrder(server.catalogue)

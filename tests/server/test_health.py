@@ -26,7 +26,7 @@ def server() -> Server:
         authorizer=AlwaysAllowAuthorizer(),
         admission=Chain(()),
     )
-    return config.complete().new()
+    return Server(config.complete())
 
 
 @pytest.fixture

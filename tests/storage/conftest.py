@@ -43,4 +43,4 @@ async def store(open_store: OpenStore) -> AsyncIterator[Storage]:
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watchers are told in the turn of the change, however slow the machine is."""
-    monkeypatch.setattr("steersman.storage.watcher._TURN", 60.0)
+    monkeypatch.setattr("steersman.storage.cache.watcher._TURN", 60.0)

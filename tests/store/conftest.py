@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from store_client import CONFIG_MAPS, StoreClient
 
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.resource import Resource
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
@@ -56,4 +56,4 @@ async def client(open_client: OpenStore) -> StoreClient:
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watchers are told in the turn of the change, however slow the machine is."""
-    monkeypatch.setattr("steersman.storage.watcher._TURN", 60.0)
+    monkeypatch.setattr("steersman.storage.cache.watcher._TURN", 60.0)

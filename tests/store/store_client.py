@@ -13,10 +13,10 @@ import pytest
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.built_in import built_in
-from steersman.machinery import fields, labels
-from steersman.machinery.errors import StatusError
-from steersman.machinery.field import FieldError, Path, forbidden
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.field import FieldError, Path, forbidden
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.allocator import Allocator, Inquiry, Settle
 from steersman.rest.capabilities import Item, Listing, ListOptions, WatchStart

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 import pytest
 from store_client import CLUSTER_WIDE, Recording, StoreClient, refused
 
-from steersman.machinery.errors import StatusError, bad_request
+from steersman.machinery.errors.status import StatusError, bad_request
 from steersman.store import store as store_module
 
 

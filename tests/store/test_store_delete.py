@@ -11,8 +11,8 @@ from store_client import CONFIG_MAPS, Recording, StoreClient, refused, selecting
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.machinery import times
-from steersman.machinery.errors import StatusError, bad_request
+from steersman.machinery.errors.status import StatusError, bad_request
+from steersman.machinery.values import times
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from store_client import CONFIG_MAPS, StoreClient
 
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.store.store import Store
 
 

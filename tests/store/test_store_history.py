@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_client import CONFIG_MAPS, Events, StoreClient, selecting
 
-from steersman.machinery.errors import StatusError
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.capabilities import EXACT, ListOptions
 from steersman.storage.interface import Compacted, Event, Storage
 from steersman.storage.memory import MemoryStorage

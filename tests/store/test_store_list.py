@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_client import CLUSTER_WIDE, CONFIG_MAPS, StoreClient, refused, selecting
 
-from steersman.machinery.errors import StatusError
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.capabilities import ListOptions
 from steersman.storage.memory import MemoryStorage
 from steersman.store import continue_token

@@ -11,7 +11,7 @@ from store_client import CONFIG_MAPS, Recording, StoreClient, refused
 
 from steersman.api.core.v1 import Event, ObjectReference
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import OPTIMISTIC_LOCK, StatusError, bad_request
+from steersman.machinery.errors.status import OPTIMISTIC_LOCK, StatusError, bad_request
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import Resource, Subresource
 from steersman.rest.strategy import Strategy

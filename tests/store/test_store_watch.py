@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, selecting
 
-from steersman.machinery.errors import StatusError
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.capabilities import ListOptions, WatchStart
 from steersman.storage.interface import Compacted, StorageUnavailable
 from steersman.storage.memory import MemoryStorage

@@ -22,8 +22,8 @@ from typing import Any, Final
 from steersman.api.index import ON_REQUEST
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
-from steersman.machinery.go_types import GoMember, GoType, members_of
-from steersman.machinery.yaml import load
+from steersman.machinery.codec.go_types import GoMember, GoType, members_of
+from steersman.machinery.codec.yaml import load
 from steersman.rest.resource import Resource
 
 from .case import NAMESPACE, Case, Step

@@ -14,7 +14,7 @@ from typing import Any, Final
 from steersman.api.autoscaling.v1 import Scale
 from steersman.api.core.v1 import Binding
 from steersman.api.policy.v1 import Eviction
-from steersman.machinery.go_types import struct_of
+from steersman.machinery.codec.go_types import struct_of
 
 from .case import NAME, NAMESPACE, Case, Step
 from .objects import Sample, change, samples

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from steersman.machinery import protobuf
-from steersman.machinery.protobuf_tables import varint
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.protobuf.tables import varint
+from steersman.machinery.identity.schema import GroupVersionKind
 
 from .case import ADMIN, ANONYMOUS, NAMESPACE, NARROW, USERS, Case, Message, Request, Target, numbered
 

@@ -17,7 +17,7 @@ from differential.case import named
 from differential.objects import Sample, samples
 
 from steersman.controlplane.resources import KUBE_API
-from steersman.machinery.go_types import GoType, members_of
+from steersman.machinery.codec.go_types import GoType, members_of
 
 from .case import NAMESPACE
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from steersman.machinery.go_types import GoType
+from steersman.machinery.codec.go_types import GoType
 
 from .case import numbered, repeated
 

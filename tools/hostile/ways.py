@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery import protobuf
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decoder
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import decoder
+from steersman.machinery.identity.schema import GroupVersionKind
 
 from .case import ADMIN, NARROW, Request, Target
 from .fields import Field, Subject, fragment, placed, pointer

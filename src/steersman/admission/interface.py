@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import GroupResource, StatusError, forbidden
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors.status import GroupResource, StatusError, forbidden
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.slow_lane import SlowLane
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 CREATE: Final[Operation] = "CREATE"
@@ -28,8 +28,8 @@ class Attributes:
     `kind` is that of `obj` and `old`, which are of the stored version, or of a subresource's own kind (Scale, Binding,
     Eviction); None where there is none. Plugins of `admit` may change `obj`, or put another object in its place.
     `name` is that of the URL, or of a new object; empty where it has none yet, and for a collection. `lane` is where a
-    plugin does what takes longer the larger the object is (see machinery.slow_lane.done); None if the object is not
-    large.
+    plugin does what takes longer the larger the object is (see machinery.large_work.slow_lane.done); None if the object
+    is not large.
     """
 
     operation: Operation

@@ -7,9 +7,9 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core import v1 as core
-from steersman.machinery.errors import GroupResource, plain_internal
-from steersman.machinery.field import FieldError, Path, not_supported
-from steersman.machinery.pod_resources import AnyContainer, all_containers
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
+from steersman.machinery.errors.field import FieldError, Path, not_supported
+from steersman.machinery.errors.status import GroupResource, plain_internal
 
 _PODS: Final = GroupResource("", "pods")
 _ALWAYS: Final = "Always"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.classes import INGRESS_CLASS
-from steersman.machinery.errors import GroupResource
+from steersman.machinery.built_in.classes import INGRESS_CLASS
+from steersman.machinery.errors.status import GroupResource
 
 _INGRESSES: Final = GroupResource("networking.k8s.io", "ingresses")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.classes import STORAGE_CLASS
-from steersman.machinery.errors import GroupResource
+from steersman.machinery.built_in.classes import STORAGE_CLASS
+from steersman.machinery.errors.status import GroupResource
 
 _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 

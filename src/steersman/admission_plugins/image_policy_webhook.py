@@ -14,12 +14,12 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Pod
 from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
 from steersman.kinds.built_in import classes_of
-from steersman.machinery.configuration import media_of
-from steersman.machinery.errors import GroupResource, StatusError
-from steersman.machinery.schema import GroupVersionError, no_kind_registered, parse_group_version
-from steersman.machinery.serializer import encode
-from steersman.machinery.strict import DecodeError, decode_object, peek_type_meta
-from steersman.machinery.webhook_client import WebhookError
+from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta
+from steersman.machinery.errors.status import GroupResource, StatusError
+from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
+from steersman.webhooks.client import WebhookError
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors import GroupResource, forbidden
+from steersman.machinery.errors.status import GroupResource, forbidden
 
 _PODS: Final = GroupResource("", "pods")
 _HOSTNAME: Final = "kubernetes.io/hostname"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 
 
 class NamespaceAutoProvision(Plugin):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors import GroupResource, not_found
+from steersman.machinery.errors.status import GroupResource, not_found
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import PodSpec, ResourceRequirements
-from steersman.machinery.errors import GroupResource
-from steersman.machinery.field import quote
-from steersman.machinery.pod_resources import is_sidecar
-from steersman.machinery.quantity import parse
+from steersman.machinery.built_in.pod_resources import is_sidecar
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.values.quantity import parse
 
 _PODS: Final = GroupResource("", "pods")
 

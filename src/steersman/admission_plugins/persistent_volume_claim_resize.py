@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
-from steersman.machinery.classes import storage_class_of
-from steersman.machinery.errors import GroupResource
-from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.built_in.classes import storage_class_of
+from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.values.quantity import Quantity, parse
 
 _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 

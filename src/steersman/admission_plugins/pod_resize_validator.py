@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
-from steersman.machinery.errors import Cause, GroupResource, StatusError
-from steersman.machinery.field import quote
-from steersman.machinery.pod_resources import requests_of_spec
-from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.built_in.pod_resources import requests_of_spec
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import Cause, GroupResource, StatusError
+from steersman.machinery.values.quantity import Quantity, parse
 
 _PODS: Final = GroupResource("", "pods")
 _NOTHING: Final = Quantity(0)

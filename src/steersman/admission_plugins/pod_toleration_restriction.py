@@ -11,12 +11,12 @@ import msgspec
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
-from steersman.machinery.errors import GroupResource, not_found, plain_internal
-from steersman.machinery.go_json import unmarshal
-from steersman.machinery.go_types import GoType, struct_of
-from steersman.machinery.pod_resources import compute_qos_class
-from steersman.machinery.serializer import from_plain
-from steersman.machinery.strict import DecodeError
+from steersman.machinery.built_in.pod_resources import compute_qos_class
+from steersman.machinery.codec.go_json import unmarshal
+from steersman.machinery.codec.go_types import GoType, struct_of
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.status import GroupResource, not_found, plain_internal
 
 _PODS: Final = GroupResource("", "pods")
 _NAMESPACES: Final = GroupResource("", "namespaces")

@@ -10,9 +10,9 @@ from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.admission_plugins.tolerations import merge_tolerations
 from steersman.api.core.v1 import PodSpec
 from steersman.api.node.v1 import RuntimeClass as Class
-from steersman.machinery.errors import GroupResource, plain_internal
-from steersman.machinery.field import quote
-from steersman.machinery.quantity import parse
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import GroupResource, plain_internal
+from steersman.machinery.values.quantity import parse
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"

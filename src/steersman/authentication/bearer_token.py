@@ -14,7 +14,7 @@ from steersman.authentication.interface import (
     TokenIdentity,
 )
 from steersman.authentication.user import UserInfo
-from steersman.machinery.go_strings import to_lower, trim_space
+from steersman.machinery.go.strings import to_lower, trim_space
 
 SPACE_WARNING: Final = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 """The warning a client gets whose Authorization header `has_misplaced_space`."""

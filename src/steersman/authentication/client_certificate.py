@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
-from steersman.machinery.go_strings import to_upper
+from steersman.machinery.go.strings import to_upper
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, Extensions

@@ -16,8 +16,8 @@ import msgspec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.interface import AuthenticationError
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, service_account_groups, service_account_username
-from steersman.machinery import times
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
+from steersman.machinery.values import times
 
 LEEWAY: Final = 60.0
 """Seconds that clocks may differ by; as long after its deletion began, an object still vouches for a token."""

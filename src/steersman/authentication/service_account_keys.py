@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from steersman.machinery.pem import decode_block
+from steersman.machinery.go.pem import decode_block
 from steersman.machinery.private_files import read_private, write_new
 
 if TYPE_CHECKING:

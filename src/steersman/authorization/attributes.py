@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steersman.authentication.user import UserInfo
-from steersman.machinery import fields, labels
+from steersman.machinery.selectors import fields, labels
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Verdict
-from steersman.machinery.errors import GroupResource, StatusError, forbidden
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import GroupResource, StatusError, forbidden
 
 
 def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:

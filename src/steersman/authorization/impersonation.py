@@ -27,8 +27,8 @@ from steersman.authentication.user import (
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error, refusal
 from steersman.authorization.interface import Authorizer, decide
-from steersman.machinery.errors import StatusError
-from steersman.machinery.field import Path, quote
+from steersman.machinery.errors.field import Path, quote
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.domains import is_domain_prefixed_path
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
 

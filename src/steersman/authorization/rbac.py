@@ -33,7 +33,7 @@ from steersman.authorization.rbac_bindings import (
     values_of,
 )
 from steersman.authorization.rule_index import Names
-from steersman.machinery.slow_lane import MAX_VALUES, SlowLane
+from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
 
 __all__ = ("GROUP", "RbacAuthorizer", "RoleNotFound")
 

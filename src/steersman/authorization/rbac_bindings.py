@@ -18,7 +18,7 @@ from typing import Final
 from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
 from steersman.authentication.user import service_account_username
 from steersman.authorization.rule_index import RuleIndex
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
 
 GROUP: Final = "rbac.authorization.k8s.io"
 

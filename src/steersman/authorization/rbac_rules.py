@@ -14,7 +14,7 @@ from typing import Final
 from steersman.api.rbac.v1 import PolicyRule
 from steersman.authentication.user import UserInfo
 from steersman.authorization.rule_index import IndexedRule, RuleIndex
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
 
 _MAX_COMBINATIONS: Final = 500_000
 """Combinations of one comparison that are looked at; a rule of more must be covered by one rule as a whole."""

@@ -18,7 +18,7 @@ from steersman.api.authorization.v1 import (
     SubjectAccessReviewSpec,
 )
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 
 _SPEC: Final = Path("spec")

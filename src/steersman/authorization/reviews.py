@@ -22,8 +22,8 @@ from steersman.authentication.aggregate import aggregate
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import ResolvedRules, Verdict
-from steersman.machinery import fields, labels
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
+from steersman.machinery.selectors import fields, labels
 
 _LABEL_OPERATORS: Final = {
     "In": labels.IN, "NotIn": labels.NOT_IN, "Exists": labels.EXISTS, "DoesNotExist": labels.DOES_NOT_EXIST,

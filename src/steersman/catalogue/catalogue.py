@@ -15,7 +15,7 @@ from typing import Any, Final
 from steersman.endpoints.discovery import ServedResource, served_versions
 from steersman.endpoints.installer import Routes, routes_of
 from steersman.endpoints.scope import Shared, root_of
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.rest.resource import Resource
 
 Changed = Callable[[str], None]

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from steersman.authentication.service_account_keys import check_issuer
 from steersman.controlplane.options import Options, OptionsError
-from steersman.machinery.durations import DurationError, parse_duration
-from steersman.machinery.go_strings import trim_space
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 
 

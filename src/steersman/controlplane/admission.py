@@ -34,14 +34,14 @@ from steersman.admission_plugins.owner_references_permission_enforcement import 
 from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from steersman.admission_plugins.pod_node_selector import PodNodeSelector, node_selector_of
 from steersman.admission_plugins.pod_resize_validator import PodResizeValidator, host_of
-from steersman.admission_plugins.pod_security import PodSecurity
+from steersman.admission_plugins.pod_security.pod_security import PodSecurity
 from steersman.admission_plugins.pod_toleration_restriction import PodTolerationRestriction, toleration_annotations
 from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, topology_of
 from steersman.admission_plugins.priority import Priority
-from steersman.admission_plugins.quota_evaluators import ServiceEvaluator, VolumeClaimEvaluator
-from steersman.admission_plugins.quota_pods import PodEvaluator
-from steersman.admission_plugins.quota_resource_claims import ResourceClaimEvaluator
-from steersman.admission_plugins.resource_quota import ResourceQuota
+from steersman.admission_plugins.quota.evaluators import ServiceEvaluator, VolumeClaimEvaluator
+from steersman.admission_plugins.quota.pods import PodEvaluator
+from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
+from steersman.admission_plugins.quota.resource_quota import ResourceQuota
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.admission_plugins.service_account import ServiceAccount, account_of
 from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
@@ -52,12 +52,12 @@ from steersman.authorization.interface import Authorizer
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import Options, OptionsError
 from steersman.endpoints.discovery import ServedResource
-from steersman.machinery.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
-from steersman.machinery.errors import GroupResource
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.webhook_client import WebhookClient
+from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
+from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects, Reading
+from steersman.webhooks.client import WebhookClient
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_security, pod_toleration_restriction
+from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
-from steersman.admission_plugins.pod_security_levels import LevelVersion, Policy, level_of, minor_of
-from steersman.admission_plugins.resource_quota import LimitedResource
+from steersman.admission_plugins.pod_security import pod_security
+from steersman.admission_plugins.pod_security.levels import LevelVersion, Policy, level_of, minor_of
+from steersman.admission_plugins.quota.resource_quota import LimitedResource
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
 from steersman.controlplane.options import OptionsError
-from steersman.machinery import field as fields
-from steersman.machinery.configuration import (
+from steersman.machinery.codec.configuration import (
     BOOL,
     INT32,
     RAW_EXTENSION,
@@ -32,17 +32,18 @@ from steersman.machinery.configuration import (
     media_of,
     struct_type,
 )
-from steersman.machinery.durations import format_duration
-from steersman.machinery.errors import GroupResource
-from steersman.machinery.field import FieldError, aggregate
-from steersman.machinery.go_strings import to_lower
-from steersman.machinery.go_types import GoType, struct_of
-from steersman.machinery.kubeconfig import NO_CONFIGURATION, Endpoint, KubeconfigError, load_kubeconfig
-from steersman.machinery.serializer import from_plain
-from steersman.machinery.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
+from steersman.machinery.codec.go_types import GoType, struct_of
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
+from steersman.machinery.errors import field as fields
+from steersman.machinery.errors.field import FieldError, aggregate
+from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_scheduling_validation import validate_tolerations
+from steersman.machinery.values.durations import format_duration
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.scheduling import validate_tolerations
+from steersman.webhooks.kubeconfig import NO_CONFIGURATION, Endpoint, KubeconfigError, load_kubeconfig
 
 _SECOND: Final = 10**9
 _MILLISECOND: Final = 10**6

@@ -31,9 +31,9 @@ from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
 from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
 from steersman.controlplane.objects import StoreObjects
-from steersman.machinery import times
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.ip import unmapped
+from steersman.machinery.values import times
 from steersman.rest.context import Context, loopback
 from steersman.rest.objects import Reading
 from steersman.server.server import Server

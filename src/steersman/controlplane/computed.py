@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steersman.machinery import errors
+from steersman.machinery.errors import status as errors
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource

@@ -46,12 +46,12 @@ from steersman.controlplane.runtime_config import RuntimeConfig
 from steersman.controlplane.stores import Stores
 from steersman.controlplane.upkeep import Upkeep
 from steersman.endpoints.discovery import ServedResource
-from steersman.machinery import nesting
-from steersman.machinery.go_strings import trim_space
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work import nesting
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder, write_whole
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.slow_lane import SlowLane
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
 from steersman.openapi.service import install_openapi
@@ -188,7 +188,7 @@ class ControlPlane:
         await self._stores.start()
         feed(self._rbac, self.store, self._slow_lane)
         config = self._config(services.authorizer, tokens, files).complete()
-        self.server = server = config.new()
+        self.server = server = Server(config)
         for resource in resources:
             server.catalogue.put(resource, self._stores.of(resource), services, serves=runtime.serves)
         order = GroupOrder(server.catalogue)

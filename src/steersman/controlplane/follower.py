@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from steersman.storage.entry import Entry, WatchEvent
+from steersman.storage.cache.entry import Entry, WatchEvent
 from steersman.storage.interface import StorageUnavailable
 from steersman.store.store import Store
 

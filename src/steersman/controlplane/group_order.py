@@ -7,7 +7,7 @@ from steersman.catalogue.catalogue import Catalogue, Priority
 from steersman.controlplane.follower import Follower
 from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.rest.objects import Reading
-from steersman.storage.entry import Entry
+from steersman.storage.cache.entry import Entry
 from steersman.store.store import Store
 
 

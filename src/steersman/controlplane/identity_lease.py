@@ -13,9 +13,9 @@ from typing import Final
 from steersman.api.coordination.v1 import Lease, LeaseSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
-from steersman.machinery import times
-from steersman.machinery.errors import StatusError
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.values import times
 from steersman.rest.context import loopback
 
 RENEWAL: Final = 10.0

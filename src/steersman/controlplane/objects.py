@@ -9,15 +9,15 @@ from typing import Any, Final, TypeVar, cast
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.ownership import stored_field_manager
-from steersman.machinery import times
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
-from steersman.machinery.slow_lane import SlowLane, done, is_large
 from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.values import times
 from steersman.rest.capabilities import Item
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.objects import Reading
-from steersman.storage.entry import Entry
+from steersman.storage.cache.entry import Entry
 from steersman.store.listing import in_turns
 from steersman.store.store import Store
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from steersman.machinery.durations import format_duration
+from steersman.machinery.values.durations import format_duration
 
 
 class OptionsError(ValueError):

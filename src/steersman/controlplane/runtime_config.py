@@ -13,7 +13,7 @@ from typing import Final
 
 from steersman.controlplane.group_versions import GROUP_VERSIONS, WITHOUT_RESOURCES
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.go.strings import to_lower
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True", ""})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})

@@ -14,8 +14,8 @@ from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityL
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.periodic import Periodic
-from steersman.registry.core.service_ip_repair import ServiceIPRepair
-from steersman.registry.core.services import ServiceAllocator
+from steersman.registry.core.services.ip_repair import ServiceIPRepair
+from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
 from steersman.store.store import Store

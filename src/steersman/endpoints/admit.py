@@ -9,8 +9,8 @@ from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Op
 from steersman.endpoints.ownership import deduplicate_owners
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.slow_lane import done
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.slow_lane import done
 from steersman.rest.capabilities import CheckCreate, CheckDelete, CheckUpdate
 from steersman.rest.context import Context
 

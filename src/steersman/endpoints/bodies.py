@@ -16,26 +16,25 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.kinds.built_in import is_built_in
 from steersman.kinds.kind import Kind
-from steersman.machinery import protobuf
-from steersman.machinery.errors import (
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.strict import Decoded, DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
+from steersman.machinery.errors.status import (
     StatusError,
     bad_request,
     plain_internal,
     request_entity_too_large,
     unsupported_media_type,
 )
-from steersman.machinery.go_strings import trim_space
-from steersman.machinery.managed_fields import FORGET_ALL
-from steersman.machinery.nesting import is_too_deep
-from steersman.machinery.schema import GroupVersionError, GroupVersionKind, no_kind_registered, parse_group_version
-from steersman.machinery.slow_lane import (
-    SlowLane,
-    check_count,
-    is_large,
-    is_large_protobuf,
-    is_large_yaml,
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.identity.schema import (
+    GroupVersionError,
+    GroupVersionKind,
+    no_kind_registered,
+    parse_group_version,
 )
-from steersman.machinery.strict import Decoded, DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.large_work.slow_lane import SlowLane, check_count, is_large, is_large_protobuf, is_large_yaml
+from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 

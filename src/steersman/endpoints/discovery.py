@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steersman.kinds.kind import Kind
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.go.strings import to_lower
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 
 

@@ -31,7 +31,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import NAME, NAMESPACE, PATH, VERBS, RequestInfo, Target
 from steersman.endpoints.responses import method_not_allowed
 from steersman.endpoints.scope import Scope, Shared
-from steersman.machinery.errors import bad_request, plain_internal
+from steersman.machinery.errors.status import bad_request, plain_internal
 from steersman.net.message import Response
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 

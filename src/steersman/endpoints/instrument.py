@@ -15,11 +15,11 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
-from steersman.machinery.body_room import MAX_BYTES
-from steersman.machinery.errors import StatusError, too_many_requests
+from steersman.machinery.errors.status import StatusError, too_many_requests
+from steersman.machinery.large_work.body_room import MAX_BYTES
+from steersman.machinery.large_work.places import Place
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.metrics import Labels
-from steersman.machinery.places import Place
-from steersman.machinery.slow_lane import SlowLane, done
 from steersman.net.message import Body, Response
 from steersman.storage.interface import StorageUnavailable
 

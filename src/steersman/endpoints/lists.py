@@ -23,14 +23,14 @@ from steersman.endpoints.responses import COMPRESS_OVER, JSON_TYPE, PROTOBUF_TYP
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.streamed import StreamedBody
 from steersman.endpoints.table import include_object, rows_of, table_of
-from steersman.machinery import protobuf
-from steersman.machinery.errors import not_acceptable
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import encode_in_order, pretty
-from steersman.machinery.slow_lane import SlowLane, done, is_large
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import encode_in_order, pretty
+from steersman.machinery.errors.status import not_acceptable
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item, Listing
-from steersman.storage.cacher import REPRESENTATIONS_LIMIT
+from steersman.storage.cache.cacher import REPRESENTATIONS_LIMIT
 
 _WHOLE: Final = 2 << 20
 """Bytes up to which an answer is made before it is sent, and has a Content-Length."""
@@ -266,7 +266,7 @@ def _as_pretty(document: _Document) -> _Text:
 
 
 def _as_yaml(document: _Document) -> _Text:
-    from steersman.machinery.yaml import from_json  # most servers are never asked for any
+    from steersman.machinery.codec.yaml import from_json  # most servers are never asked for any
 
     before = document.key + b":\n"
     head, _, tail = from_json(document.shell).partition(b"\n%b: []\n" % document.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from steersman.machinery.go_strings import to_upper
+from steersman.machinery.go.strings import to_upper
 from steersman.machinery.metrics import Computed, Counter, Gauge, Histogram, Labels, Registry
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from steersman.machinery.errors import StatusError, not_acceptable, unsupported_media_type
-from steersman.machinery.go_numbers import parse_float
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.go_numbers import parse_float
+from steersman.machinery.errors.status import StatusError, not_acceptable, unsupported_media_type
+from steersman.machinery.go.strings import to_lower
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"

@@ -10,10 +10,10 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, PROTOBUF_TYPE, encoded_response, pretty_wanted
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
-from steersman.machinery import protobuf
-from steersman.machinery.errors import not_acceptable
-from steersman.machinery.serializer import encode, encode_in_order
-from steersman.machinery.slow_lane import done, is_large
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import encode, encode_in_order
+from steersman.machinery.errors.status import not_acceptable
+from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item
 

@@ -11,11 +11,11 @@ from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, Up
 from steersman.endpoints.query import Query, truthy
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery import fields, labels
-from steersman.machinery.errors import GroupKind, bad_request, invalid
-from steersman.machinery.field import FieldError, quote
-from steersman.machinery.go_numbers import parse_int
-from steersman.machinery.slow_lane import done
+from steersman.machinery.errors.field import FieldError, quote
+from steersman.machinery.errors.go_numbers import parse_int
+from steersman.machinery.errors.status import GroupKind, bad_request, invalid
+from steersman.machinery.large_work.slow_lane import done
+from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.options import (
     validate_create_options,
     validate_delete_options,

@@ -11,7 +11,6 @@ from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.kinds.kind import Kind
-from steersman.machinery import times
 from steersman.machinery.managed_fields import (
     VIEWS,
     Applier,
@@ -25,6 +24,7 @@ from steersman.machinery.managed_fields import (
     to_parent,
     to_scale,
 )
+from steersman.machinery.values import times
 from steersman.rest.resource import Resource
 
 _DUPLICATES: Final = (

@@ -16,22 +16,8 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.kinds.built_in import find, is_built_in_group_kind
 from steersman.kinds.kind import Kind
-from steersman.machinery import json_patch, merge_patch, strategic_merge_patch
-from steersman.machinery.errors import Cause, StatusError, bad_request, generic_server_response, plain_internal
-from steersman.machinery.field import INVALID, quote
-from steersman.machinery.go_print import go_value
-from steersman.machinery.managed_fields import FORGET_ALL
-from steersman.machinery.nesting import is_too_deep
-from steersman.machinery.schema import (
-    GroupVersionError,
-    GroupVersionKind,
-    no_internal_kind,
-    no_kind_registered,
-    parse_group_version,
-)
-from steersman.machinery.serializer import encode_in_order
-from steersman.machinery.slow_lane import check_count, is_large
-from steersman.machinery.strict import (
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.codec.strict import (
     Decoded,
     DecodeError,
     decode_untyped,
@@ -39,6 +25,20 @@ from steersman.machinery.strict import (
     peek_type_meta,
     strict_error,
 )
+from steersman.machinery.errors.field import INVALID, quote
+from steersman.machinery.errors.go_print import go_value
+from steersman.machinery.errors.status import Cause, StatusError, bad_request, generic_server_response, plain_internal
+from steersman.machinery.identity.schema import (
+    GroupVersionError,
+    GroupVersionKind,
+    no_internal_kind,
+    no_kind_registered,
+    parse_group_version,
+)
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.large_work.slow_lane import check_count, is_large
+from steersman.machinery.managed_fields import FORGET_ALL
+from steersman.machinery.patch import json_patch, merge_patch, strategic_merge_patch
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"

@@ -7,7 +7,7 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.go.strings import to_lower
 
 _MOST_PARAMETERS: Final = 10_000
 """Go takes a query of more for one that cannot be read: it has none (net/url `urlmaxqueryparams`)."""

@@ -14,7 +14,7 @@ from steersman.net.message import Request as HttpRequest
 
 if TYPE_CHECKING:
     from steersman.authentication.user import UserInfo
-    from steersman.machinery.places import Place
+    from steersman.machinery.large_work.places import Place
 
 _SHORT: Final = 512
 """Characters of a query that is read at once."""

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Final
 
 from steersman.endpoints.query import first_parameter, truthy, unescape
-from steersman.machinery import fields, labels
-from steersman.machinery.go_numbers import parse_int
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.go_numbers import parse_int
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.selectors import fields, labels
 
 VERBS: Final = {
     "POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete",

@@ -11,11 +11,11 @@ from steersman.api import load
 from steersman.endpoints.negotiation import JSON, PROTOBUF, YAML, Representation, negotiate, wants_pretty
 from steersman.endpoints.request import Request
 from steersman.kinds.built_in import classes_of
-from steersman.machinery import protobuf
-from steersman.machinery.errors import StatusError
-from steersman.machinery.schema import parse_group_version
-from steersman.machinery.serializer import decode_json, encode_in_order, pretty
-from steersman.machinery.strict import peek_type_meta
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import decode_json, encode_in_order, pretty
+from steersman.machinery.codec.strict import peek_type_meta
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import parse_group_version
 from steersman.net.message import Response
 
 JSON_TYPE: Final = ("content-type", JSON)
@@ -51,7 +51,7 @@ def encoded_response(data: bytes, wanted: Representation, code: int = 200) -> Re
     if wanted.media == PROTOBUF:
         return Response(code, [PROTOBUF_TYPE], protobuf_document(data))
     if wanted.media == YAML:
-        from steersman.machinery.yaml import from_json  # most servers are never asked for any
+        from steersman.machinery.codec.yaml import from_json  # most servers are never asked for any
 
         return Response(code, [YAML_TYPE], from_json(data))
     return Response(code, [JSON_TYPE], pretty(data) if wanted.pretty else data + b"\n")

@@ -19,9 +19,9 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
-from steersman.machinery.errors import GroupResource
+from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
-from steersman.machinery.slow_lane import SlowLane, done
 from steersman.rest.capabilities import Encoded, Item
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled

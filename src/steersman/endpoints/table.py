@@ -12,10 +12,10 @@ from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery import times
-from steersman.machinery.errors import bad_request
-from steersman.machinery.field import INVALID, FieldError
-from steersman.machinery.serializer import encode
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.errors.field import INVALID, FieldError
+from steersman.machinery.errors.status import bad_request
+from steersman.machinery.values import times
 from steersman.rest.capabilities import Item
 from steersman.rest.resource import NAME, Column
 

@@ -13,7 +13,7 @@ import msgspec
 
 from steersman import api
 from steersman.kinds.structs import StructKind
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupVersionKind
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from steersman.machinery.errors import GroupKind
-from steersman.machinery.go_types import GoType
+from steersman.machinery.codec.go_types import GoType
+from steersman.machinery.codec.strict import Decoded, Media
+from steersman.machinery.errors.status import GroupKind
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import Schema
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.strict import Decoded, Media
 
 T = TypeVar("T")
 

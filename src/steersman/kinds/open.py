@@ -16,10 +16,10 @@ import msgspec
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.kind import ANY_OBJECT, Kind, Plain
+from steersman.machinery.codec.serializer import decode_json, decode_plain, decoder, encode, encode_sorted
+from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media, decode_object
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import DEDUCED, Schema, differing_dicts, differing_metadata, plain_metadata
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decode_json, decode_plain, decoder, encode, encode_sorted
-from steersman.machinery.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media, decode_object
 
 _TYPE_META: Final = ("apiVersion", "kind", "metadata")
 _UID: Final = b'"uid":"'

@@ -16,15 +16,15 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from steersman.kinds.kind import Kind, Plain, ProtobufForm
-from steersman.machinery import protobuf
-from steersman.machinery.derived_types import definition_of, schema_of, type_of
-from steersman.machinery.go_types import GoType, struct_of
+from steersman.machinery.codec.derived_types import definition_of, schema_of, type_of
+from steersman.machinery.codec.go_types import GoType, struct_of
+from steersman.machinery.codec.partial import part_of
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import decoder, deep_copy, empty_to_null, encode, encode_in_order, to_plain
+from steersman.machinery.codec.strict import Decoded, Media, decode_object
+from steersman.machinery.codec.unstructured import from_unstructured_with_validation
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import Schema, custom_schema, differing_structs, plain_object, schema_of_kind
-from steersman.machinery.partial import part_of
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decoder, deep_copy, empty_to_null, encode, encode_in_order, to_plain
-from steersman.machinery.strict import Decoded, Media, decode_object
-from steersman.machinery.unstructured import from_unstructured_with_validation
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
-from steersman.net import hpack, http1_exchange
 from steersman.net.connection import Core
 from steersman.net.fields import FieldCache
-from steersman.net.http1 import Http1Connection
-from steersman.net.http2 import Http2Connection
-from steersman.net.http2_frames import PREFACE
+from steersman.net.http1 import exchange as http1_exchange
+from steersman.net.http1.connection import Http1Connection
+from steersman.net.http2 import hpack
+from steersman.net.http2.connection import Http2Connection
+from steersman.net.http2.frames import PREFACE
 from steersman.net.limits import Limits
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS

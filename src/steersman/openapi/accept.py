@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from steersman.machinery.go_numbers import parse_float
+from steersman.machinery.errors.go_numbers import parse_float
 
 
 @dataclass(frozen=True, slots=True)

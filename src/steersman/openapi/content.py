@@ -7,8 +7,8 @@ from email.utils import format_datetime, parsedate_to_datetime
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE
-from steersman.machinery.go_numbers import parse_int
-from steersman.machinery.go_strings import trim_space
+from steersman.machinery.errors.go_numbers import parse_int
+from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import SPACE
 from steersman.net.message import Response
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.kinds.kind import Kind
-from steersman.machinery.derived_types import reference_to
+from steersman.machinery.codec.derived_types import reference_to
 from steersman.openapi.derived import GVK, Schema
 from steersman.openapi.names import name_of_kind
 

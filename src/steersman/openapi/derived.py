@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from steersman.api import tables
 from steersman.api.index import MODULES
-from steersman.machinery.derived_types import SCALAR_SCHEMAS, reference_to, schema_name
-from steersman.machinery.go_types import GoType, go_type
+from steersman.machinery.codec.derived_types import SCALAR_SCHEMAS, reference_to, schema_name
+from steersman.machinery.codec.go_types import GoType, go_type
 
 Schema = dict[str, Any]
 

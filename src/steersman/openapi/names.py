@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from steersman.api.index import MODULES
 from steersman.kinds.kind import Kind
-from steersman.machinery.derived_types import schema_name
-from steersman.machinery.go_strings import to_upper
+from steersman.machinery.codec.derived_types import schema_name
+from steersman.machinery.go.strings import to_upper
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 LIST_META: Final = f"{META}ListMeta"

@@ -14,8 +14,8 @@ from typing import Any, Final
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.kinds.kind import Kind
-from steersman.machinery.go_strings import to_lower, to_upper
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.go.strings import to_lower, to_upper
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.openapi.names import META, name_of_kind, tag_of, titled
 from steersman.openapi.parameters import NAME, NAMESPACE, PATH, PRETTY, VERSION, Parameter, options
 from steersman.rest.resource import Subresource

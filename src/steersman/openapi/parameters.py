@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from steersman.machinery.go_types import GoType, members_of, struct
+from steersman.machinery.codec.go_types import GoType, members_of, struct
 
 _TYPES: Final = {"string": "string", "bool": "boolean", "int32": "integer", "int64": "integer"}
 _TYPE_META: Final = ("kind", "apiVersion")

@@ -176,6 +176,6 @@ def any_value(value: Any) -> bytes:
 @lru_cache(4096)
 def _any_body(data: bytes) -> bytes:
     """Documents repeat the same few values thousands of times."""
-    from steersman.machinery.yaml import from_json  # few servers are ever asked for such a document
+    from steersman.machinery.codec.yaml import from_json  # few servers are ever asked for such a document
 
     return _sized(b"\x12", from_json(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.openapi.builder import (
     Document,
     group_document,

@@ -14,7 +14,7 @@ import orjson
 from isal import isal_zlib
 
 from steersman.endpoints.request import Request
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Response
 from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, accepted, media_ranges
 from steersman.openapi.builder import V2_ENDS, Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.machinery.go_strings import to_upper
+from steersman.machinery.go.strings import to_upper
 from steersman.openapi.sources import Tree
 
 _ITEM: Final = "/{name}"

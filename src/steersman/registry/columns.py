@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.api.meta.v1 import LabelSelector
-from steersman.machinery.labels import SelectorError, from_label_selector, selector_from_set
+from steersman.machinery.selectors.labels import SelectorError, from_label_selector, selector_from_set
 from steersman.rest.resource import Column
 
 CREATED_AT: Final = Column("Created At", lambda obj: obj.metadata.creation_timestamp, type="date")

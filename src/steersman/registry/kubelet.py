@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from steersman.api.core.v1 import Node
-from steersman.machinery.errors import plain_internal
-from steersman.machinery.go_strings import to_lower
-from steersman.net.verification import judge_as_go
+from steersman.machinery.errors.status import plain_internal
+from steersman.machinery.go.strings import to_lower
+from steersman.net.client.verification import judge_as_go
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250

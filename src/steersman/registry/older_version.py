@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from steersman.kinds.built_in import built_in, gvk_of
-from steersman.machinery.conversion import Conversion
-from steersman.machinery.conversion_alike import alike
+from steersman.machinery.conversion.alike import alike
+from steersman.machinery.conversion.conversion import Conversion
 from steersman.rest.resource import OtherVersion
 
 

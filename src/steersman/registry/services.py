@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.kubelet import KubeletConnection
 from steersman.rest.objects import Objects
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.machinery import fields, labels
+from steersman.machinery.selectors import fields, labels
 from steersman.rest.context import Context
 
 
@@ -55,7 +55,8 @@ class ListOptions:
 class Listing:
     """A list: its items, the revision they are of, and what is needed to ask for more of it.
 
-    `any_large` is False where none of the items is large (machinery.slow_lane), so that they need not be weighed.
+    `any_large` is False where none of the items is large (machinery.large_work.slow_lane), so that they need not be
+    weighed.
     """
 
     items: Sequence[Item]

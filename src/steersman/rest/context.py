@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from steersman.authentication.user import UserInfo
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 
 ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 LOOPBACK = UserInfo("system:apiserver", groups=("system:masters",))

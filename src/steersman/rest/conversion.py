@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any, Final, ParamSpec, TypeVar
 
 from steersman.kinds.kind import Kind
-from steersman.machinery.slow_lane import SlowLane, done
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.context import Context
 
 T = TypeVar("T")
@@ -33,8 +33,9 @@ class Reading(Generic[T]):
 class Objects(Protocol):
     """The objects of one resource. The context gives the namespace.
 
-    Objects may be large (machinery.slow_lane). Whole ones, which are the caller's own, come from methods that wait, as
-    large ones are decoded in the slow lane; the others decode the members of a `Reading` alone, or nothing.
+    Objects may be large (machinery.large_work.slow_lane). Whole ones, which are the caller's own, come from methods
+    that wait, as large ones are decoded in the slow lane; the others decode the members of a `Reading` alone, or
+    nothing.
     """
 
     async def get(self, ctx: Context, name: str) -> Any:
@@ -46,8 +47,8 @@ class Objects(Protocol):
         ...
 
     def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, SlowLane | None]]:
-        """Every object of a namespace, or of all, and where to work on it (machinery.slow_lane.done). Others have the
-        loop in between."""
+        """Every object of a namespace, or of all, and where to work on it (machinery.large_work.slow_lane.done). Others
+        have the loop in between."""
         ...
 
     def has(self, namespace: str, name: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
 from steersman.rest.context import Context
 
 T = TypeVar("T")

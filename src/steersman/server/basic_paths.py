@@ -14,8 +14,8 @@ from steersman.endpoints.responses import (
     method_not_allowed,
     plain_response,
 )
-from steersman.machinery.go_strings import trim_space
-from steersman.machinery.serializer import encode_in_order, pretty
+from steersman.machinery.codec.serializer import encode_in_order, pretty
+from steersman.machinery.go.strings import trim_space
 from steersman.net.message import Response
 from steersman.server.health import HealthChecks
 from steersman.server.profiling import install_profiling

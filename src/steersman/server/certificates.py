@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.private_files import check_regular, read_private, set_aside, warn_of_access, write_whole
 
 if TYPE_CHECKING:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
 from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
-from steersman.machinery.slow_lane import SlowLane
 from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
-
-if TYPE_CHECKING:
-    from steersman.server.server import Server
 
 _MIB = 1024 * 1024
 
@@ -86,9 +83,3 @@ class CompletedConfig:
     executor: Executor
     slow_lane: SlowLane
     metrics: RequestMetrics
-
-    def new(self) -> Server:
-        """A server that serves nothing yet."""
-        from steersman.server.server import Server
-
-        return Server(self)

@@ -10,10 +10,10 @@ from functools import partial
 
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import NOSNIFF, TEXT_TYPE, error_response
-from steersman.machinery.errors import bad_request, not_acceptable, request_entity_too_large
-from steersman.machinery.field import quote
-from steersman.machinery.go_numbers import atoi
-from steersman.machinery.go_strings import trim_space
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.go_numbers import atoi
+from steersman.machinery.errors.status import bad_request, not_acceptable, request_entity_too_large
+from steersman.machinery.go.strings import trim_space
 from steersman.net.message import BodyAborted, BodyTooLarge, Response
 from steersman.server.server import Server
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR

@@ -19,8 +19,8 @@ from steersman.endpoints.responses import (
     protobuf_document,
 )
 from steersman.endpoints.scope import root_of
-from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import encode_in_order
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.status import StatusError
 from steersman.net.message import Response
 from steersman.server.server import PathHandler, Server
 

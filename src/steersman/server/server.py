@@ -14,7 +14,7 @@ from steersman.endpoints.query import has_bad_escape
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
 from steersman.endpoints.scope import Shared
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.net.message import Handler as HttpHandler
 from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
@@ -37,7 +37,7 @@ _MOST_ROOT_PARTS: Final = 3
 
 
 class Server:
-    """See the module. Made by `CompletedConfig.new`."""
+    """See the module."""
 
     def __init__(self, config: CompletedConfig) -> None:
         self.config = config

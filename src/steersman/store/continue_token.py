@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from steersman.machinery.errors import StatusError, bad_request, expired
-from steersman.machinery.go_json import unmarshal
-from steersman.machinery.go_types import GoMember, GoType
-from steersman.machinery.serializer import from_plain
-from steersman.machinery.strict import DecodeError
+from steersman.machinery.codec.go_json import unmarshal
+from steersman.machinery.codec.go_types import GoMember, GoType
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.status import StatusError, bad_request, expired
 
 _VERSION: Final = "meta.k8s.io/v1"
 _LONGEST: Final = 8192

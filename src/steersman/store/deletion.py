@@ -11,13 +11,13 @@ import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.labels import labels_of
-from steersman.machinery import errors
-from steersman.machinery.errors import StatusError
-from steersman.machinery.slow_lane import done, is_large
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.rest.allocator import Allocator
 from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.storage.entry import Entry
+from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
 from steersman.store.listing import list_items

@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
 from typing import Any, Final
 
-from steersman.machinery import errors, field, fields, labels
-from steersman.machinery.field import quote
+from steersman.machinery.errors import field
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import quote
+from steersman.machinery.selectors import fields, labels
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.storage.entry import Entry
+from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Compacted, FutureRevision
 from steersman.store import continue_token
 from steersman.store.selection import Accept

@@ -8,7 +8,7 @@ from typing import Any, Final
 from steersman.kinds.labels import labels_of
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
-from steersman.storage.entry import Entry, Selectable
+from steersman.storage.cache.entry import Entry, Selectable
 
 _OF_EVERY_KIND: Final = ("metadata.labels", "metadata.name", "metadata.namespace")
 

@@ -11,11 +11,12 @@ from typing import Any, Final, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.kind import Kind
-from steersman.machinery import errors, field
-from steersman.machinery.errors import GroupKind, StatusError
+from steersman.machinery.errors import field
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.status import GroupKind, StatusError
+from steersman.machinery.identity.names import generate_name
+from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.machinery.managed_fields import differ_in_times_only
-from steersman.machinery.names import generate_name
-from steersman.machinery.slow_lane import done, is_large
 from steersman.machinery.validation.object_meta import (
     name_is_path_segment,
     validate_new_metadata,
@@ -38,7 +39,7 @@ from steersman.rest.capabilities import (
 )
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
-from steersman.storage.entry import Entry
+from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Conflict, KeyExists, StorageUnavailable
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.stored_objects import StoredObjects

@@ -7,18 +7,18 @@ from threading import get_ident
 from typing import Any, Final, Generic, TypeVar
 
 from steersman.kinds.kind import Kind
-from steersman.machinery import errors
-from steersman.machinery.errors import GroupResource, StatusError
-from steersman.machinery.field import quote
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import GroupResource, StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import Encoded, Item
 from steersman.rest.context import Context
 from steersman.rest.resource import KEYS, Resource
 from steersman.rest.strategy import Strategy
-from steersman.storage.cacher import Cacher
-from steersman.storage.entry import Entry
+from steersman.storage.cache.cacher import Cacher
+from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import FutureRevision, Storage
 from steersman.store.selection import Selection
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.storage.interface import StorageUnavailable
 
 logger = logging.getLogger(__name__)

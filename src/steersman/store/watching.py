@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.machinery import errors
+from steersman.machinery.errors import status as errors
 from steersman.rest.capabilities import ListOptions, Sink, WatchStart
 from steersman.rest.context import Context
 from steersman.storage.interface import Compacted

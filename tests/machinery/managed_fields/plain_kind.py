@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.machinery.codec.strict import Decoded
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import Schema, differing_dicts, plain_object
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.strict import Decoded
 
 Plain = dict[str, Any]
 

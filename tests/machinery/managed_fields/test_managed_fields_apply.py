@@ -12,7 +12,8 @@ from plain_kind import PlainKind
 from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import Cause, StatusError
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.managed_fields import (
     Applied,
     Applier,
@@ -22,7 +23,6 @@ from steersman.machinery.managed_fields import (
     to_scale,
 )
 from steersman.machinery.managed_fields.last_applied import ANNOTATION
-from steersman.machinery.serializer import from_plain
 
 CORE, APPS = api.load("", "v1"), api.load("apps", "v1")
 CONFIG_MAPS = Applier(FieldManager(built_in(CORE["ConfigMap"])))

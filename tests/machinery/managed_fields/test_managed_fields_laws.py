@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from steersman import api
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import StatusError
+from steersman.machinery.codec.serializer import deep_copy, to_plain
+from steersman.machinery.codec.unstructured import from_unstructured
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.managed_fields import Applier, FieldManager, pruning
 from steersman.machinery.managed_fields.field_set import EMPTY, FieldSet, difference, intersection, paths
 from steersman.machinery.managed_fields.managers import ManagerKey, decode_managers, strip_identity
 from steersman.machinery.managed_fields.merging import merge
 from steersman.machinery.managed_fields.typed_value import field_set
-from steersman.machinery.serializer import deep_copy, to_plain
-from steersman.machinery.unstructured import from_unstructured
 
 DEPLOYMENT = api.load("apps", "v1")["Deployment"]
 KIND = built_in(DEPLOYMENT)

@@ -11,7 +11,9 @@ import pytest
 
 from steersman import api
 from steersman.kinds.built_in import built_in
-from steersman.machinery.conversion_autoscaling import from_v1, to_v1
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.conversion.autoscaling import from_v1, to_v1
+from steersman.machinery.identity.schema import parse_group_version
 from steersman.machinery.managed_fields import (
     FORGET_ALL,
     VIEWS,
@@ -20,8 +22,6 @@ from steersman.machinery.managed_fields import (
     VersionConverter,
     resets_of,
 )
-from steersman.machinery.schema import parse_group_version
-from steersman.machinery.serializer import from_plain
 
 TIME = "2020-01-01T00:00:00Z"
 CASES = json.loads(Path(__file__).with_name("recorded_writes.json").read_text())

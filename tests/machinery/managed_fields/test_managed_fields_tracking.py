@@ -11,9 +11,9 @@ from plain_kind import PlainKind
 from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.kinds.built_in import built_in
+from steersman.machinery.codec.serializer import deep_copy, from_plain
 from steersman.machinery.managed_fields import FieldManager, custom_schema, excluding, manager_name
 from steersman.machinery.managed_fields.requests import differ_in_times_only
-from steersman.machinery.serializer import deep_copy, from_plain
 
 CORE = api.load("", "v1")
 CONFIG_MAP = CORE["ConfigMap"]

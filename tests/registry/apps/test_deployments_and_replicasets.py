@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.apps.v1 import Deployment
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.apps.deployments import DEPLOYMENTS
 from steersman.registry.apps.replicasets import REPLICA_SETS
 

@@ -11,7 +11,7 @@ import pytest
 from steersman.api.authentication.v1 import SelfSubjectReview, TokenReview, TokenReviewSpec
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.registry.authentication import selfsubjectreviews, tokenreviews
 from steersman.rest.context import Context
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.autoscaling import v1, v2
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.registry.autoscaling.columns import metrics
 from steersman.registry.autoscaling.horizontalpodautoscalers import HORIZONTAL_POD_AUTOSCALERS
 

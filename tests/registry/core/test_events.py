@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import Event
-from steersman.machinery.conversion_events import from_core, to_core
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
+from steersman.machinery.conversion.events import from_core, to_core
 from steersman.registry.core.events import EVENTS
 
 NEW = {

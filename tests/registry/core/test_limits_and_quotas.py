@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import ResourceQuota
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.limitranges import LIMIT_RANGES
 from steersman.registry.core.resourcequotas import RESOURCE_QUOTAS
 from steersman.rest.context import Context

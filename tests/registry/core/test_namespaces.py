@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.namespaces import NAMESPACES
 
 

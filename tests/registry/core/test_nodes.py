@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import Node
-from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.proxy_names import split_scheme_name_port
 from steersman.registry.kubelet import KubeletConnection

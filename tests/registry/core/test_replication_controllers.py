@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steersman.api.autoscaling.v1 import Scale
-from steersman.machinery.errors import StatusError
-from steersman.machinery.serializer import from_plain, to_plain
+from steersman.machinery.codec.serializer import from_plain, to_plain
+from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.replicationcontrollers import REPLICATION_CONTROLLERS
 from steersman.registry.scale import ScaleView
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from steersman.api.authentication.v1 import TokenRequest
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.nodes import NODES
-from steersman.registry.core.pods import PODS
+from steersman.registry.core.pods.pods import PODS
 from steersman.registry.core.serviceaccounts import SERVICE_ACCOUNTS
 from steersman.registry.core.token_requests import EXTENDED_SECONDS, WARN_ONLY_SECONDS, create_token
 

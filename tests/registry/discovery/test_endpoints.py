@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import Endpoints
-from steersman.machinery.serializer import from_plain
-from steersman.registry.core.endpoints import ENDPOINTS, format_endpoints
+from steersman.machinery.codec.serializer import from_plain
+from steersman.registry.core.services.endpoints import ENDPOINTS, format_endpoints
 from steersman.registry.discovery.endpointslices import ENDPOINT_SLICES
 
 GROUP = "discovery.k8s.io"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.networking.v1 import Ingress
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.networking.ingressclasses import INGRESS_CLASSES
 from steersman.registry.networking.ingresses import INGRESSES, hosts
 

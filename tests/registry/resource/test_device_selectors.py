@@ -18,9 +18,9 @@ from steersman.api.resource.v1 import (
     DeviceSelector,
     ExactDeviceRequest,
 )
-from steersman.machinery.field import Path
-from steersman.machinery.serializer import from_plain
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.field import Path
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.resource.claim_validation import validate_selector
 from steersman.registry.resource.device_selectors import Verdict, judge
 from steersman.registry.resource.deviceclasses import DEVICE_CLASSES
@@ -152,7 +152,7 @@ def test_a_selector_says_how_it_selects() -> None:
 def test_a_server_starts_without_the_engine() -> None:
     code = (
         "import sys, steersman.controlplane.resources\n"
-        "print([name for name in sys.modules if name.startswith('steersman.machinery.cel') or name == 're2'])"
+        "print([name for name in sys.modules if name.startswith('steersman.cel') or name == 're2'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -11,7 +11,7 @@ from steersman.api.resource.v1 import ResourceClaim
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
-from steersman.machinery.serializer import from_plain
+from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.resource.status_rights import missing_rights
 from steersman.rest.context import Context
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from steersman.endpoints.request import Filter, Handler, Request
-from steersman.machinery.names import new_uid
+from steersman.machinery.identity.names import new_uid
 from steersman.net.message import Response
 
 _LONGEST = 64

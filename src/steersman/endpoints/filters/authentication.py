@@ -10,8 +10,8 @@ from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
-from steersman.machinery.errors import unauthorized
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.status import unauthorized
+from steersman.machinery.go.strings import to_lower
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)

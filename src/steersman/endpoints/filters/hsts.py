@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.endpoints.request import Filter, Handler, Request
-from steersman.machinery.go_strings import trim_space
+from steersman.machinery.go.strings import trim_space
 from steersman.net.message import Response
 
 

@@ -15,8 +15,8 @@ from steersman.endpoints.filters.authorization import request_attributes
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import NOSNIFF, error_response
-from steersman.machinery.errors import StatusError, bad_request
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError, bad_request
 from steersman.net.message import Headers, Response
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.net.message import Response
 
 

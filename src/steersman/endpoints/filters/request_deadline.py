@@ -6,9 +6,9 @@ from typing import Final
 
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
-from steersman.machinery.durations import DurationError, parse_duration
-from steersman.machinery.errors import bad_request
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import bad_request
+from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.message import Response
 
 _SECOND = 1_000_000_000

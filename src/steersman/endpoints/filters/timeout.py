@@ -10,7 +10,7 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
-from steersman.machinery.errors import timeout
+from steersman.machinery.errors.status import timeout
 from steersman.net.message import Response
 
 _MESSAGE = "request did not complete within the allotted timeout"

@@ -7,7 +7,7 @@ import asyncio
 from steersman.endpoints.request import Filter, Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import when_over
-from steersman.machinery.errors import StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.net.message import Response
 
 

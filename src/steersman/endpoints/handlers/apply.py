@@ -26,14 +26,14 @@ from steersman.endpoints.ownership import applier_of
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.kinds.kind import Kind
-from steersman.machinery import times
-from steersman.machinery.errors import StatusError, bad_request, conflict, plain_internal
-from steersman.machinery.json_patch import json_type
+from steersman.machinery.codec.serializer import decode_plain
+from steersman.machinery.codec.strict import DecodeError, has_unique_members
+from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.large_work.slow_lane import SlowLane, check_count, done, is_large, is_large_yaml
 from steersman.machinery.managed_fields import Applier
-from steersman.machinery.nesting import is_too_deep
-from steersman.machinery.serializer import decode_plain
-from steersman.machinery.slow_lane import SlowLane, check_count, done, is_large, is_large_yaml
-from steersman.machinery.strict import DecodeError, has_unique_members
+from steersman.machinery.patch.json_patch import json_type
+from steersman.machinery.values import times
 from steersman.net.message import Response
 
 APPLY_YAML: Final = "application/apply-patch+yaml"
@@ -153,7 +153,7 @@ def _read_json(data: bytes) -> Any:
 
 def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
     """The value of the first document, what it says about keys given twice, and why it cannot be read."""
-    from steersman.machinery import yaml  # most servers never see any
+    from steersman.machinery.codec import yaml  # most servers never see any
 
     try:
         found, duplicates = yaml.load(data)

@@ -10,7 +10,7 @@ from steersman.endpoints.admit import attributes
 from steersman.endpoints.proxy.passing import ended_with
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery.errors import bad_request
+from steersman.machinery.errors.status import bad_request
 from steersman.net.message import Response
 from steersman.rest.context import Context
 from steersman.rest.resource import Subresource

@@ -16,9 +16,9 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.kinds.built_in import stamp
-from steersman.machinery.errors import bad_request, not_implemented
-from steersman.machinery.serializer import encode
-from steersman.machinery.slow_lane import done
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.errors.status import bad_request, not_implemented
+from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Encoded
 from steersman.rest.context import Context

@@ -6,7 +6,7 @@ from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.query import truthy
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery.errors import bad_request
+from steersman.machinery.errors.status import bad_request
 from steersman.net.message import Response
 
 

@@ -20,7 +20,7 @@ from steersman.endpoints.patches import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.kinds.kind import Kind
-from steersman.machinery.errors import not_found, unsupported_media_type
+from steersman.machinery.errors.status import not_found, unsupported_media_type
 from steersman.net.message import Response
 
 

@@ -15,8 +15,8 @@ from steersman.endpoints.options import write_options
 from steersman.endpoints.ownership import deduplicate_owners, own_changed, own_new
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery.errors import bad_request
-from steersman.machinery.slow_lane import done
+from steersman.machinery.errors.status import bad_request
+from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 
 

@@ -19,9 +19,9 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
-from steersman.machinery.errors import conflict
-from steersman.machinery.serializer import encode, encode_in_order
-from steersman.machinery.slow_lane import SlowLane, done, is_large
+from steersman.machinery.codec.serializer import encode, encode_in_order
+from steersman.machinery.errors.status import conflict
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Item
 from steersman.rest.resource import Subresource

@@ -23,15 +23,15 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.responses import JSON_TYPE, pretty_wanted, protobuf_document
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
-from steersman.machinery import protobuf
-from steersman.machinery.errors import StatusError, expired, method_not_supported
-from steersman.machinery.serializer import encode, encode_in_order
-from steersman.machinery.slow_lane import SlowLane, is_large
+from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import encode, encode_in_order
+from steersman.machinery.errors.status import StatusError, expired, method_not_supported
+from steersman.machinery.large_work.slow_lane import SlowLane, is_large
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
-from steersman.net.websocket import handshake, is_websocket_request, serve_stream
+from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
+from steersman.storage.cache.watcher import WatchTooSlow
 from steersman.storage.interface import Compacted
-from steersman.storage.watcher import WatchTooSlow
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-from steersman.net.dial import dial, host_port
+from steersman.net.client.dial import dial, host_port
 from steersman.net.upgrade import UpgradedConnection
 
 _PATH_SAFE: Final = "/$&+,:;=@-_.~"

@@ -15,7 +15,8 @@ from steersman.endpoints.filters.panic_recovery import panicked
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.proxy.passing import PassedBody
 from steersman.endpoints.request import Request
-from steersman.machinery.errors import (
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import (
     GroupResource,
     StatusError,
     bad_request,
@@ -23,13 +24,12 @@ from steersman.machinery.errors import (
     internal,
     plain_internal,
 )
-from steersman.machinery.field import quote
-from steersman.machinery.go_urls import url_error
-from steersman.net.dial import DialError
-from steersman.net.http_client import Answer, BadAnswer, send
+from steersman.machinery.go.urls import url_error
+from steersman.net.client.dial import DialError
+from steersman.net.client.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
-from steersman.net.websocket import handshake, is_websocket_request, requested_protocols
-from steersman.net.websocket_messages import MessageConnection, open_messages
+from steersman.net.websocket.messages import MessageConnection, open_messages
+from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
 
 _MAX_ERROR_BYTES: Final = 50_000
 _BASE64: Final = "base64.binary.k8s.io"

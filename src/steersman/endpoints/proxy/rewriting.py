@@ -18,12 +18,12 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from weakref import WeakValueDictionary
 
 from steersman.endpoints.proxy.location import escaped_path, join_path
-from steersman.machinery.errors import internal, plain_internal, service_unavailable
-from steersman.machinery.go_strings import trim_space
-from steersman.machinery.go_urls import url_error
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors.status import internal, plain_internal, service_unavailable
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.urls import url_error
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import lower
-from steersman.net.http_client import Answer
+from steersman.net.client.http_client import Answer
 from steersman.net.message import BodyAborted
 
 MAX_PAGE_BYTES: Final = 8 << 20

@@ -13,18 +13,18 @@ import msgspec
 
 from steersman.endpoints.proxy.location import Location
 from steersman.endpoints.request import Request
-from steersman.machinery.errors import internal
-from steersman.machinery.field import quote
-from steersman.machinery.go_strings import to_lower, trim_space
-from steersman.machinery.json_syntax import MAX_DEPTH_TEXT, syntax_error
-from steersman.machinery.serializer import encode_in_order
+from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT, syntax_error
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import internal
+from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.net.ascii import is_digits
-from steersman.net.dial import DialError
-from steersman.net.http_client import Answer, BadAnswer, send
+from steersman.net.client.dial import DialError
+from steersman.net.client.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
 from steersman.net.spdy import PROTOCOL, Session, SpdyError, Stream
-from steersman.net.websocket import handshake, is_websocket_request, requested_protocols
-from steersman.net.websocket_messages import MessageConnection, open_messages
+from steersman.net.websocket.messages import MessageConnection, open_messages
+from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
 
 CHANNEL_PROTOCOL: Final = "v5.channel.k8s.io"
 SPDY_PROTOCOLS: Final = (

@@ -13,11 +13,11 @@ from steersman.endpoints.proxy.passing import pass_bytes
 from steersman.endpoints.proxy.upgrade_aware import connect_upgraded, forwarded_for, refused_upgrade, upgrade_headers
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import text_response
-from steersman.machinery.go_strings import to_lower, trim_space
+from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.net.message import Headers, Response, Upgraded
 from steersman.net.spdy import PROTOCOL
-from steersman.net.websocket import handshake, is_websocket_request, requested_protocols
-from steersman.net.websocket_messages import MessageConnection, open_messages
+from steersman.net.websocket.messages import MessageConnection, open_messages
+from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
 
 PREFIX: Final = "SPDY/3.1+"
 _SUFFIX: Final = ".k8s.io"

@@ -16,14 +16,14 @@ from steersman.endpoints.proxy.location import Location, escaped_path, join_path
 from steersman.endpoints.proxy.passing import PassedBody, pass_bytes
 from steersman.endpoints.proxy.rewriting import ENCODINGS, Rewriter, rewritten_page
 from steersman.endpoints.request import Request
-from steersman.machinery.errors import bad_request, plain_internal, service_unavailable
-from steersman.machinery.go_strings import to_lower
-from steersman.machinery.slow_lane import SlowLane
+from steersman.machinery.errors.status import bad_request, plain_internal, service_unavailable
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
-from steersman.net.dial import DialError
-from steersman.net.http1_head import content_length
-from steersman.net.http_client import Answer, BadAnswer, UnaskedUpgrade, send
+from steersman.net.client.dial import DialError
+from steersman.net.client.http_client import Answer, BadAnswer, UnaskedUpgrade, send
+from steersman.net.http1.head import content_length
 from steersman.net.message import Headers, Response, Upgraded
 
 logger = logging.getLogger(__name__)

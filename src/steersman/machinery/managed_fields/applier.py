@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
-from steersman.machinery.errors import StatusError, bad_request, plain_internal
-from steersman.machinery.json_syntax import MAX_DEPTH_TEXT
-from steersman.machinery.schema import GroupVersionError, GroupVersionKind, parse_group_version
-from steersman.machinery.strict import DecodeError
+from steersman.machinery.codec.json_syntax import MAX_DEPTH_TEXT
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.status import StatusError, bad_request, plain_internal
+from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
 
 from .conflicts import ApplyConflicts
 from .field_set import FieldSet, difference, has, intersection, paths, set_of

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.index import ON_REQUEST
-from steersman.machinery.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupVersionKind
 
 from .openapi_schemas import OBJECT_PROPERTIES, SchemaBuilder
 from .schema import DEDUCED, Schema

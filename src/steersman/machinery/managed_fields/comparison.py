@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from steersman.machinery.lane_threads import give_way
+from steersman.machinery.lane.threads import give_way
 
 from .field_set import EMPTY, LEAF, FieldSet, in_order
 from .path_elements import SELF

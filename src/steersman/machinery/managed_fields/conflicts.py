@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from steersman.machinery.errors import Cause, StatusError, apply_conflict
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import Cause, StatusError, apply_conflict
 
 from .field_set import FieldSet, paths
 from .managers import UPDATE, ManagerKey

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.serializer import decode_plain, encode
+from steersman.machinery.codec.serializer import decode_plain, encode
 
 from .comparison import compare
 from .field_set import EMPTY, FieldSet, difference

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.field import format_float, quote
-from steersman.machinery.lane_threads import give_way
-from steersman.machinery.serializer import decode_plain, encode
+from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.machinery.errors.field import format_float, quote
+from steersman.machinery.lane.threads import give_way
 
 from .typed_error import TypedError
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
-from steersman.machinery.printable import is_printable
+from steersman.machinery.go.printable import is_printable
 
 MAX_MANAGER: Final = 128
 """Bytes of a manager's name."""

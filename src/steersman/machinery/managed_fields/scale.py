@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
-from steersman.machinery.serializer import encode
+from steersman.machinery.codec.serializer import encode
 
 from .field_set import FieldSet, difference, has, set_of
 from .managers import Managed, Managers, decode_managers, encode_managers

@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from steersman.api.meta.v1 import ManagedFieldsEntry
-from steersman.machinery.schema import GroupVersionKind
-from steersman.machinery.serializer import decode_scalar
-from steersman.machinery.strict import Decoded
+from steersman.machinery.codec.serializer import decode_scalar
+from steersman.machinery.codec.strict import Decoded
+from steersman.machinery.identity.schema import GroupVersionKind
 
 from .comparison import Comparison, compare
 from .field_set import FieldSet, difference, union

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from steersman.machinery.go_print import go_source, go_type, go_value
-from steersman.machinery.lane_threads import paced
+from steersman.machinery.errors.go_print import go_source, go_type, go_value
+from steersman.machinery.lane.threads import paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
 from .path_elements import SELF, display

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from steersman.machinery import field
-from steersman.machinery.field import FieldError, Path
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.formats import byte_length, characters, regex_error
 from steersman.machinery.validation.selectors import validate_label_name
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.machinery import field
-from steersman.machinery.field import FieldError, Path
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.formats import (
     characters,
     is_dns1123_label,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Final
 
-from steersman.machinery.go_strings import to_lower
-from steersman.machinery.lane_threads import paced
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.lane.threads import paced
 
 DNS1123_LABEL_MAX_LENGTH: Final = 63
 DNS1123_SUBDOMAIN_MAX_LENGTH: Final = 253

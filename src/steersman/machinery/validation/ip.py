@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
 
-from steersman.machinery import field
-from steersman.machinery.field import FieldError, Path, quote
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path, quote
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

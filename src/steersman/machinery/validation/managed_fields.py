@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from steersman.machinery import field
-from steersman.machinery.field import FieldError, Path
-from steersman.machinery.printable import is_printable
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path
+from steersman.machinery.go.printable import is_printable
 from steersman.machinery.validation.formats import byte_length
 
 if TYPE_CHECKING:

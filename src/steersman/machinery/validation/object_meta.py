@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from steersman.machinery import field
-from steersman.machinery.field import FieldError, Path, quote
-from steersman.machinery.go_strings import to_lower
-from steersman.machinery.lane_threads import paced
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path, quote
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import (
     is_dns1035_label,
     is_dns1123_label,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.machinery.field import FieldError, Path, invalid
-from steersman.machinery.quantity import parse
+from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.formats import is_qualified_name
+from steersman.machinery.values.quantity import parse
 
 COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 """What a container can ask for, beside huge pages and extended resources."""

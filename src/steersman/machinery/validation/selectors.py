@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from steersman.machinery import field
-from steersman.machinery.field import FieldError, Path
-from steersman.machinery.lane_threads import paced
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path
+from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
-from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

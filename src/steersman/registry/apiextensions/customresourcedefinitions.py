@@ -12,7 +12,7 @@ from steersman.api.apiextensions.v1 import (
     CustomResourceDefinitionStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.columns import CREATED_AT
 from steersman.rest.context import Context

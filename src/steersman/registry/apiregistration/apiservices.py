@@ -13,9 +13,8 @@ from steersman.api.apiregistration.v1 import (
     ServiceReference,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
-from steersman.machinery.errors import not_implemented
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, quote, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, quote, required
+from steersman.machinery.errors.status import not_implemented
 from steersman.machinery.validation.formats import (
     is_dns1035_label,
     is_dns1123_subdomain,
@@ -23,6 +22,7 @@ from steersman.machinery.validation.formats import (
     is_valid_port_num,
 )
 from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.machinery.values import times
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

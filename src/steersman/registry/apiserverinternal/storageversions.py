@@ -12,7 +12,7 @@ from steersman.api.apiserverinternal.v1alpha1 import (
     StorageVersionStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.formats import (
     EMPTY_ERROR,
     is_dns1035_label,
@@ -20,7 +20,7 @@ from steersman.machinery.validation.formats import (
     is_qualified_name,
     regex_error,
 )
-from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

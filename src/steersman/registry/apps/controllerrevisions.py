@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from steersman.api.apps.v1 import ControllerRevision
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, Verbatim, invalid, required
-from steersman.machinery.go_strings import to_lower
-from steersman.machinery.serializer import compact
+from steersman.machinery.codec.serializer import compact
+from steersman.machinery.errors.field import FieldError, Path, Verbatim, invalid, required
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.object_meta import (
     FIELD_IMMUTABLE,
     name_is_dns_subdomain,

@@ -7,8 +7,8 @@ from typing import Final
 
 from steersman.api.apps.v1 import DaemonSet, DaemonSetStatus, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
-from steersman.machinery.go_numbers import parse_int
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
 from steersman.machinery.validation.selectors import (
     STRICT,
@@ -16,21 +16,21 @@ from steersman.machinery.validation.selectors import (
     label_selector_has_invalid_label_value,
     validate_label_selector,
 )
-from steersman.registry.apps.columns import container_columns, without_annotation
-from steersman.registry.apps.counts import (
+from steersman.registry.apps.update_strategy import shown_strategy
+from steersman.registry.columns import label_selector_text, labels_text
+from steersman.registry.pod_template.columns import container_columns, without_annotation
+from steersman.registry.pod_template.defaults import set_pod_template_defaults
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
+from steersman.registry.pod_template.validation.workloads import parse_selector, validate_always_running
+from steersman.registry.pod_template.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
+from steersman.registry.validation.counts import (
     int_or_percent_value,
     validate_at_most_all,
     validate_collision_count,
     validate_counters,
     validate_int_or_percent,
 )
-from steersman.registry.apps.template_validation import parse_selector, validate_always_running
-from steersman.registry.apps.update_strategy import shown_strategy
-from steersman.registry.apps.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
-from steersman.registry.columns import label_selector_text, labels_text
-from steersman.registry.core.pod_defaults import set_pod_template_defaults
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_validation import validate_pod_template_spec
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy

@@ -8,17 +8,32 @@ from typing import Final
 from steersman.api.apps import v1
 from steersman.api.apps.v1 import Deployment, DeploymentStatus, RollingUpdateDeployment
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
-from steersman.machinery.go_numbers import parse_int
-from steersman.machinery.labels import SelectorError, from_label_selector
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.errors.go_numbers import parse_int
+from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.object_meta import (
     NOT_NEGATIVE,
     name_is_dns_subdomain,
     validate_immutable,
     validate_nonnegative,
 )
-from steersman.registry.apps.columns import container_columns, without_annotation
-from steersman.registry.apps.counts import (
+from steersman.registry.apps.update_strategy import shown_strategy
+from steersman.registry.pod_template.columns import container_columns, without_annotation
+from steersman.registry.pod_template.defaults import set_pod_template_defaults
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.workloads import (
+    parse_selector,
+    validate_replica_set_template,
+    validate_selector,
+)
+from steersman.registry.pod_template.workload import (
+    WorkloadStrategy,
+    drop_disabled_template_fields,
+    name_warnings,
+    template_warnings,
+)
+from steersman.registry.scale import SCALE
+from steersman.registry.validation.counts import (
     int_or_percent_value,
     validate_at_most_all,
     validate_at_most_replicas,
@@ -27,17 +42,6 @@ from steersman.registry.apps.counts import (
     validate_counters,
     validate_int_or_percent,
 )
-from steersman.registry.apps.template_validation import parse_selector, validate_replica_set_template, validate_selector
-from steersman.registry.apps.update_strategy import shown_strategy
-from steersman.registry.apps.workload import (
-    WorkloadStrategy,
-    drop_disabled_template_fields,
-    name_warnings,
-    template_warnings,
-)
-from steersman.registry.core.pod_defaults import set_pod_template_defaults
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.scale import SCALE
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy

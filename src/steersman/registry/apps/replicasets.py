@@ -7,21 +7,25 @@ from typing import Final
 
 from steersman.api.apps.v1 import ReplicaSet, ReplicaSetSpec, ReplicaSetStatus
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable, validate_nonnegative
-from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.counts import validate_at_most_replicas, validate_available, validate_counters
-from steersman.registry.apps.template_validation import parse_selector, validate_replica_set_template, validate_selector
-from steersman.registry.apps.workload import (
+from steersman.registry.columns import label_selector_text
+from steersman.registry.pod_template.columns import container_columns
+from steersman.registry.pod_template.defaults import set_pod_template_defaults
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.workloads import (
+    parse_selector,
+    validate_replica_set_template,
+    validate_selector,
+)
+from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
     drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
-from steersman.registry.columns import label_selector_text
-from steersman.registry.core.pod_defaults import set_pod_template_defaults
-from steersman.registry.core.pod_options import PodValidationOptions
 from steersman.registry.scale import SCALE
+from steersman.registry.validation.counts import validate_at_most_replicas, validate_available, validate_counters
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy

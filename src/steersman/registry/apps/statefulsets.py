@@ -17,13 +17,28 @@ from steersman.api.apps.v1 import (
 )
 from steersman.api.core.v1 import PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
-from steersman.machinery.serializer import encode_in_order
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import name_is_dns_label, validate_annotations, validate_nonnegative
 from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.counts import (
+from steersman.registry.apps.update_strategy import shown_strategy
+from steersman.registry.pod_template.columns import container_columns
+from steersman.registry.pod_template.defaults import set_pod_template_defaults
+from steersman.registry.pod_template.validation.claims import validate_claim_spec
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
+from steersman.registry.pod_template.validation.workloads import (
+    parse_selector,
+    validate_always_running,
+    validate_selected,
+    validate_selector,
+)
+from steersman.registry.pod_template.volume_defaults import set_claim_spec_defaults
+from steersman.registry.pod_template.warnings import claim_spec_warnings
+from steersman.registry.pod_template.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
+from steersman.registry.scale import SCALE
+from steersman.registry.validation.counts import (
     int_or_percent_value,
     validate_at_most_all,
     validate_at_most_replicas,
@@ -32,21 +47,6 @@ from steersman.registry.apps.counts import (
     validate_counters,
     validate_int_or_percent,
 )
-from steersman.registry.apps.template_validation import (
-    parse_selector,
-    validate_always_running,
-    validate_selected,
-    validate_selector,
-)
-from steersman.registry.apps.update_strategy import shown_strategy
-from steersman.registry.apps.workload import WorkloadStrategy, drop_disabled_template_fields, template_warnings
-from steersman.registry.core.pod_claim_validation import validate_claim_spec
-from steersman.registry.core.pod_defaults import set_pod_template_defaults
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_validation import validate_pod_template_spec
-from steersman.registry.core.pod_volume_defaults import set_claim_spec_defaults
-from steersman.registry.core.pod_warnings import claim_spec_warnings
-from steersman.registry.scale import SCALE
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy

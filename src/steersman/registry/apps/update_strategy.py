@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.apps.v1 import RollingUpdateStatefulSetStrategy
-from steersman.machinery.field import Verbatim
-from steersman.machinery.serializer import encode_in_order
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.field import Verbatim
 
 
 def shown_strategy(strategy: Any) -> Verbatim:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from steersman.api.authentication.v1 import SelfSubjectReview, SelfSubjectReviewStatus
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
 from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.machinery.values import times
 from steersman.registry.authentication.userinfo import user_info
 from steersman.registry.services import Services
 from steersman.rest.context import Context

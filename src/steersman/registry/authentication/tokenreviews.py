@@ -8,7 +8,7 @@ from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import bad_request
+from steersman.machinery.errors.status import bad_request
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authentication.userinfo import user_info
 from steersman.rest.context import Context

@@ -8,8 +8,8 @@ from steersman.api.authorization.v1 import SubjectAccessReviewStatus
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, decide
 from steersman.authorization.reviews import review_status
-from steersman.machinery.errors import GroupKind, invalid
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
+from steersman.machinery.errors.status import GroupKind, invalid
 
 
 def require_valid(errors: Iterable[FieldError]) -> None:

@@ -6,7 +6,7 @@ from steersman.api.authorization.v1 import LocalSubjectAccessReview
 from steersman.authorization.review_validation import validate_local_subject_access_review
 from steersman.authorization.reviews import review_attributes, subject_of
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import bad_request
+from steersman.machinery.errors.status import bad_request
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authorization.judgement import judge, require_valid
 from steersman.registry.services import Services

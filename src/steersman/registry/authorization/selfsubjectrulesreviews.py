@@ -7,8 +7,8 @@ from typing import Final
 from steersman.api.authorization.v1 import SelfSubjectRulesReview
 from steersman.authorization.reviews import rules_review_status
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import bad_request
-from steersman.machinery.slow_lane import done
+from steersman.machinery.errors.status import bad_request
+from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.services import Services
 from steersman.rest.context import Context

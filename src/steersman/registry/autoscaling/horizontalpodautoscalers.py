@@ -15,8 +15,8 @@ from steersman.api.autoscaling.v2 import (
     ResourceMetricSource,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.conversion_autoscaling import ANNOTATIONS, from_v1, to_v1
-from steersman.machinery.field import FieldError, Path
+from steersman.machinery.conversion.autoscaling import ANNOTATIONS, from_v1, to_v1
+from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.registry.autoscaling.columns import metrics
 from steersman.registry.autoscaling.validation import validate_autoscaler

@@ -17,11 +17,11 @@ from steersman.api.autoscaling.v2 import (
     MetricTarget,
     ResourceMetricSource,
 )
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
-from steersman.machinery.quantity import parse
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_dns1123_label, is_path_segment_name
 from steersman.machinery.validation.object_meta import NOT_NEGATIVE
 from steersman.machinery.validation.resource_names import validate_container_resource_name
+from steersman.machinery.values.quantity import parse
 
 MAX_PERIOD_SECONDS: Final = 1800
 MAX_STABILIZATION_SECONDS: Final = 3600

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from steersman.machinery.field import quote
+from steersman.machinery.errors.field import quote
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 

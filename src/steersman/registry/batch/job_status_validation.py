@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.batch.v1 import Job, JobStatus
-from steersman.machinery.field import OMITTED, FieldError, Path, duplicate, invalid, required
+from steersman.machinery.errors.field import OMITTED, FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.object_meta import validate_nonnegative
-from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.batch.indexes import IndexesError, count_indexes, overlap
+from steersman.registry.printing.internal_text import internal_text
 
 _STATUS: Final = Path("status")
 _CONDITIONS: Final = _STATUS / "conditions"

@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from steersman.api.batch.v1 import Job, JobSpec
 from steersman.api.core.v1 import Affinity, Container, PodSpec, PodTemplateSpec
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required, too_long
-from steersman.machinery.labels import SelectorError, from_label_selector
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, validate_immutable, validate_nonnegative
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
-from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.batch.domain_prefixed_path import validate_domain_prefixed_path
 from steersman.registry.batch.policy_validation import validate_pod_failure_policy, validate_success_policy
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_validation import validate_pod_template_spec
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
+from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.validation.domain_prefixed_path import validate_domain_prefixed_path
 
 JOB_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
 CONTROLLER_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")

@@ -10,18 +10,11 @@ from typing import Final
 from steersman.api.batch.v1 import Job, JobSpec, JobStatus
 from steersman.api.meta.v1 import DeleteOptions, LabelSelector
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
-from steersman.machinery.field import FieldError, Path
-from steersman.machinery.serializer import empty_to_null
+from steersman.machinery.codec.serializer import empty_to_null
+from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.selectors import label_selector_has_invalid_label_value
-from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.workload import (
-    WorkloadStrategy,
-    drop_disabled_template_fields,
-    name_warnings,
-    template_warnings,
-)
+from steersman.machinery.values import times
 from steersman.registry.batch.job_status_validation import is_true, validate_job_status_update
 from steersman.registry.batch.job_validation import (
     CONTROLLER_UID_LABELS,
@@ -30,7 +23,14 @@ from steersman.registry.batch.job_validation import (
     validate_job_spec_update,
 )
 from steersman.registry.columns import label_selector_text
-from steersman.registry.core.pod_defaults import set_pod_template_defaults
+from steersman.registry.pod_template.columns import container_columns
+from steersman.registry.pod_template.defaults import set_pod_template_defaults
+from steersman.registry.pod_template.workload import (
+    WorkloadStrategy,
+    drop_disabled_template_fields,
+    name_warnings,
+    template_warnings,
+)
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy

@@ -15,7 +15,7 @@ from steersman.api.batch.v1 import (
     SuccessPolicy,
     SuccessPolicyRule,
 )
-from steersman.machinery.field import (
+from steersman.machinery.errors.field import (
     OMITTED,
     FieldError,
     Path,

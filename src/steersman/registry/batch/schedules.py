@@ -11,9 +11,9 @@ import zoneinfo
 from functools import lru_cache
 from typing import Final
 
-from steersman.machinery.durations import DurationError, parse_duration
-from steersman.machinery.field import quote
-from steersman.machinery.go_strings import split_space, to_lower, trim_space
+from steersman.machinery.errors.field import quote
+from steersman.machinery.go.strings import split_space, to_lower, trim_space
+from steersman.machinery.values.durations import DurationError, parse_duration
 
 DESCRIPTORS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 

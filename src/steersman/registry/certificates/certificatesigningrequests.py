@@ -10,9 +10,9 @@ from steersman.api.certificates.v1 import (
     CertificateSigningRequestStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_path_segment
+from steersman.machinery.values import times
 from steersman.registry.certificates.validation import Allowed, allowed_by, validate_request, validate_request_update
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from steersman.machinery.field import FieldError, Path, invalid, quote, required, too_long
+from steersman.machinery.errors.field import FieldError, Path, invalid, quote, required, too_long
 from steersman.machinery.validation.formats import byte_length, is_dns1123_label, is_dns1123_subdomain
 
 MAX_DOMAIN: Final = 253

@@ -12,8 +12,17 @@ from steersman.api.certificates.v1 import (
     CertificateSigningRequestCondition,
     CertificateSigningRequestSpec,
 )
-from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, quote, required
-from steersman.machinery.pem import blocks, decode_block
+from steersman.machinery.errors.field import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    quote,
+    required,
+)
+from steersman.machinery.go.pem import blocks, decode_block
 from steersman.registry.certificates.signer_name import validate_signer_name
 
 USAGES: Final = tuple(

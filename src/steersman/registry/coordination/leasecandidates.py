@@ -8,7 +8,7 @@ from typing import Final
 from steersman.api.coordination import v1alpha2
 from steersman.api.coordination.v1beta1 import LeaseCandidate, LeaseCandidateSpec
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_config_map_key, is_qualified_name
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.machinery.validation.semver import ZERO, Semver, parse_semver

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.coordination.v1 import Lease
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, forbidden, invalid
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource

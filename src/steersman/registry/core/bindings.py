@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.api.core.v1 import Binding
 from steersman.kinds.built_in import built_in
-from steersman.registry.core.pod_binding import create_binding
+from steersman.registry.core.pods.binding import create_binding
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import ANY_NAME
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.api.core.v1 import ComponentCondition, ComponentStatus
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import GroupResource, not_found
+from steersman.machinery.errors.status import GroupResource, not_found
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, too_long
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, too_long
 from steersman.machinery.validation.formats import are_usual_config_map_keys, is_config_map_key, total_length
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context

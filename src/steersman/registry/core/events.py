@@ -11,18 +11,18 @@ import msgspec
 from steersman.api.core.v1 import Event
 from steersman.api.events.v1 import Event as NewEvent
 from steersman.kinds.built_in import built_in
-from steersman.machinery.conversion_events import from_core, to_core
-from steersman.machinery.field import FieldError, Path, invalid, required
-from steersman.machinery.go_strings import to_lower, trim_space
-from steersman.machinery.times import age
+from steersman.machinery.conversion.events import from_core, to_core
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
+from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_qualified_name
 from steersman.machinery.validation.object_meta import (
     FIELD_IMMUTABLE,
     name_is_dns_subdomain,
     name_is_path_segment,
 )
-from steersman.registry.events.selectable_fields import SELECTABLE_FIELDS
-from steersman.registry.go_struct import go_struct
+from steersman.machinery.values.times import age
+from steersman.registry.core.event_fields import SELECTABLE_FIELDS
+from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, OtherVersion, Resource
 from steersman.rest.strategy import Strategy

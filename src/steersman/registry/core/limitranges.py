@@ -7,10 +7,9 @@ from typing import Final
 
 from steersman.api.core.v1 import LimitRange, LimitRangeItem
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, required
-from steersman.machinery.names import new_uid
-from steersman.machinery.pod_resources import round_up_to_milli
-from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.built_in.pod_resources import round_up_to_milli
+from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, required
+from steersman.machinery.identity.names import new_uid
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
@@ -18,6 +17,7 @@ from steersman.machinery.validation.resource_names import (
     validate_container_resource_name,
     validate_resource_name,
 )
+from steersman.machinery.values.quantity import Quantity, parse
 from steersman.registry.columns import CREATED_AT
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource

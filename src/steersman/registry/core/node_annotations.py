@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from steersman.api.core.v1 import Taint
 from steersman.api.meta.v1 import OwnerReference
-from steersman.machinery.field import FieldError, Path, invalid, required
-from steersman.machinery.go_json import internal, unmarshal, with_wire_names
-from steersman.machinery.go_types import GoMember, GoType, struct_of
-from steersman.machinery.serializer import from_plain
-from steersman.machinery.strict import DecodeError
+from steersman.machinery.codec.go_json import internal, unmarshal, with_wire_names
+from steersman.machinery.codec.go_types import GoMember, GoType, struct_of
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
 
 TAINTS: Final = "scheduler.alpha.kubernetes.io/taints"
 PREFER_AVOID_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"

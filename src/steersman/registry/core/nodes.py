@@ -11,8 +11,8 @@ from steersman.endpoints.proxy.location import Location, join_preserving_trailin
 from steersman.endpoints.proxy.upgrade_aware import proxy
 from steersman.endpoints.request import Request
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors import bad_request
-from steersman.machinery.field import (
+from steersman.machinery.built_in.pod_resources import round_up_to_milli
+from steersman.machinery.errors.field import (
     FieldError,
     Path,
     duplicate,
@@ -23,18 +23,18 @@ from steersman.machinery.field import (
     quote,
     required,
 )
-from steersman.machinery.pod_resources import round_up_to_milli
+from steersman.machinery.errors.status import bad_request
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import is_valid_cidr_for_legacy_field, parse_cidr_sloppy, warnings_for_cidr
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import validate_quantity
 from steersman.machinery.validation.selectors import validate_label_name
-from steersman.net.dial import DialError, resolve
+from steersman.net.client.dial import DialError, resolve
 from steersman.net.message import Response
 from steersman.registry.core.node_annotations import validate_node_annotations
-from steersman.registry.core.pod_kubelet import is_global_unicast, pod_tls
+from steersman.registry.core.pods.kubelet import is_global_unicast, pod_tls
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
-from steersman.registry.go_struct import go_struct
+from steersman.registry.printing.go_struct import go_struct
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

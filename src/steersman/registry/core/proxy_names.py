@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steersman.machinery.errors import service_unavailable
+from steersman.machinery.errors.status import service_unavailable
 from steersman.net.ascii import is_digits
 
 

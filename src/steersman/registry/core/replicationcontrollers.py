@@ -12,22 +12,22 @@ from steersman.api.core.v1 import (
     ReplicationControllerStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, required
-from steersman.machinery.labels import selector_from_set
+from steersman.machinery.errors.field import FieldError, Path, required
+from steersman.machinery.selectors.labels import selector_from_set
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
-from steersman.registry.apps.columns import container_columns
-from steersman.registry.apps.counts import validate_at_most_replicas, validate_available, validate_counters
-from steersman.registry.apps.template_validation import validate_always_running, validate_selected
-from steersman.registry.apps.workload import (
+from steersman.registry.pod_template.columns import container_columns
+from steersman.registry.pod_template.defaults import set_pod_template_defaults
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
+from steersman.registry.pod_template.validation.workloads import validate_always_running, validate_selected
+from steersman.registry.pod_template.workload import (
     WorkloadStrategy,
     drop_disabled_template_fields,
     name_warnings,
     template_warnings,
 )
-from steersman.registry.core.pod_defaults import set_pod_template_defaults
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_validation import validate_pod_template_spec
 from steersman.registry.scale import SCALE, selector_text
+from steersman.registry.validation.counts import validate_at_most_replicas, validate_available, validate_counters
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy

@@ -12,16 +12,16 @@ from steersman.api.core.v1 import (
     ScopedResourceSelectorRequirement,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid, required
-from steersman.machinery.pod_resources import round_up_to_milli
-from steersman.machinery.quantity import parse
+from steersman.machinery.built_in.pod_resources import round_up_to_milli
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import (
     is_quota_resource,
     validate_quantity,
     validate_quota_resource_name,
 )
-from steersman.registry.go_struct import go_struct
+from steersman.machinery.values.quantity import parse
+from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy

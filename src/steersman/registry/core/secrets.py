@@ -7,8 +7,8 @@ from typing import Final
 
 from steersman.api.core.v1 import Secret
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
-from steersman.machinery.json_tree import JSONSyntaxError, kind_of, parse_tree
+from steersman.machinery.codec.json_tree import JSONSyntaxError, kind_of, parse_tree
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import are_usual_config_map_keys, is_config_map_key
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.core.configmaps import IMMUTABLE, MAX_DATA_BYTES

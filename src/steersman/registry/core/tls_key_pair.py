@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from steersman.machinery.pem import blocks
+from steersman.machinery.go.pem import blocks
 
 _CERTIFICATE: Final = "CERTIFICATE"
 _PRIVATE_KEY: Final = "PRIVATE KEY"

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.discovery.v1 import Endpoint, EndpointHints, EndpointPort, EndpointSlice
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import (
+from steersman.machinery.errors.field import (
     FieldError,
     Path,
     duplicate,
@@ -26,7 +26,7 @@ from steersman.machinery.validation.ip import (
 )
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.core.endpoint_addresses import (
+from steersman.registry.validation.endpoint_addresses import (
     PROTOCOLS,
     validate_dns_label,
     validate_endpoint_ip,

@@ -12,7 +12,7 @@ from steersman.api.flowcontrol.v1 import (
     QueuingConfiguration,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.flowcontrol.validation import validate_conditions, validate_priority_level
 from steersman.rest.context import Context

@@ -22,10 +22,10 @@ from steersman.api.flowcontrol.v1 import (
     ResourcePolicyRule,
     Subject,
 )
-from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
-from steersman.registry.apps.internal_text import internal_text
 from steersman.registry.flowcontrol.mandatory import FLOW_SCHEMAS, PRIORITY_LEVELS
+from steersman.registry.printing.internal_text import internal_text
 
 MAX_PRECEDENCE: Final = 10_000
 MAX_QUEUES: Final = 10_000_000

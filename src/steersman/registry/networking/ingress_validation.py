@@ -15,7 +15,7 @@ from steersman.api.networking.v1 import (
     IngressSpec,
     IngressStatus,
 )
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import (
     is_dns1123_subdomain,
     is_path_segment_name,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from steersman.api.networking.v1 import Ingress, IngressStatus
 from steersman.kinds.built_in import built_in
-from steersman.machinery.classes import INGRESS_CLASS
-from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.built_in.classes import INGRESS_CLASS
+from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.ip import warnings_for_ip
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.networking.ingress_validation import validate_ingress, validate_ingress_status

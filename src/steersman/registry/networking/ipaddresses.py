@@ -8,12 +8,12 @@ from typing import Final
 
 from steersman.api.networking.v1 import IPAddress, ParentReference
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid, required
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
 from steersman.machinery.validation.ip import is_valid_ip
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
-from steersman.registry.go_struct import go_struct
+from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

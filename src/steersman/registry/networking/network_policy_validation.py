@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from steersman.api.networking.v1 import IPBlock, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_valid_port_name, is_valid_port_num
 from steersman.machinery.validation.ip import (
     is_valid_cidr_for_legacy_field,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from steersman.api.networking.v1 import NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.columns import label_selector_text
 from steersman.registry.networking.network_policy_validation import network_policy_warnings, validate_network_policy

@@ -8,10 +8,10 @@ from typing import Final
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec, ServiceCIDRStatus
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.validation.ip import is_valid_cidr, parse_cidr_sloppy
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
-from steersman.registry.go_struct import go_struct
+from steersman.registry.printing.go_struct import go_struct
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

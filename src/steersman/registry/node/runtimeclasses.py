@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from steersman.api.core.v1 import ResourceRequirements
 from steersman.api.node.v1 import RuntimeClass, Scheduling
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, duplicate, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required
 from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_labels
-from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.core.pod_options import PodValidationOptions
-from steersman.registry.core.pod_resources_validation import validate_container_resources
-from steersman.registry.core.pod_scheduling_validation import validate_tolerations
-from steersman.registry.node.deprecated_labels import DEPRECATED
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.resources import validate_container_resources
+from steersman.registry.pod_template.validation.scheduling import validate_tolerations
+from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.validation.deprecated_labels import DEPRECATED
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

@@ -7,12 +7,12 @@ from typing import Final
 
 from steersman.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid, not_supported
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
-from steersman.registry.apps.counts import validate_at_most_all, validate_counters, validate_int_or_percent
-from steersman.registry.apps.internal_text import internal_text
+from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.validation.counts import validate_at_most_all, validate_counters, validate_int_or_percent
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steersman.api.rbac.v1 import ClusterRoleBinding, RoleBinding, Subject
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
 from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
 from steersman.registry.rbac.validation import default_binding, validate_binding, validate_role_ref_update
 from steersman.registry.services import Services

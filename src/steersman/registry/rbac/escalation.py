@@ -18,7 +18,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import decide
 from steersman.authorization.rbac import RoleNotFound
 from steersman.authorization.rbac_rules import escalation
-from steersman.machinery.errors import GroupResource, forbidden, not_found, plain_internal
+from steersman.machinery.errors.status import GroupResource, forbidden, not_found, plain_internal
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.api.rbac.v1 import Role
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError
+from steersman.machinery.errors.field import FieldError
 from steersman.registry.columns import CREATED_AT
 from steersman.registry.rbac.escalation import EscalationCheck, only_garbage_collection_changes
 from steersman.registry.rbac.validation import rbac_name, validate_rules

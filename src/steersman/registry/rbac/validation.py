@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.api.rbac.v1 import PolicyRule, RoleRef, Subject
-from steersman.machinery.field import FieldError, Path, invalid, not_supported, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.validation.object_meta import validate_service_account_name
-from steersman.registry.go_struct import go_struct
+from steersman.registry.printing.go_struct import go_struct
 
 GROUP: Final = "rbac.authorization.k8s.io"
 ROLE_REF_IMMUTABLE: Final = "cannot change roleRef"

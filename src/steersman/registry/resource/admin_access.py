@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Self, TypeVar
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceRequestAllocationResult
-from steersman.machinery.field import FieldError, Path, forbidden
+from steersman.machinery.errors.field import FieldError, Path, forbidden
 from steersman.registry.services import Services
 from steersman.rest.objects import Reading
 from steersman.rest.strategy import Strategy

@@ -17,7 +17,8 @@ from steersman.api.resource.v1 import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from steersman.machinery.field import (
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.field import (
     FieldError,
     Path,
     Verbatim,
@@ -29,14 +30,13 @@ from steersman.machinery.field import (
     too_long,
     too_many,
 )
-from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.validation.ip import is_valid_interface_address
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE
 from steersman.machinery.validation.selectors import validate_label_name
-from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.core.pod_scheduling_validation import validate_node_selector
+from steersman.registry.pod_template.validation.scheduling import validate_node_selector
+from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.claim_validation import (
     RequestNames,
     request_names,
@@ -52,7 +52,7 @@ from steersman.registry.resource.names import (
     validate_set,
     validate_uuid,
 )
-from steersman.registry.storage.validation import validate_driver_name
+from steersman.registry.validation.drivers import validate_driver_name
 
 MAX_CONSUMERS: Final = 256
 MAX_RESULTS: Final = 32

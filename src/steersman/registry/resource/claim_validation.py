@@ -18,8 +18,17 @@ from steersman.api.resource.v1 import (
     ExactDeviceRequest,
     OpaqueDeviceConfiguration,
 )
-from steersman.machinery.field import FieldError, Path, forbidden, internal, invalid, not_supported, required, too_long
-from steersman.machinery.strict import DecodeError, decode_untyped
+from steersman.machinery.codec.strict import DecodeError, decode_untyped
+from steersman.machinery.errors.field import (
+    FieldError,
+    Path,
+    forbidden,
+    internal,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.selectors import validate_label_name
 from steersman.registry.resource.limits import (
@@ -39,7 +48,7 @@ from steersman.registry.resource.names import (
     validate_subdomain,
 )
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, judge_all
-from steersman.registry.storage.validation import validate_driver_name
+from steersman.registry.validation.drivers import validate_driver_name
 
 EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
-from steersman.machinery.cel import declared, types
-from steersman.machinery.cel.declared import DeclaredType, declared_map, declared_object
-from steersman.machinery.cel.environment import Environment, Library, Overload
-from steersman.machinery.cel.errors import CompileError
-from steersman.machinery.cel.evaluator import ProgramError
-from steersman.machinery.cel.expression import compile_expression
-from steersman.machinery.cel.library.bindings import BINDINGS
-from steersman.machinery.cel.library.kubernetes import base_environment
-from steersman.machinery.cel.library.kubernetes_costs import KubernetesEstimator, kubernetes_costs
-from steersman.machinery.cel.library.quantities import QUANTITY
-from steersman.machinery.cel.sizes import CallEstimate, CostNode, Range
-from steersman.machinery.cel.types import BOOL, DYN
-from steersman.machinery.cel.values import EvaluationError, equal
-from steersman.machinery.lane_threads import give_way
+from steersman.cel import declared, types
+from steersman.cel.declared import DeclaredType, declared_map, declared_object
+from steersman.cel.environment import Environment, Library, Overload
+from steersman.cel.errors import CompileError
+from steersman.cel.evaluator import ProgramError
+from steersman.cel.expression import compile_expression
+from steersman.cel.library.bindings import BINDINGS
+from steersman.cel.library.kubernetes import base_environment
+from steersman.cel.library.kubernetes_costs import KubernetesEstimator, kubernetes_costs
+from steersman.cel.library.quantities import QUANTITY
+from steersman.cel.sizes import CallEstimate, CostNode, Range
+from steersman.cel.types import BOOL, DYN
+from steersman.cel.values import EvaluationError, equal
+from steersman.machinery.lane.threads import give_way
 
 MAX_COST: Final = 1_000_000
 _MAX_DOMAIN: Final = 63

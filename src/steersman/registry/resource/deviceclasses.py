@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from steersman.api.resource.v1 import DeviceClass
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.machinery.validation.resource_names import is_extended_resource
 from steersman.registry.resource.claim_validation import (

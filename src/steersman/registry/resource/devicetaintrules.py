@@ -14,15 +14,15 @@ from steersman.api.resource.v1alpha3 import (
     DeviceTaintSelector,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
-from steersman.machinery.field import FieldError, Path, too_many
+from steersman.machinery.errors.field import FieldError, Path, too_many
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.values import times
 from steersman.registry.older_version import deprecated, older_version
 from steersman.registry.resource.names import validate_label, validate_pool_name
 from steersman.registry.resource.slice_validation import validate_taint
-from steersman.registry.storage.status_metadata import reset_metadata_for_status
-from steersman.registry.storage.validation import validate_driver_name
+from steersman.registry.status_metadata import reset_metadata_for_status
+from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

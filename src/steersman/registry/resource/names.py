@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from steersman.machinery.field import FieldError, Path, duplicate, invalid, quote, required, too_long, too_many
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, quote, required, too_long, too_many
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.formats import byte_length, is_c_identifier, is_dns1123_label, is_dns1123_subdomain
-from steersman.registry.storage.validation import validate_driver_name
+from steersman.registry.validation.drivers import validate_driver_name
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """resource.k8s.io/v1beta2 and v1beta1, off by default, of the kinds that are stored as v1.
 
-v1beta2 has the types of v1, and its defaults; see `machinery.conversion_resource` for v1beta1.
+v1beta2 has the types of v1, and its defaults; see `machinery.conversion.resource` for v1beta1.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from steersman.api.resource import v1, v1beta1, v1beta2
-from steersman.machinery import times
-from steersman.machinery.conversion_resource import CONVERSIONS
+from steersman.machinery.conversion.resource import CONVERSIONS
+from steersman.machinery.values import times
 from steersman.registry.older_version import deprecated, older_version
 from steersman.registry.resource import resourceclaims, resourceclaimtemplates, resourceslices
 from steersman.registry.resource.defaults import set_toleration_defaults

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from steersman.api.resource.v1 import CapacityRequestPolicy, CapacityRequestPolicyRange
-from steersman.machinery.field import FieldError, Path, duplicate, forbidden, invalid, required, too_many
-from steersman.machinery.quantity import Quantity, parse
+from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, required, too_many
+from steersman.machinery.values.quantity import Quantity, parse
 
 MAX_VALUES: Final = 10
 

@@ -10,9 +10,9 @@ from steersman.api.resource.v1 import (
     ResourceClaimStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
-from steersman.registry.apps.internal_text import internal_text
+from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_status_validation import DeviceId, device_id, validate_claim_status
 from steersman.registry.resource.claim_validation import validate_device_claim
@@ -20,7 +20,7 @@ from steersman.registry.resource.defaults import set_claim_defaults, set_tolerat
 from steersman.registry.resource.selector_verdicts import NO_VERDICTS, claim_selectors, judge_selectors
 from steersman.registry.resource.status_rights import missing_rights
 from steersman.registry.services import Services
-from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource

@@ -14,8 +14,7 @@ from steersman.api.resource.v1alpha3 import (
     ResourcePoolStatusRequestStatus,
 )
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
-from steersman.machinery.field import (
+from steersman.machinery.errors.field import (
     FieldError,
     Path,
     Verbatim,
@@ -29,9 +28,10 @@ from steersman.machinery.field import (
 from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.formats import byte_length, is_long_name, is_long_name_caseless
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
-from steersman.registry.apps.internal_text import internal_text
+from steersman.machinery.values import times
+from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.names import MAX_POOL_NAME
-from steersman.registry.storage.status_metadata import reset_metadata_for_status
+from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

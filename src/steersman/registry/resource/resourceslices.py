@@ -7,10 +7,10 @@ from typing import Any
 
 from steersman.api.resource.v1 import ResourceSlice
 from steersman.kinds.built_in import built_in
-from steersman.machinery import times
-from steersman.machinery.field import FieldError
-from steersman.machinery.go_strings import to_lower
+from steersman.machinery.errors.field import FieldError
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.values import times
 from steersman.registry.resource.slice_validation import validate_slice
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceSelector
-from steersman.machinery.slow_lane import SlowLane, done
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.validation.formats import byte_length
 from steersman.registry.resource.limits import MAX_ALTERNATIVES, MAX_EXPRESSION, MAX_REQUESTS, MAX_SELECTORS
 

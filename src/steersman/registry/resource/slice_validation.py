@@ -15,7 +15,8 @@ from steersman.api.resource.v1 import (
     DeviceCounterConsumption,
     ResourceSliceSpec,
 )
-from steersman.machinery.field import (
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.field import (
     FieldError,
     Path,
     Verbatim,
@@ -26,12 +27,11 @@ from steersman.machinery.field import (
     too_long,
     too_many,
 )
-from steersman.machinery.serializer import encode_in_order
 from steersman.machinery.validation.formats import byte_length, is_valid_label_value
 from steersman.machinery.validation.object_meta import validate_immutable
 from steersman.machinery.validation.selectors import validate_label_name
-from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.core.pod_scheduling_validation import validate_node_selector
+from steersman.registry.pod_template.validation.scheduling import validate_node_selector
+from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.claim_status_validation import validate_binding_conditions
 from steersman.registry.resource.claim_validation import EFFECTS
 from steersman.registry.resource.names import (
@@ -43,7 +43,7 @@ from steersman.registry.resource.names import (
     validate_subdomain,
 )
 from steersman.registry.resource.request_policy_validation import validate_request_policy
-from steersman.registry.storage.validation import validate_driver_name
+from steersman.registry.validation.drivers import validate_driver_name
 
 MAX_DEVICES: Final = 128
 MAX_DEVICES_ADVANCED: Final = 64

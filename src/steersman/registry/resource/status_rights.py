@@ -14,7 +14,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import refusal
 from steersman.authorization.impersonation import runs_on
 from steersman.authorization.interface import Authorizer, decide
-from steersman.machinery.field import FieldError, Path, forbidden
+from steersman.machinery.errors.field import FieldError, Path, forbidden
 from steersman.registry.resource.claim_status_validation import device_id
 from steersman.rest.context import Context
 

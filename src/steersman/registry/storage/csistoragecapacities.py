@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from steersman.api.storage.v1 import CSIStorageCapacity
 from steersman.kinds.built_in import built_in
-from steersman.machinery import quantity
-from steersman.machinery.field import FieldError, Path, invalid
+from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.object_meta import NOT_NEGATIVE, name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import STRICT, LabelSelectorOptions, validate_label_selector
+from steersman.machinery.values import quantity
 from steersman.registry.columns import CREATED_AT
-from steersman.registry.node.deprecated_labels import selector_warnings
+from steersman.registry.validation.deprecated_labels import selector_warnings
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy

@@ -9,12 +9,12 @@ from typing import Final
 from steersman.api.core.v1 import TopologySelectorLabelRequirement, TopologySelectorTerm
 from steersman.api.storage.v1 import StorageClass
 from steersman.kinds.built_in import built_in
-from steersman.machinery.classes import DEFAULT_STORAGE_CLASS, is_default
-from steersman.machinery.field import FieldError, Path, duplicate, not_supported, required
+from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, is_default
+from steersman.machinery.errors.field import FieldError, Path, duplicate, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.machinery.validation.selectors import validate_label_name
-from steersman.registry.node.deprecated_labels import DEPRECATED
-from steersman.registry.storage.validation import validate_parameters, validate_provisioner
+from steersman.registry.validation.deprecated_labels import DEPRECATED
+from steersman.registry.validation.drivers import validate_parameters, validate_provisioner
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

@@ -7,14 +7,14 @@ from typing import Final
 
 from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentStatus
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, forbidden, invalid, required, too_long
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
 from steersman.machinery.validation.formats import byte_length, inclusive_range_error
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
-from steersman.registry.apps.internal_text import internal_text
-from steersman.registry.core.volume_spec_defaults import set_persistent_source_defaults
-from steersman.registry.core.volume_spec_validation import validate_inline_volume_spec
-from steersman.registry.storage.status_metadata import reset_metadata_for_status
-from steersman.registry.storage.validation import size_of, validate_driver_name
+from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
+from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
+from steersman.registry.printing.internal_text import internal_text
+from steersman.registry.status_metadata import reset_metadata_for_status
+from steersman.registry.validation.drivers import size_of, validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy

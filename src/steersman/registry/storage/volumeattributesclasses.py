@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from steersman.api.storage.v1 import VolumeAttributesClass
 from steersman.kinds.built_in import built_in
-from steersman.machinery.field import FieldError, Path, forbidden
+from steersman.machinery.errors.field import FieldError, Path, forbidden
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.registry.storage.validation import validate_parameters, validate_provisioner
+from steersman.registry.validation.drivers import validate_parameters, validate_provisioner
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy

@@ -1,0 +1,1 @@
+"""PodSecurity: the plugin, the checks, and their levels."""

@@ -1,0 +1,257 @@
+"""PodSecurity: namespaces say by labels which Pod Security Standard their pods have to meet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.pod_security.checks import Violation, details, reasons, violations
+from steersman.admission_plugins.pod_security.levels import (
+    NO_POLICY,
+    PRIVILEGED,
+    LevelVersion,
+    Policy,
+    labelled,
+    policy_of,
+    stricter,
+)
+from steersman.api.core.v1 import Pod, PodSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import GroupKind, GroupResource, forbidden, internal, invalid
+from steersman.machinery.large_work.slow_lane import SlowLane, done
+
+_NAMESPACES: Final = GroupResource("", "namespaces")
+_PODS: Final = GroupResource("", "pods")
+_TEMPLATED: Final = {
+    GroupResource("", "podtemplates"): lambda obj: obj.template,
+    GroupResource("", "replicationcontrollers"): lambda obj: obj.spec.template,
+    GroupResource("apps", "replicasets"): lambda obj: obj.spec.template,
+    GroupResource("apps", "deployments"): lambda obj: obj.spec.template,
+    GroupResource("apps", "statefulsets"): lambda obj: obj.spec.template,
+    GroupResource("apps", "daemonsets"): lambda obj: obj.spec.template,
+    GroupResource("batch", "jobs"): lambda obj: obj.spec.template,
+    GroupResource("batch", "cronjobs"): lambda obj: obj.spec.job_template.spec.template,
+}
+"""What makes pods, and where its template is."""
+_POD_SUBRESOURCES: Final = ("", "ephemeralcontainers", "resize")
+"""Those that are a pod."""
+
+MAX_PODS: Final = 3000
+MAX_SECONDS: Final = 1.0
+"""How many pods of a namespace are looked at when its labels change, and for how long."""
+_SLICE: Final = 0.004
+"""Seconds for which they keep others waiting at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1): what holds in namespaces that do not say, and
+    the names of whom and of what nothing is asked."""
+
+    defaults: Policy = NO_POLICY
+    usernames: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    runtime_classes: frozenset[str] = frozenset()
+
+    def policy_of(self, namespace: Any) -> Policy:
+        """What a namespace asks for."""
+        return policy_of(namespace.metadata.labels, self.defaults)
+
+
+UNCONFIGURED: Final = Configuration()
+
+
+class PodSecurity(Plugin):
+    """`policy` gives what a namespace asks for (`Configuration.policy_of`), None if there is no such namespace; `pods`
+    how many pods it has, and them, each with where to work on it."""
+
+    name = "PodSecurity"
+    operations = frozenset({CREATE, UPDATE})
+    resources = frozenset({_NAMESPACES, _PODS, *_TEMPLATED})
+    validates = True
+
+    def __init__(
+        self,
+        policy: Callable[[str], Policy | None],
+        pods: Callable[[str], tuple[int, AsyncIterator[tuple[Pod, SlowLane | None]]]],
+        configuration: Configuration = UNCONFIGURED,
+    ) -> None:
+        self._policy = policy
+        self._pods = pods
+        self._configuration = configuration
+        self._exempts = bool(configuration.namespaces or configuration.usernames)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
+        is to be warned of. Labels of namespaces must be readable. Raises StatusError 403, 422."""
+        resource = attributes.resource
+        if resource == _PODS:
+            if attributes.subresource in _POD_SUBRESOURCES:
+                await self._validate_pod(attributes)
+        elif resource == _NAMESPACES:
+            if not attributes.subresource:
+                await self._validate_namespace(attributes)
+        elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.subresource:
+            await self._validate_template(attributes, template_of)
+
+    def _is_exempt(self, attributes: Attributes) -> bool:
+        """Whether nothing is asked of what this user writes, or of what is in this namespace."""
+        configuration = self._configuration
+        return attributes.namespace in configuration.namespaces or attributes.user.name in configuration.usernames
+
+    async def _validate_pod(self, attributes: Attributes) -> None:
+        if self._exempts and self._is_exempt(attributes):
+            return
+        policy = self._policy(attributes.namespace)
+        if policy is None:
+            raise internal(f"failed to lookup namespace {quote(attributes.namespace)}")
+        if policy.fully_privileged and not policy.errors:
+            return
+        pod: Pod = attributes.obj
+        if attributes.operation == UPDATE and not _runs_something_else(pod.spec, attributes.old.spec):
+            return
+        if pod.spec.runtime_class_name in self._configuration.runtime_classes:
+            return
+        await done(attributes.lane, _judge, attributes, policy, pod.metadata, pod.spec)
+
+    async def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
+        if self._exempts and self._is_exempt(attributes):
+            return
+        policy = self._policy(attributes.namespace)
+        if policy is None or policy.warn.level == PRIVILEGED:
+            return
+        template = template_of(attributes.obj)
+        if template is not None and template.spec.runtime_class_name not in self._configuration.runtime_classes:
+            await done(attributes.lane, _warn, attributes, policy.warn, template.metadata, template.spec)
+
+    async def _validate_namespace(self, attributes: Attributes) -> None:
+        new = self._configuration.policy_of(attributes.obj)
+        old = self._configuration.policy_of(attributes.old) if attributes.operation == UPDATE else None
+        if new.errors and (old is None or new.errors != old.errors):
+            raise invalid(GroupKind(attributes.kind.group, attributes.kind.kind), attributes.name, new.errors)
+        if old is not None:
+            if new.enforce == old.enforce or new.enforce.level == PRIVILEGED:
+                return
+            if new.enforce.minor == old.enforce.minor and not stricter(new.enforce.level, old.enforce.level):
+                return
+        name = attributes.obj.metadata.name
+        if name in self._configuration.namespaces:
+            self._warn_of_exemption(attributes, new)
+        elif old is not None:
+            for text in await self._existing(name, new.enforce):
+                attributes.warn(text)
+
+    def _warn_of_exemption(self, attributes: Attributes, policy: Policy) -> None:
+        """Tells who labels a namespace that its labels mean nothing."""
+        if policy.fully_privileged or policy.equivalent(self._configuration.defaults):
+            return
+        labels = attributes.obj.metadata.labels
+        modes = (("enforce", policy.enforce), ("audit", policy.audit), ("warn", policy.warn))
+        told = (f"{mode}={level}" for mode, level in modes if level.level != PRIVILEGED and labelled(labels, mode))
+        attributes.warn(
+            f"namespace {quote(attributes.obj.metadata.name)} is exempt from Pod Security, "
+            f"and the policy ({', '.join(told)}) will be ignored"
+        )
+
+    async def _existing(self, namespace: str, enforce: LevelVersion) -> list[str]:
+        """Warnings of the pods that would be refused now. One pod of each controller is looked at first."""
+        total, pods = self._pods(namespace)
+        exempt = self._configuration.runtime_classes
+        findings: dict[str, list[str]] = {}
+        controllers: set[str] = set()
+        others: list[tuple[Pod, SlowLane | None]] = []
+        checked = 0
+        pace = _Pace()
+
+        async def look(pod: Pod, lane: SlowLane | None) -> bool:
+            """Whether there is time for another one."""
+            nonlocal checked
+            if found := await done(lane, violations, enforce, pod.metadata, pod.spec):
+                findings.setdefault(reasons(found), []).append(pod.metadata.name)
+            checked += 1
+            return checked < MAX_PODS and await pace.goes_on()
+
+        async for pod, lane in pods:
+            if pod.spec.runtime_class_name in exempt:
+                total -= 1
+                if not await pace.goes_on():
+                    break
+                continue
+            controller = next((each.uid for each in pod.metadata.owner_references if each.controller), None)
+            if controller in controllers:
+                if len(others) < MAX_PODS:
+                    others.append((pod, lane))
+                if not await pace.goes_on():
+                    break
+                continue
+            if controller is not None:
+                controllers.add(controller)
+            if not await look(pod, lane):
+                break
+        else:
+            for pod, lane in others:
+                if not await look(pod, lane):
+                    break
+        warnings = []
+        if checked < total:
+            warnings.append(
+                f"new PodSecurity enforce level only checked against the first {checked} of {total} existing pods"
+            )
+        if findings:
+            text = f"existing pods in namespace {quote(namespace)} violate the new PodSecurity enforce level "
+            warnings.append(text + quote(str(enforce)))
+        return warnings + sorted(f"{_some(names)}: {found}" for found, names in findings.items())
+
+
+class _Pace:
+    """Work in slices, for a second at most."""
+
+    def __init__(self) -> None:
+        self._slice = time.monotonic() + _SLICE
+        self._end = time.monotonic() + MAX_SECONDS
+
+    async def goes_on(self) -> bool:
+        """Lets others have their turn where it is time. False once the second is over."""
+        now = time.monotonic()
+        if now >= self._slice:
+            await asyncio.sleep(0)
+            self._slice = time.monotonic() + _SLICE
+        return now < self._end
+
+
+def _some(names: list[str]) -> str:
+    """The first name, and how many more."""
+    more = len(names) - 1
+    if not more:
+        return names[0]
+    return f"{min(names)} (and {more} other pod{'' if more == 1 else 's'})"
+
+
+def _judge(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: PodSpec) -> None:
+    """Refuses a pod that does not meet what is enforced. Raises StatusError 403."""
+    found = violations(policy.enforce, metadata, spec)
+    if found:
+        why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
+        raise forbidden(attributes.resource, attributes.name, why)
+    if policy.warn != policy.enforce:
+        _warn(attributes, policy.warn, metadata, spec)
+
+
+def _warn(attributes: Attributes, level: LevelVersion, metadata: ObjectMeta, spec: PodSpec) -> None:
+    found: list[Violation] = violations(level, metadata, spec)
+    if found:
+        attributes.warn(f"would violate PodSecurity {quote(str(level))}: {details(found)}")
+
+
+def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
+    """Whether an update brings containers or images: nothing else that matters can be changed."""
+    for now, then in ((new.containers or [], old.containers or []), (new.init_containers, old.init_containers)):
+        if [each.image for each in now] != [each.image for each in then]:
+            return True
+    images = {each.name: each.image for each in old.ephemeral_containers}
+    return any(images.get(each.name) != each.image for each in new.ephemeral_containers)

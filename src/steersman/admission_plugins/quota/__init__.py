@@ -1,0 +1,1 @@
+"""ResourceQuota: the plugin, and what objects of each kind use."""

@@ -1,0 +1,354 @@
+"""ResourceQuota: what a write uses is charged to the quotas of its namespace, and refused where there is too little.
+
+Follows k8s.io/apiserver `admission/plugin/resourcequota`. The usage is kept in the quotas' status. All writes of a
+namespace that wait to be judged are judged together, against one view of its quotas, and what they use is written in
+one update of each quota; the next ones wait until that is stored. If another write of a quota came in between, they are
+judged again. So no two writes get the same last place. What a delete gives back, a controller finds out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.quota.evaluators import Evaluator
+from steersman.api.core.v1 import ResourceQuota as Quota
+from steersman.api.core.v1 import ScopedResourceSelectorRequirement
+from steersman.machinery.built_in.pod_resources import Amounts
+from steersman.machinery.errors.status import GroupResource, StatusError, internal, plain_internal
+from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.machinery.selectors.labels import SelectorError
+from steersman.machinery.values.quantity import parse
+from steersman.rest.context import loopback
+from steersman.rest.objects import ByNamespace, Objects, Reading
+
+IGNORED: Final = frozenset(
+    {
+        GroupResource("", "bindings"),
+        GroupResource("", "componentstatuses"),
+        GroupResource("", "events"),
+        GroupResource("events.k8s.io", "events"),
+        GroupResource("authentication.k8s.io", "tokenreviews"),
+        GroupResource("authentication.k8s.io", "selfsubjectreviews"),
+        GroupResource("authorization.k8s.io", "subjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "localsubjectaccessreviews"),
+        GroupResource("authorization.k8s.io", "selfsubjectrulesreviews"),
+    }
+)
+"""What no quota counts."""
+ALIASES: Final = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
+"""Core resources that quotas count under their plain names too."""
+
+_ATTEMPTS: Final = 4
+_PATIENCE: Final = 10.0
+"""Seconds a write waits to be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A quota as it is charged."""
+
+    name: str
+    version: str
+    selectors: tuple[ScopedResourceSelectorRequirement, ...]
+    hard: dict[str, str]
+    used: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedResource:
+    """What may only be used where a quota covers it (`limitedResources` of ResourceQuotaConfiguration).
+
+    Of what objects of `resource` use, the resources with one of `match_contains` in their name; and objects in one of
+    the scopes, whatever their resource, as upstream.
+    """
+
+    resource: GroupResource
+    match_contains: tuple[str, ...] = ()
+    match_scopes: tuple[ScopedResourceSelectorRequirement, ...] = ()
+
+
+class _Waiter:
+    """A write that waits to be judged."""
+
+    __slots__ = ("attributes", "evaluator", "judged")
+
+    def __init__(self, attributes: Attributes, evaluator: Evaluator) -> None:
+        self.attributes = attributes
+        self.evaluator = evaluator
+        self.judged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def admit(self) -> None:
+        if not self.judged.done():
+            self.judged.set_result(None)
+
+    def refuse(self, error: Exception) -> None:
+        if not self.judged.done():
+            self.judged.set_exception(error)
+
+
+class ResourceQuota(Plugin):
+    """`quotas` are all ResourceQuotas there are; `evaluators` measure those resources of which more counts than their
+    number; `limited` is what may not be used without a quota."""
+
+    name = "ResourceQuota"
+    operations = frozenset({CREATE, UPDATE})
+    validates = True
+
+    def __init__(
+        self,
+        quotas: Objects,
+        evaluators: dict[GroupResource, Evaluator],
+        limited: tuple[LimitedResource, ...] = (),
+    ) -> None:
+        self._quotas = quotas
+        self._accounts = ByNamespace(quotas, _ACCOUNT, tuple)
+        aliases = (GroupResource("", plural) for plural in ALIASES)
+        self._evaluators = {each: Evaluator(each, alias=each.resource) for each in aliases} | evaluators
+        self._limited = limited
+        self._waiting: dict[str, list[_Waiter]] = {}
+        self._working: dict[str, asyncio.Task[None]] = {}
+
+    async def validate(self, attributes: Attributes) -> None:
+        """403 if a quota has too little left, wants to be told more, or is not known yet."""
+        namespace = attributes.namespace
+        if not namespace:
+            return
+        unlimited = not (await self._accounts.of(namespace))[0]
+        if (unlimited and not self._limited) or attributes.resource in IGNORED:
+            return
+        if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
+            return
+        evaluator = self._evaluators.get(attributes.resource) or Evaluator(attributes.resource)
+        if not evaluator.handles(attributes):
+            return
+        if unlimited:
+            await charge((), attributes, evaluator, self._limited)
+            return
+        waiter = _Waiter(attributes, evaluator)
+        self._waiting.setdefault(namespace, []).append(waiter)
+        if namespace not in self._working:
+            work = self._work(namespace)
+            self._working[namespace] = asyncio.create_task(work, name=f"quotas of {namespace}")
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await waiter.judged
+        except TimeoutError:
+            raise internal("resource quota evaluation timed out") from None
+
+    async def _work(self, namespace: str) -> None:
+        """Judges the writes of a namespace until none waits."""
+        try:
+            while waiters := self._waiting.pop(namespace, None):
+                try:
+                    await self._judge(namespace, waiters)
+                except Exception as error:  # each of them answers for it
+                    for waiter in waiters:
+                        waiter.refuse(error)
+        finally:
+            del self._working[namespace]
+
+    async def _judge(self, namespace: str, waiters: Sequence[_Waiter]) -> None:
+        """Judges the writes one after the other, each on top of those before, and stores what they use together.
+
+        Where that fails for some quotas, those who are charged are judged by these quotas again. What was stored in the
+        others stays, though a write may be refused then: the controller corrects it.
+        """
+        accounts, lane = await self._accounts.of(namespace)
+        failure: StatusError | None = None
+        for _ in range(_ATTEMPTS):
+            charged: list[_Waiter] = []
+            now = accounts
+            for waiter in waiters:
+                try:
+                    after = await charge(now, waiter.attributes, waiter.evaluator, self._limited, lane)
+                except StatusError as error:
+                    waiter.refuse(error)
+                    continue
+                if waiter.attributes.dry_run or after is now:
+                    waiter.admit()
+                else:
+                    now = after
+                    charged.append(waiter)
+            failed: set[str] = set()
+            for before, account in zip(accounts, now, strict=True):
+                if account is not before:
+                    try:
+                        await self._store(namespace, account)
+                    except StatusError as error:
+                        failed.add(account.name)
+                        failure = error
+            if not failed:
+                for waiter in charged:
+                    waiter.admit()
+                return
+            waiters = charged
+            accounts, lane = await self._accounts.of(namespace)
+            accounts = tuple(each for each in accounts if each.name in failed)
+        assert failure is not None
+        for waiter in waiters:
+            waiter.refuse(failure)
+
+    async def _store(self, namespace: str, account: Account) -> None:
+        """Writes the usage into the quota's status. Raises StatusError, Conflict if the quota is another by now."""
+
+        def change(quota: Quota) -> Quota:
+            quota.metadata.resource_version = account.version
+            quota.status.used = account.used
+            return quota
+
+        await self._quotas.update(loopback(namespace, account.name), account.name, change, subresource="status")
+
+
+def _account(quota: Quota) -> Account:
+    metadata, status = quota.metadata, quota.status
+    return Account(metadata.name, metadata.resource_version, _selectors(quota), status.hard, status.used)
+
+
+def _selectors(quota: Quota) -> tuple[ScopedResourceSelectorRequirement, ...]:
+    """The scopes of a quota, in the newer of the two forms, each once: an object is held against every one."""
+    plain = (ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes)
+    selector = quota.spec.scope_selector
+    every = (*plain, *(selector.match_expressions if selector is not None else ()))
+    return tuple({(each.scope_name, each.operator, *each.values): each for each in every}.values())
+
+
+_ACCOUNT: Final = Reading(
+    _account, "metadata.name", "metadata.resourceVersion", "spec.scopes", "spec.scopeSelector", "status.hard",
+    "status.used",
+)  # fmt: skip
+
+
+async def charge(
+    accounts: tuple[Account, ...],
+    attributes: Attributes,
+    evaluator: Evaluator,
+    limited: tuple[LimitedResource, ...] = (),
+    lane: SlowLane | None = None,
+) -> tuple[Account, ...]:
+    """The accounts after a write; the same tuple if it costs nothing. Raises StatusError where it may not be done.
+
+    `lane` is where to work if the accounts are large.
+    """
+    obj = attributes.obj
+    try:
+        scopes = [scope for each in limited for scope in each.match_scopes if evaluator.in_scope(scope, obj)]
+    except SelectorError:
+        return accounts  # as upstream
+    limits = [each for each in limited if each.resource == attributes.resource]
+    lane = attributes.lane_where(lane) if evaluator.reads_only_the_object else None
+    concerned = await done(lane, _concerned, accounts, attributes, evaluator)
+    if not (concerned or scopes or limits):
+        return accounts
+    usage = await evaluator.usage(obj, attributes.namespace, lane)
+    if negative := sorted(name for name, amount in usage.items() if amount.sign < 0):
+        raise attributes.forbid(f"quota usage is negative for resource(s): {','.join(negative)}")
+    old = attributes.old if attributes.operation == UPDATE else None
+    grown = usage
+    if old is not None and old.metadata.resource_version:
+        grown = _subtract(usage, await evaluator.usage(old, attributes.namespace, lane))
+    by = {index: grown if grown is usage or _matches(accounts[index], old, evaluator) else usage for index in concerned}
+    if not any(any(amounts.values()) for amounts in (by.values() if concerned else (grown,))):
+        return accounts
+    if limits or scopes:
+        _check_covered(accounts, [accounts[index] for index in concerned], limits, scopes, usage, attributes, evaluator)
+    after = list(accounts)
+    for index, amounts in by.items():
+        account = accounts[index]
+        requested = {name: amount for name, amount in amounts.items() if amount and name in account.hard}
+        if requested:
+            after[index] = _charged(account, requested, attributes)
+    return accounts if all(new is before for new, before in zip(after, accounts, strict=True)) else tuple(after)
+
+
+def _check_covered(
+    accounts: Iterable[Account],
+    concerned: Iterable[Account],
+    limits: Iterable[LimitedResource],
+    scopes: Iterable[ScopedResourceSelectorRequirement],
+    usage: Amounts,
+    attributes: Attributes,
+    evaluator: Evaluator,
+) -> None:
+    """Raises StatusError if something is used that only a quota could permit, or by an object in a scope in which no
+    quota is."""
+    parts = [part for each in limits for part in each.match_contains]
+    needed = {name for name, amount in usage.items() if amount.sign > 0 and any(part in name for part in parts)}
+    for account in concerned:
+        needed -= evaluator.matching(account.hard)
+    if needed:
+        raise attributes.forbid(f"insufficient quota to consume: {','.join(sorted(needed))}")
+    covered = {
+        selector.scope_name
+        for account in accounts
+        for selector in account.selectors
+        if evaluator.in_scope(selector, attributes.obj)
+    }
+    uncovered = [_shown_scope(scope) for scope in scopes if scope.scope_name not in covered]
+    if uncovered:
+        raise plain_internal(f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
+
+
+def _concerned(accounts: Sequence[Account], attributes: Attributes, evaluator: Evaluator) -> list[int]:
+    """The places of the quotas that are about the object."""
+    return [index for index, account in enumerate(accounts) if _is_concerned(account, attributes, evaluator)]
+
+
+def _is_concerned(account: Account, attributes: Attributes, evaluator: Evaluator) -> bool:
+    """Whether the quota is about the object. Raises StatusError if it cannot tell how much it may use."""
+    obj = attributes.obj
+    if not _matches(account, obj, evaluator):
+        return False
+    names = evaluator.matching(account.hard)
+    if missing := evaluator.missing(names, obj):
+        raise attributes.forbid(f"failed quota: {account.name}: {missing}")
+    if not names <= account.used.keys():
+        resources = ",".join(sorted(names))
+        raise attributes.forbid(f"status unknown for quota: {account.name}, resources: {resources}")
+    return True
+
+
+def _matches(account: Account, obj: Any, evaluator: Evaluator) -> bool:
+    """Whether the object is in all scopes of the quota and uses anything that it limits."""
+    in_scope = True
+    for selector in account.selectors:
+        try:
+            in_scope = evaluator.in_scope(selector, obj) and in_scope
+        except SelectorError as error:
+            raise plain_internal(
+                f"error matching scopes of quota {account.name}, err: error on matching scope "
+                f"{_shown_scope(selector)}: failed to parse and convert selector: {error}"
+            ) from None
+    return in_scope and bool(evaluator.matching(account.hard))
+
+
+def _shown_scope(selector: ScopedResourceSelectorRequirement) -> str:
+    return f"{{{selector.scope_name} {selector.operator} [{' '.join(selector.values)}]}}"
+
+
+def _subtract(usage: Amounts, before: Amounts) -> Amounts:
+    """By how much each amount has grown."""
+    grown = {name: amount - before[name] if name in before else amount for name, amount in usage.items()}
+    return {name: amount for name, amount in grown.items() if amount.sign > 0}
+
+
+def _charged(account: Account, requested: Amounts, attributes: Attributes) -> Account:
+    """The account after that. Raises StatusError if it is too much; what a status reports cannot be refused."""
+    hard, used = account.hard, account.used
+    sums = {name: parse(used.get(name, "0")) + amount for name, amount in requested.items()}
+    if attributes.subresource != "status":
+        exceeded = sorted(name for name, amount in sums.items() if amount > parse(hard[name]))
+        if exceeded:
+            raise attributes.forbid(
+                f"exceeded quota: {account.name}, requested: {_shown(requested, exceeded)}, "
+                f"used: {_shown(used, exceeded)}, limited: {_shown(hard, exceeded)}"
+            )
+    return replace(account, used=used | {name: str(amount) for name, amount in sums.items()})
+
+
+def _shown(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
+    return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)

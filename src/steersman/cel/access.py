@@ -1,0 +1,113 @@
+"""How parts of values are reached, and which signature of a function their types choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from steersman.cel.ast import Expr, Operator
+from steersman.cel.environment import Overload
+from steersman.cel.macros import MAP_INSERT
+from steersman.cel.types import Kind
+from steersman.cel.values import EvaluationError, UInt, find_key, is_instance, is_map, print_value, type_of_value
+
+
+def find_field(container: Any, field: str) -> tuple[Any, Any] | None:
+    """The entry of a map or an object; None if there is none, and of anything else."""
+    return find_key(container, field) if is_map(container) else None
+
+
+def find_item(container: Any, key: Any) -> tuple[Any, Any] | None:
+    """The element of a list or a map, if there is one. Raises EvaluationError for anything else."""
+    if isinstance(container, list | tuple):
+        kind = type(key)
+        if kind is float:
+            if not key.is_integer():
+                raise EvaluationError(f"unsupported index value {print_value(key)} in list")
+            key = int(key)
+        elif kind is not int and kind is not UInt:
+            raise EvaluationError(f"unsupported index type '{type_of_value(key).name}' in list")
+        return (key, container[key]) if 0 <= key < len(container) else None
+    if is_map(container):
+        return find_key(container, key)
+    raise EvaluationError("no such overload")
+
+
+def iterate(container: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
+    """What the variables of a loop become. Raises EvaluationError."""
+    if isinstance(container, list | tuple):
+        return enumerate(container) if two else ((value, None) for value in container)
+    if is_map(container):
+        return list(container.items()) if two else [(key, None) for key in container]
+    kind = type_of_value(container).name
+    raise EvaluationError(f"got 'types.{_GO_NAMES.get(kind, kind)}', expected iterable type")
+
+
+_GO_NAMES: Final = {
+    "bool": "Bool",
+    "bytes": "Bytes",
+    "double": "Double",
+    "google.protobuf.Duration": "Duration",
+    "google.protobuf.Timestamp": "Timestamp",
+    "int": "Int",
+    "null_type": "Null",
+    "string": "String",
+    "uint": "Uint",
+}
+
+
+def dispatch(function: str, overloads: list[Overload], args: list[Expr]) -> Callable[..., Any]:
+    """One function for the signatures that can be meant."""
+    calls = {overload.call for overload in overloads}
+    first = overloads[0]
+    is_safe = function in _OPERATORS or not any(_is_open(arg) for arg in args)
+    if is_safe and len(calls) == 1 and first.call is not None:
+        return first.call
+    guarded = [(overload, overload.call) for overload in overloads]
+
+    def dispatch(*values: Any) -> Any:
+        for overload, call in guarded:
+            if call is not None and (not overload.checks_arguments or all(map(is_instance, values, overload.args))):
+                return call(*values)
+        if len(overloads) == 1:
+            raise EvaluationError("no such overload")
+        given = ", ".join(type_of_value(value).name for value in values)
+        raise EvaluationError(f"no such overload: {function}({given})")
+
+    return dispatch
+
+
+def _is_open(node: Expr) -> bool:
+    """Whether only the value tells of what type it is."""
+    pending = [node.type]
+    while pending:
+        type = pending.pop()
+        if type.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM):
+            return True
+        pending.extend(type.params)
+    return False
+
+
+_OPERATORS: Final = frozenset(
+    {
+        Operator.NOT,
+        Operator.EQUALS,
+        Operator.NOT_EQUALS,
+        Operator.LESS,
+        Operator.LESS_EQUALS,
+        Operator.GREATER,
+        Operator.GREATER_EQUALS,
+        Operator.ADD,
+        Operator.SUBTRACT,
+        Operator.MULTIPLY,
+        Operator.DIVIDE,
+        Operator.MODULO,
+        Operator.NEGATE,
+        Operator.IN,
+        "size",
+        "type",
+        "dyn",
+        MAP_INSERT,
+    }
+)
+"""Functions that look at their arguments themselves."""

@@ -1,0 +1,77 @@
+"""Types with the limits that a schema sets: how long strings and how large lists may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.cel import types
+from steersman.cel.types import Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredType:
+    """A type as a schema declares it (apiserver `cel.DeclType`).
+
+    `max_elements` bounds the length of a string or bytes and the size of a list or map. It is 0 for what has no size.
+    """
+
+    type: Type
+    max_elements: int = 0
+    key: DeclaredType | None = None
+    element: DeclaredType | None = None
+    fields: Mapping[str, DeclaredType] | None = None
+
+    def limited(self, maximum: int) -> DeclaredType:
+        """The same with another limit."""
+        return DeclaredType(self.type, maximum, self.key, self.element, self.fields)
+
+    def at(self, path: tuple[str, ...]) -> DeclaredType | None:
+        """What is declared below it; None if nothing is. Items, keys and values are `@items`, `@keys`, `@values`."""
+        declared: DeclaredType | None = self
+        for name in path:
+            if declared is None:
+                return None
+            if name == "@items" or name == "@values":
+                declared = declared.element
+            elif name == "@keys":
+                declared = declared.key
+            else:
+                declared = None if declared.fields is None else declared.fields.get(name)
+        return declared
+
+    def objects(self) -> Iterator[DeclaredType]:
+        """The types with fields among it and all below it."""
+        if self.fields is not None:
+            yield self
+            for each in self.fields.values():
+                yield from each.objects()
+        if self.element is not None:
+            yield from self.element.objects()
+
+
+STRING: Final = DeclaredType(types.STRING)
+BOOL: Final = DeclaredType(types.BOOL)
+INT: Final = DeclaredType(types.INT)
+DOUBLE: Final = DeclaredType(types.DOUBLE)
+BYTES: Final = DeclaredType(types.BYTES)
+TIMESTAMP: Final = DeclaredType(types.TIMESTAMP)
+DURATION: Final = DeclaredType(types.DURATION)
+ANY: Final = DeclaredType(types.ANY)
+DYN: Final = DeclaredType(types.DYN)
+
+
+def declared_list(element: DeclaredType, maximum: int) -> DeclaredType:
+    """A list of at most `maximum` elements."""
+    return DeclaredType(types.list_of(element.type), maximum, element=element)
+
+
+def declared_map(key: DeclaredType, element: DeclaredType, maximum: int) -> DeclaredType:
+    """A map of at most `maximum` entries."""
+    return DeclaredType(types.map_of(key.type, element.type), maximum, key=key, element=element)
+
+
+def declared_object(name: str, fields: Mapping[str, DeclaredType]) -> DeclaredType:
+    """A type with fields. Names that are reserved in CEL are given as `__name__`."""
+    return DeclaredType(types.object_type(name), fields=fields)

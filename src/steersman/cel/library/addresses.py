@@ -1,0 +1,279 @@
+"""`ip("...")` and `cidr("...")` (apiserver `cel/library` ip and cidr)."""
+
+from __future__ import annotations
+
+import json
+import re
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any, Final
+
+from steersman.cel.environment import Library, Overload
+from steersman.cel.types import BOOL, INT, STRING, opaque
+from steersman.cel.values import EvaluationError, Extension
+
+IP: Final = opaque("net.IP")
+CIDR: Final = opaque("net.CIDR")
+_MAX_TEXT: Final = 256
+
+Address = IPv4Address | IPv6Address
+
+
+class IPValue(Extension):
+    """An address."""
+
+    __slots__ = ("address",)
+    cel_type = IP
+
+    def __init__(self, address: Address) -> None:
+        self.address: Final = address
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IPValue) and self.address == other.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def cel_size(self) -> int:
+        """The number of bytes."""
+        return len(self.address.packed)
+
+
+class CIDRValue(Extension):
+    """An address and how many of its bits name the network."""
+
+    __slots__ = ("address", "bits")
+    cel_type = CIDR
+
+    def __init__(self, address: Address, bits: int) -> None:
+        self.address: Final = address
+        self.bits: Final = bits
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CIDRValue) and (self.address, self.bits) == (other.address, other.bits)
+
+    def __hash__(self) -> int:
+        return hash((self.address, self.bits))
+
+    def cel_size(self) -> int:
+        """The number of bytes that the network's bits take."""
+        return (self.bits + 7) // 8
+
+    def masked(self) -> Address:
+        """The address without what is not the network's."""
+        shift = self.address.max_prefixlen - self.bits
+        return type(self.address)(int(self.address) >> shift << shift)
+
+    def contains(self, address: Address) -> bool:
+        """Whether an address is in the network."""
+        shift = self.address.max_prefixlen - self.bits
+        return address.version == self.address.version and int(address) >> shift == int(self.address) >> shift
+
+
+class _AddressError(ValueError):
+    """The text is no address; the message is Go's."""
+
+
+def _parse_address(text: str) -> Address:
+    """An address as Go's netip reads it. Raises _AddressError."""
+    first = next((each for each in text if each in ".:%"), "")
+    if not first:
+        raise _AddressError(f"ParseAddr({_quote(text)}): unable to parse IP")
+    if first == "%":
+        raise _AddressError(f"ParseAddr({_quote(text)}): missing IPv6 address")
+    if first == ".":
+        return _parse_ipv4(text)
+    try:
+        return IPv6Address(text) if len(text) <= _MAX_TEXT else _too_long(text)
+    except ValueError:
+        raise _AddressError(f"ParseAddr({_quote(text)}): {_ipv6_fault(text)}") from None
+
+
+def _too_long(text: str) -> Address:
+    raise ValueError(text)
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _parse_ipv4(text: str) -> Address:
+    def wrong(message: str, at: str = "") -> _AddressError:
+        shown = f" (at {_quote(at)})" if at else ""
+        return _AddressError(f"ParseAddr({_quote(text)}): {message}{shown}")
+
+    fields: list[int] = []
+    digits = ""
+    for index, character in enumerate(text):
+        if "0" <= character <= "9":
+            if digits == "0":
+                raise wrong("IPv4 field has octet with leading zero")
+            digits += character
+            if int(digits) > 255:
+                raise wrong("IPv4 field has value >255")
+        elif character == ".":
+            if index == 0 or index == len(text) - 1 or text[index - 1] == ".":
+                raise wrong("IPv4 field must have at least one digit", text[index:])
+            if len(fields) == 3:
+                raise wrong("IPv4 address too long")
+            fields.append(int(digits))
+            digits = ""
+        else:
+            raise wrong("unexpected character", text[index:])
+    if len(fields) < 3:
+        raise wrong("IPv4 address too short")
+    return IPv4Address(bytes((*fields, int(digits))))
+
+
+def _ipv6_fault(text: str) -> str:
+    """What is wrong with an IPv6 address, as far as it is told apart."""
+    for position, group in enumerate(text.split(":")):
+        at = text[len(":".join(text.split(":")[:position])) + (1 if position else 0) :]
+        if group and re.match("[0-9a-fA-F]{5}", group):
+            return f"each group must have 4 or less digits (at {_quote(at)})"
+        bad = re.search("[^0-9a-fA-F.]", group)
+        if bad is not None:
+            if bad.start() == 0:
+                return f"each colon-separated field must have at least one digit (at {_quote(at)})"
+            return f"unexpected character, want colon (at {_quote(at[bad.start() :])})"
+    if text.count("::") > 1:
+        return f"multiple :: in address (at {_quote(text[text.rindex('::') + 1 :])})"
+    if text.endswith(":") and not text.endswith("::"):
+        return 'colon must be followed by more characters (at ":")'
+    if text.count(":") > 7:
+        rest = text.split(":", 8)[8]
+        return f"trailing garbage after address (at {_quote(':' + rest)})"
+    return "address string too short"
+
+
+def _read_ip(text: str) -> Address:
+    """Raises EvaluationError."""
+    try:
+        address = _parse_address(text)
+    except _AddressError as error:
+        raise EvaluationError(f"IP Address {_quote(text)} parse error during conversion from string: {error}") from None
+    if isinstance(address, IPv6Address):
+        if address.scope_id is not None:
+            raise EvaluationError(f"IP address {_quote(text)} with zone value is not allowed")
+        if address.ipv4_mapped is not None:
+            raise EvaluationError(f"IPv4-mapped IPv6 address {_quote(text)} is not allowed")
+    return address
+
+
+def _read_cidr(text: str) -> CIDRValue:
+    """Raises EvaluationError."""
+    try:
+        address, bits = _parse_prefix(text)
+    except _AddressError as error:
+        raise EvaluationError(
+            f"network address parse error during conversion from string: network address parse error during "
+            f"conversion from string: netip.ParsePrefix({_quote(text)}): {error}"
+        ) from None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        raise EvaluationError(
+            f"network address parse error during conversion from string: IPv4-mapped IPv6 address {_quote(text)} "
+            "is not allowed"
+        )
+    return CIDRValue(address, bits)
+
+
+def _parse_prefix(text: str) -> tuple[Address, int]:
+    before, slash, length = text.rpartition("/")
+    if not slash:
+        raise _AddressError("no '/'")
+    address = _parse_address(before)
+    if isinstance(address, IPv6Address) and address.scope_id is not None:
+        raise _AddressError("IPv6 zones cannot be present in a prefix")
+    if re.fullmatch("0|[1-9][0-9]{0,17}", length, re.ASCII) is None:
+        raise _AddressError(f"bad bits after slash: {_quote(length)}")
+    if int(length) > address.max_prefixlen:
+        raise _AddressError("prefix length out of range")
+    return address, int(length)
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        _read_ip(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        _read_cidr(text)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _is_link_local_multicast(value: IPValue) -> bool:
+    packed = value.address.packed
+    return packed[:3] == b"\xe0\x00\x00" if len(packed) == 4 else packed[0] == 0xFF and packed[1] & 0x0F == 2
+
+
+def _is_link_local(value: IPValue) -> bool:
+    packed = value.address.packed
+    return packed[:2] == b"\xa9\xfe" if len(packed) == 4 else packed[0] == 0xFE and packed[1] & 0xC0 == 0x80
+
+
+def _is_global(value: IPValue) -> bool:
+    address = value.address
+    return not (
+        address.is_unspecified
+        or address.is_loopback
+        or address.is_multicast
+        or _is_link_local(value)
+        or (address.version == 4 and address.packed == b"\xff\xff\xff\xff")
+    )
+
+
+def _contains_cidr(value: CIDRValue, other: Any) -> bool:
+    inner = _read_cidr(other) if isinstance(other, str) else other
+    return value.bits <= inner.bits and value.contains(inner.address)
+
+
+def _contains_ip(value: CIDRValue, other: Any) -> bool:
+    return value.contains(_read_ip(other) if isinstance(other, str) else other.address)
+
+
+def _of_ip(id: str, call: Any, result: Any = BOOL) -> tuple[Overload, ...]:
+    return (Overload(id, (IP,), result, call, member=True),)
+
+
+IPS: Final = Library(
+    functions={
+        "ip": (Overload("string_to_ip", (STRING,), IP, lambda text: IPValue(_read_ip(text))),),
+        "family": _of_ip("ip_family", lambda value: value.address.version, INT),
+        "ip.isCanonical": (Overload("ip_is_canonical", (STRING,), BOOL, lambda text: str(_read_ip(text)) == text),),
+        "isUnspecified": _of_ip("ip_is_unspecified", lambda value: value.address.is_unspecified),
+        "isLoopback": _of_ip("ip_is_loopback", lambda value: value.address.is_loopback),
+        "isLinkLocalMulticast": _of_ip("ip_is_link_local_multicast", _is_link_local_multicast),
+        "isLinkLocalUnicast": _of_ip("ip_is_link_local_unicast", _is_link_local),
+        "isGlobalUnicast": _of_ip("ip_is_global_unicast", _is_global),
+        "isIP": (Overload("is_ip", (STRING,), BOOL, _is_ip),),
+        "string": (Overload("ip_to_string", (IP,), STRING, lambda value: str(value.address)),),
+    },
+    types=(IP,),
+)
+
+CIDRS: Final = Library(
+    functions={
+        "cidr": (Overload("string_to_cidr", (STRING,), CIDR, _read_cidr),),
+        "containsIP": (
+            Overload("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip, member=True),
+            Overload("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip, member=True),
+        ),
+        "containsCIDR": (
+            Overload("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr, member=True),
+            Overload("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr, member=True),
+        ),
+        "ip": (Overload("cidr_ip", (CIDR,), IP, lambda value: IPValue(value.address), member=True),),
+        "prefixLength": (Overload("cidr_prefix_length", (CIDR,), INT, lambda value: value.bits, member=True),),
+        "masked": (
+            Overload("cidr_masked", (CIDR,), CIDR, lambda value: CIDRValue(value.masked(), value.bits), member=True),
+        ),
+        "isCIDR": (Overload("is_cidr", (STRING,), BOOL, _is_cidr),),
+        "string": (Overload("cidr_to_string", (CIDR,), STRING, lambda value: f"{value.address}/{value.bits}"),),
+    },
+    types=(CIDR,),
+)

@@ -1,0 +1,329 @@
+"""Values of CEL: what expressions work on and come to.
+
+bool, str, bytes, float and None stand for themselves, int for a signed and `UInt` for an unsigned 64-bit number, list
+and tuple for lists. A dict is a map from strings or an object, as JSON has it; a `Map` has keys of any type. Functions
+that cannot go on raise `EvaluationError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from steersman.cel import types
+from steersman.cel.types import Kind, Type, opaque
+
+MAX_INT: Final = 2**63 - 1
+MIN_INT: Final = -(2**63)
+MAX_UINT: Final = 2**64 - 1
+
+
+class EvaluationError(Exception):
+    """An expression has no value for these inputs; the message is the reference implementation's."""
+
+
+class CostLimitExceeded(Exception):
+    """Evaluation cost more than it may. Unlike an error nothing absorbs it."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+def no_such_overload() -> EvaluationError:
+    """A function was given what it has no signature for."""
+    return EvaluationError("no such overload")
+
+
+class UInt(int):
+    """An unsigned number. Arithmetic on it gives plain numbers: operators of CEL make it again."""
+
+    __slots__ = ()
+
+
+class Timestamp:
+    """A moment, in nanoseconds since 1970, from year 1 to 9999."""
+
+    __slots__ = ("nanos",)
+
+    def __init__(self, nanos: int) -> None:
+        self.nanos: Final = nanos
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+
+class Duration:
+    """A length of time in nanoseconds, a signed 64-bit number."""
+
+    __slots__ = ("nanos",)
+
+    def __init__(self, nanos: int) -> None:
+        self.nanos: Final = nanos
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Duration) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+
+class Optional:
+    """A value that may be missing."""
+
+    __slots__ = ("has_value", "value")
+
+    def __init__(self, value: Any = None, *, has_value: bool = True) -> None:
+        self.value: Final = value
+        self.has_value: Final = has_value
+
+    def get(self) -> Any:
+        """The value. Raises EvaluationError if there is none."""
+        if not self.has_value:
+            raise EvaluationError("optional.none() dereference")
+        return self.value
+
+
+NONE: Final = Optional(has_value=False)
+
+
+class Extension:
+    """A value of a type that a library adds. Equal if `==` says so."""
+
+    __slots__ = ()
+    cel_type: Type
+
+
+def _key(value: Any) -> Any:
+    """What finds a key in a Map: equal numbers are one key whatever their type, and no number is a bool."""
+    kind = type(value)
+    if kind is bool:
+        return ("bool", value)
+    # What has no order or hash is its own key, and found only by itself.
+    return value if kind in _KEY_TYPES else (kind.__name__, id(value))
+
+
+_KEY_TYPES: Final = frozenset({int, str, UInt, float})
+
+
+class Map:
+    """A map whose keys are not all strings, or that an expression made."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Iterable[tuple[Any, Any]] = ()) -> None:
+        self._entries: Final[dict[Any, tuple[Any, Any]]] = {_key(key): (key, value) for key, value in entries}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self._entries.values())
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Keys with their values, as they were put in."""
+        return iter(self._entries.values())
+
+    def find(self, key: Any) -> tuple[Any, Any] | None:
+        """The entry of a key."""
+        return self._entries.get(_key(key))
+
+    def insert(self, key: Any, value: Any) -> None:
+        """Adds an entry. Raises EvaluationError if the key is taken."""
+        if self.find(key) is not None:
+            raise EvaluationError(f"insert failed: key {print_value(key)} already exists")
+        self._entries[_key(key)] = (key, value)
+
+
+def find_key(container: Any, key: Any) -> tuple[Any, Any] | None:
+    """The entry of a map or an object for a key."""
+    if isinstance(container, dict):
+        if type(key) is not str:
+            return None
+        return (key, container[key]) if key in container else None
+    if isinstance(container, Map):
+        return container.find(key)
+    found: tuple[Any, Any] | None = container.find(key)
+    return found
+
+
+def is_map(value: Any) -> bool:
+    """Whether it is a map or an object."""
+    return isinstance(value, dict | Map | LazyMap)
+
+
+class LazyMap:
+    """A map that makes its values when they are asked for."""
+
+    __slots__ = ()
+
+    def find(self, key: Any) -> tuple[Any, Any] | None:
+        """The entry of a key."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Keys with their values."""
+        for key in self:
+            found = self.find(key)
+            if found is not None:
+                yield found
+
+
+def entries(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Keys of a map with their values."""
+    items: Iterable[tuple[Any, Any]] = value.items()
+    return items
+
+
+_SIMPLE_TYPES: Final[dict[type, Type]] = {
+    bool: types.BOOL,
+    int: types.INT,
+    UInt: types.UINT,
+    float: types.DOUBLE,
+    str: types.STRING,
+    bytes: types.BYTES,
+    type(None): types.NULL,
+    list: types.LIST_OF_DYN,
+    tuple: types.LIST_OF_DYN,
+    dict: types.MAP_OF_DYN,
+    Map: types.MAP_OF_DYN,
+    Timestamp: types.TIMESTAMP,
+    Duration: types.DURATION,
+    Optional: opaque(types.OPTIONAL_NAME, types.DYN),
+    Type: types.TYPE,
+}
+
+
+def type_of_value(value: Any) -> Type:
+    """The type of a value at run time: lists and maps do not tell what they hold."""
+    found = _SIMPLE_TYPES.get(type(value))
+    if found is not None:
+        return found
+    if isinstance(value, Extension):
+        return value.cel_type
+    if isinstance(value, LazyMap):
+        return types.MAP_OF_DYN
+    raise TypeError(f"no CEL value: {type(value).__name__}")
+
+
+def is_instance(value: Any, wanted: Type) -> bool:
+    """Whether a value may be given where a type is declared."""
+    if wanted.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM):
+        return True
+    if type_of_value(value).name != wanted.name:
+        return False
+    if wanted.kind is Kind.LIST:
+        return not value or is_instance(value[0], wanted.params[0])
+    if wanted.kind is Kind.MAP and len(value):
+        key, item = next(iter(entries(value)))
+        return is_instance(key, wanted.params[0]) and is_instance(item, wanted.params[1])
+    return True
+
+
+_NUMBERS: Final = frozenset({int, UInt, float})
+_IDENTICAL: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
+
+
+def compare_numbers(left: Any, right: Any) -> int:
+    """-1, 0 or 1. Next to a double whole numbers are doubles, unless they are out of its range. NaN raises."""
+    kind, other = type(left), type(right)
+    if (kind is float and math.isnan(left)) or (other is float and math.isnan(right)):
+        raise EvaluationError("NaN values cannot be ordered")
+    if kind is float and other is not float:
+        return -compare_numbers(right, left)
+    if other is float and kind is not float:
+        low, high = (0, MAX_UINT) if kind is UInt else (MIN_INT, MAX_INT)
+        if right < low or right > high:
+            return 1 if right < low else -1
+        left = float(left)
+    return bool(left > right) - bool(left < right)
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Whether two values are the same; values of different types are not, but for numbers."""
+    kind, other = type(left), type(right)
+    if kind is other and kind in _IDENTICAL:
+        return bool(left == right)
+    if kind in _NUMBERS and other in _NUMBERS:
+        if left != left or right != right:
+            return False
+        return compare_numbers(left, right) == 0
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, list | tuple):
+        return isinstance(right, list | tuple) and len(left) == len(right) and all(map(equal, left, right))
+    if is_map(left):
+        return is_map(right) and _equal_maps(left, right)
+    if isinstance(left, Optional):
+        if not isinstance(right, Optional) or left.has_value != right.has_value:
+            return False
+        return not left.has_value or equal(left.value, right.value)
+    if isinstance(left, Type):
+        return isinstance(right, Type) and left.name == right.name
+    return bool(kind is other and left == right)
+
+
+def _equal_maps(left: Any, right: Any) -> bool:
+    if len(left) != len(right):
+        return False
+    for key, value in entries(left):
+        found = find_key(right, key)
+        if found is None or not equal(value, found[1]):
+            return False
+    return True
+
+
+def size_of_value(value: Any) -> int:
+    """The length of a string, bytes, a list or a map; 1 of anything else."""
+    if isinstance(value, str | bytes | list | tuple | dict | Map | LazyMap):
+        return len(value)
+    if isinstance(value, Extension):
+        size = getattr(value, "cel_size", None)
+        return 1 if size is None else int(size())
+    return 1
+
+
+def format_double(value: float, most_digits: int = 6) -> str:
+    """As Go's `%g` prints a double: with an exponent from `most_digits` digits before the point on."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    mantissa, _, exponent = text.partition("e")
+    digits = mantissa.replace("-", "").replace(".", "").strip("0")
+    sign = "-" if text.startswith("-") else ""
+    if value == 0:
+        return sign + "0"
+    power = math.floor(math.log10(abs(value))) if not exponent else int(exponent)
+    if not exponent:
+        whole, _, fraction = mantissa.lstrip("-").partition(".")
+        power = len(whole) - 1 if whole != "0" else -(len(fraction) - len(fraction.lstrip("0"))) - 1
+    if power < -4 or power >= most_digits:
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{rest}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if power < 0:
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    digits = digits.ljust(power + 1, "0")
+    rest = f".{digits[power + 1 :]}" if len(digits) > power + 1 else ""
+    return f"{sign}{digits[: power + 1]}{rest}"
+
+
+def print_value(value: Any) -> str:
+    """A value as messages show it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return format_double(value, 21)
+    if value is None:
+        return "null"
+    return str(value)

@@ -1,0 +1,115 @@
+"""The Go types behind the generated classes, compiled to what reading JSON into them needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from steersman.api import tables
+
+_QUALIFIED = re.compile(r"[a-z0-9]+\.([a-z0-9]+\.[A-Za-z0-9]+)")
+_MAP = re.compile(r"map\[[^\]]*\]")
+_NAMED = re.compile(r"(?:[\w-]+\.){1,2}\w+", re.ASCII)
+
+UNMARSHALERS = frozenset({
+    "api.resource.Quantity", "meta.v1.Time", "meta.v1.MicroTime", "meta.v1.Duration", "meta.v1.FieldsV1",
+    "util.intstr.IntOrString", "pkg.runtime.RawExtension", "pkg.runtime.Unknown", "apiextensions.v1.JSON",
+    "apiextensions.v1.JSONSchemaPropsOrArray", "apiextensions.v1.JSONSchemaPropsOrBool",
+    "apiextensions.v1.JSONSchemaPropsOrStringArray",
+})  # fmt: skip
+"""Types that read their JSON themselves; an error of theirs ends the reading at once."""
+
+
+@dataclass(slots=True)
+class GoType:
+    """A type values are read into.
+
+    `kind` is struct, map, list, string, bool, int32, int64, uint8, float64, bytes, any, or `own` for one that reads
+    its JSON itself, by `name`. `shown` is what Go prints for it. A struct without a generated class has its `members`
+    from the start.
+    """
+
+    kind: str
+    shown: str
+    name: str = ""
+    element: GoType | None = None
+    pointer: bool = False
+    members: dict[str, GoMember] = field(default_factory=dict)
+    derived: bool = False
+    """Whether it was made of a class that nobody generated (`derived_types`)."""
+
+
+@dataclass(slots=True, frozen=True)
+class GoMember:
+    """A struct's member: its type and the names of the embedded structs it is in.
+
+    `strategy` and `key` are the tags patchStrategy and patchMergeKey.
+    """
+
+    type: GoType
+    embedded: tuple[str, ...]
+    strategy: str = ""
+    key: str = ""
+
+
+def shown(type_name: str) -> str:
+    """A type as Go prints it, with the last element of its package's path: `[]v1.Container`."""
+    text = _QUALIFIED.sub(lambda match: match.group(1), type_name)
+    return "[]uint8" if text == "bytes" else text.replace("bytes", "[]uint8") if text.startswith("map") else text
+
+
+@lru_cache(maxsize=4096)
+def go_type(module: str, type_name: str) -> GoType:
+    """The type of a name as the tables of `module` have it; a struct's members are filled in by `members_of`."""
+    if type_name.startswith("[]"):
+        return GoType("list", shown(type_name), element=go_type(module, type_name[2:]))
+    if match := _MAP.match(type_name):
+        return GoType("map", shown(type_name), element=go_type(module, type_name[match.end() :]))
+    if type_name == "interface {}":
+        return GoType("any", type_name)
+    if type_name in UNMARSHALERS:
+        return GoType("own", shown(type_name), name=type_name)
+    if not _NAMED.fullmatch(type_name):
+        return GoType(type_name, shown(type_name))
+    table = tables.table(module)
+    if (underlying := table.scalars.get(type_name)) is not None:
+        base = go_type(module, underlying)
+        return GoType(base.kind, shown(type_name), base.name, base.element)
+    return struct(type_name)
+
+
+@lru_cache(maxsize=4096)
+def struct(type_name: str) -> GoType:
+    """A struct's type, e.g. "core.v1.Pod"."""
+    return GoType("struct", shown(type_name), name=type_name)
+
+
+def struct_of(cls: type) -> GoType:
+    """The struct of a generated class."""
+    return struct(f"{tables.module_of(cls)}.{cls.__name__}")
+
+
+def members_of(type_: GoType) -> dict[str, GoMember]:
+    """The members of a struct by their JSON names, those of embedded structs among them."""
+    if type_.members:
+        return type_.members
+    base = struct(type_.name)
+    if not base.members:
+        base.members = dict(_members(type_.name, ()))
+    return base.members
+
+
+def _members(type_name: str, embedded: tuple[str, ...]) -> list[tuple[str, GoMember]]:
+    package, version, name = type_name.split(".")
+    module = f"{package}.{version}"
+    found: list[tuple[str, GoMember]] = []
+    for each in tables.table(module).structs[name]:
+        if each.inline:
+            found += _members(each.type, (*embedded, each.go))
+        elif each.name != "-":
+            base = go_type(module, each.type)
+            pointer = each.pointer or base.kind in ("list", "map", "bytes", "any")
+            type_ = GoType(base.kind, base.shown, base.name, base.element, pointer)
+            found.append((each.name, GoMember(type_, embedded, each.strategy, each.key)))
+    return found

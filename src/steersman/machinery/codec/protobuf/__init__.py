@@ -1,0 +1,1 @@
+"""Objects as protobuf, as clients of the built-in kinds mostly speak."""

@@ -1,0 +1,399 @@
+"""YAML as sigs.k8s.io/yaml has it: read as YAML 1.1 the way go-yaml v2 does, written from JSON with sorted keys.
+
+Timestamps stay text, yes and on are true, numbers starting with 0 are octal, aliases are followed within a bound.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import yaml as pyyaml
+
+from steersman.machinery.codec.serializer import encode, whole_or_float
+from steersman.machinery.errors.field import format_float, quote
+from steersman.machinery.go.strings import is_letter
+from steersman.machinery.lane.threads import give_way
+from steersman.machinery.large_work.nesting import MAX_DEPTH
+from steersman.machinery.large_work.slow_lane import MAX_VALUES, too_many_values
+
+MAX_NODES_FROM_ALIASES: Final = 100_000
+"""How many nodes following aliases may visit altogether; documents made to grow are refused here."""
+_NODE_LENGTH: Final = 512
+"""Characters of a text that count as one node, as it is written out wherever an alias refers to it."""
+
+_PARSER: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+_DUMPER: Any = getattr(pyyaml, "CSafeDumper", pyyaml.SafeDumper)
+
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_INTEGERS = (
+    (re.compile(r"[-+]?0[xX][0-9a-fA-F]+", re.ASCII), 16),
+    (re.compile(r"[-+]?0[bB][01]+", re.ASCII), 2),
+    (re.compile(r"[-+]?0[oO]?[0-7]+", re.ASCII), 8),
+    (re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII), 10),
+)
+_BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
+_DAY = r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9]:[0-5]?[0-9](?:[.,][0-9]+)?"
+_TIME = re.compile(rf"{_DAY}(?:[Tt]{_CLOCK}(?:Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?", re.ASCII)
+"""What go-yaml takes for a timestamp. It stays text, but is written with quotes."""
+_SLASH_ESCAPE = re.compile(r"(?:[^\\]|\\[^/])*\\/")
+"""A slash that need not be escaped: JSON and YAML 1.2 allow it, go-yaml does not."""
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_DIGITS_BEFORE = re.compile(r"[0-9]+\Z")
+_PREFIX = "tag:yaml.org,2002:"
+_FLOAT_TAG, _MERGE_TAG = f"{_PREFIX}float", f"{_PREFIX}merge"
+_RESOLVED = frozenset({_FLOAT_TAG, f"{_PREFIX}int", f"{_PREFIX}bool", f"{_PREFIX}null"})
+"""Tags of scalars whose text decides what they are, as it does for plain ones without a tag."""
+
+
+class YAMLError(ValueError):
+    """The text is not YAML that has a JSON form; the message is upstream's where go-yaml has one."""
+
+
+def load(data: bytes) -> tuple[Any, str]:
+    """The first document as JSON values, and go-yaml's message about keys given twice, empty if there are none.
+
+    What aliases refer to is shared, not copied. Raises YAMLError, and StatusError 413 for too many values.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise YAMLError("yaml: invalid leading UTF-8 octet") from None
+    try:
+        reader = _Reader(_PARSER(text), text if "\\/" in text else "")
+        value = reader.document()
+    except pyyaml.reader.ReaderError:
+        raise YAMLError("yaml: control characters are not allowed") from None
+    except pyyaml.MarkedYAMLError as error:
+        raise YAMLError(f"yaml: {_where(error)}{error.problem or 'unknown problem parsing YAML content'}") from None
+    duplicates = "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in reader.repeated)
+    return value, duplicates if reader.repeated else ""
+
+
+def _where(error: pyyaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark
+    if mark is not None and mark.line:
+        line = mark.line + (1 if isinstance(error, pyyaml.scanner.ScannerError) else 0)
+        return f"line {line}: "
+    if error.context_mark is not None and error.context_mark.line:
+        return f"line {error.context_mark.line}: "
+    return ""
+
+
+class _Anchored(NamedTuple):
+    """What an alias stands for: a value, how many nodes it and its texts count as, and how many levels deep it is."""
+
+    value: Any
+    nodes: int
+    text_nodes: int
+    levels: int
+
+
+class _Reader:
+    """Turns a parser's events into JSON values.
+
+    The parser's own composer is not used: it recurses in C without a bound.
+    """
+
+    def __init__(self, parser: Any, text: str) -> None:
+        """`text` is what is parsed if it may have escapes that go-yaml does not know, empty otherwise."""
+        self.repeated: list[str] = []
+        self._text = text
+        self._next: Callable[[], Any] = parser.get_event
+        self._anchors: dict[str, _Anchored] = {}
+        self._open: set[str] = set()
+        self._nodes = 0
+        self._text_nodes = 0
+        self._from_aliases = 0
+        self._depth = self._deepest = 0
+
+    def document(self) -> Any:
+        """The value of the first document, None if there is none."""
+        while not isinstance(event := self._next(), pyyaml.DocumentStartEvent):
+            if isinstance(event, pyyaml.StreamEndEvent):
+                return None
+        value = self._value(self._next())
+        self._next()
+        return value
+
+    def _value(self, event: Any) -> Any:
+        if isinstance(event, pyyaml.AliasEvent):
+            return self._alias(event.anchor or "")
+        give_way()
+        before, text_before, deepest = self._nodes, self._text_nodes, self._deepest
+        self._nodes += 1
+        if self._nodes > MAX_VALUES:
+            raise too_many_values()
+        if event.anchor:
+            self._open.add(event.anchor)
+            self._deepest = self._depth
+        if isinstance(event, pyyaml.ScalarEvent):
+            if self._text and event.style == '"':
+                self._check_escapes(event)
+            value = _scalar_value(event)
+            self._text_nodes += len(event.value) // _NODE_LENGTH
+        else:
+            value = self._collection(event)
+        if event.anchor:
+            self._open.discard(event.anchor)
+            nodes, text_nodes = self._nodes - before, self._text_nodes - text_before
+            self._anchors[event.anchor] = _Anchored(value, nodes, text_nodes, self._deepest - self._depth)
+            self._deepest = max(deepest, self._deepest)
+        return value
+
+    def _collection(self, event: Any) -> list[Any] | dict[str, Any]:
+        self._depth += 1
+        self._reach(self._depth)
+        value = self._sequence() if isinstance(event, pyyaml.SequenceStartEvent) else self._mapping()
+        self._depth -= 1
+        return value
+
+    def _check_escapes(self, event: Any) -> None:
+        """Raises YAMLError for an escaped slash."""
+        start = event.start_mark
+        found = _SLASH_ESCAPE.match(self._text, start.index, event.end_mark.index)
+        if found:
+            line = start.line + self._text.count("\n", start.index, found.end())
+            raise YAMLError(f"yaml: {f'line {line + 1}: ' if line else ''}found unknown escape character")
+
+    def _alias(self, anchor: str) -> Any:
+        if anchor in self._open:
+            raise YAMLError(f"yaml: anchor '{anchor}' value contains itself")
+        if anchor not in self._anchors:
+            raise YAMLError(f"yaml: unknown anchor '{anchor}' referenced")
+        found = self._anchors[anchor]
+        self._reach(self._depth + found.levels)
+        self._nodes += found.nodes
+        self._text_nodes += found.text_nodes
+        self._from_aliases += found.nodes + found.text_nodes
+        if self._from_aliases > MAX_NODES_FROM_ALIASES:
+            raise YAMLError("yaml: document contains excessive aliasing")
+        return found.value
+
+    def _reach(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise YAMLError("yaml: exceeded max depth")
+        self._deepest = max(self._deepest, depth)
+
+    def _sequence(self) -> list[Any]:
+        found = []
+        while not isinstance(event := self._next(), pyyaml.SequenceEndEvent):
+            found.append(self._value(event))
+        return found
+
+    def _mapping(self) -> dict[str, Any]:
+        """The members of a mapping: later ones replace earlier ones, merged ones come in their place."""
+        found: dict[str, Any] = {}
+        seen: set[tuple[type, Any]] = set()
+        while not isinstance(event := self._next(), pyyaml.MappingEndEvent):
+            merge = _is_merge(event)
+            key = self._value(event)
+            event = self._next()
+            value = self._value(event)
+            line = event.start_mark.line + 1
+            if merge:
+                for each in reversed(value) if isinstance(value, list) else (value,):
+                    if not isinstance(each, dict):
+                        raise YAMLError("yaml: map merge requires map or sequence of maps as the value")
+                    for name, item in each.items():
+                        self._put(found, seen, name, item, line)
+                continue
+            if isinstance(key, dict | list):
+                raise YAMLError(f"yaml: invalid map key: {_shown(key)}")
+            if key is None:
+                raise YAMLError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {_shown(value)}")
+            self._put(found, seen, key, value, line)
+        return found
+
+    def _put(self, found: dict[str, Any], seen: set[tuple[type, Any]], key: Any, value: Any, line: int) -> None:
+        if (type(key), key) in seen:
+            self.repeated.append(f"line {line}: key {_shown(key)} already set in map")
+        seen.add((type(key), key))
+        found[_text_key(key)] = value
+
+
+def _scalar_value(event: pyyaml.ScalarEvent) -> Any:
+    text: str = event.value
+    if event.tag is None:
+        return resolve(text) if event.implicit[0] else text
+    if event.tag not in _RESOLVED:
+        return text
+    value = resolve(text)
+    return float(value) if event.tag == _FLOAT_TAG and type(value) is int else value
+
+
+def _is_merge(event: Any) -> bool:
+    if not isinstance(event, pyyaml.ScalarEvent) or event.value != "<<":
+        return False
+    return event.implicit[0] if event.tag is None else event.tag == _MERGE_TAG
+
+
+def resolve(text: str) -> Any:
+    """What a plain scalar stands for: a word, a number or its text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    first = text[0]
+    if first == ".":
+        return _float(text.replace("_", "")) if _FLOAT.fullmatch(text) else text
+    if first not in "+-0123456789":
+        return text
+    plain = text.replace("_", "")
+    for pattern, base in _INTEGERS:
+        if len(plain) < 80 and pattern.fullmatch(plain):
+            value = int(plain.replace("o", "").replace("O", "") if base == 8 else plain, base)
+            if -(2**63) <= value < 2**64:
+                return value
+    return _float(plain) if _FLOAT.fullmatch(plain) else text
+
+
+def _float(text: str) -> Any:
+    value = float(text)
+    return text if value in (math.inf, -math.inf) else value
+
+
+def _text_key(key: Any) -> str:
+    """The JSON name a key becomes."""
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, float):
+        if math.isnan(key):
+            return ".nan"
+        return f"{key:g}" if math.isfinite(key) else ".inf" if key > 0 else "-.inf"
+    return str(key)
+
+
+def _shown(value: Any) -> str:
+    """A value as Go's %#v prints it."""
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join([_shown(item) for item in value])}}}"
+    if isinstance(value, dict):
+        members = [f"{_shown(key)}:{_shown(item)}" for key, item in sorted(value.items())]
+        return f"map[interface {{}}]interface {{}}{{{', '.join(members)}}}"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "<nil>" if value is None else str(value)
+
+
+def to_json(value: Any) -> bytes:
+    """The JSON of a document read, keys sorted. Raises YAMLError for numbers JSON does not have."""
+    return encode(json_value(value))
+
+
+def json_value(value: Any) -> Any:
+    """A document read with its numbers as JSON has them. Raises YAMLError for those that it does not have."""
+    if isinstance(value, dict):
+        return {key: json_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [json_value(item) for item in value]
+    if isinstance(value, float):
+        if math.isnan(value) or math.isinf(value):
+            shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+            raise YAMLError(f"json: unsupported value: {shown}")
+        return whole_or_float(value)
+    return value
+
+
+def from_json(data: bytes) -> bytes:
+    """YAML of a JSON document, keys in go-yaml's order. Raises msgspec.DecodeError."""
+    value = msgspec.json.decode(data)
+    written = io.StringIO()
+    dumper = _DUMPER(written, width=80, allow_unicode=True)
+    emit: Callable[[Any], None] = dumper.emit
+    try:
+        emit(pyyaml.StreamStartEvent())
+        emit(pyyaml.DocumentStartEvent(explicit=False))
+        _emit(value, emit)
+        emit(pyyaml.DocumentEndEvent(explicit=False))
+        emit(pyyaml.StreamEndEvent())
+    finally:
+        dumper.dispose()
+    text = written.getvalue()
+    if text.endswith("\n...\n"):  # an end of the document, not the end of a text
+        text = text[:-4]
+    return text.encode()
+
+
+def _emit(value: Any, emit: Callable[[Any], None]) -> None:
+    give_way()
+    if isinstance(value, dict):
+        emit(pyyaml.MappingStartEvent(None, None, True, flow_style=False))
+        for key in _ordered(value):
+            emit(_text(key))
+            _emit(value[key], emit)
+        emit(pyyaml.MappingEndEvent())
+    elif isinstance(value, list):
+        emit(pyyaml.SequenceStartEvent(None, None, True, flow_style=False))
+        for item in value:
+            _emit(item, emit)
+        emit(pyyaml.SequenceEndEvent())
+    elif isinstance(value, str):
+        emit(_text(value))
+    else:
+        emit(_scalar(_number(value) if isinstance(value, float) else msgspec.json.encode(value).decode(), None))
+
+
+def _scalar(text: str, style: str | None) -> Any:
+    return pyyaml.ScalarEvent(None, None, (True, True), text, style=style)
+
+
+def _text(text: str) -> Any:
+    if "\n" in text:
+        return _scalar(text, "|")
+    stands_for_itself = isinstance(resolve(text), str) and not _TIME.fullmatch(text) and not _BASE60.fullmatch(text)
+    return _scalar(text, None if stands_for_itself else '"')
+
+
+def _number(value: int | float) -> str:
+    """A number as go-yaml writes what it has read from JSON: integers of 64 bits in full, all else as Go's %g."""
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return str(value)
+    return format_float(value)
+
+
+def _ordered(members: dict[str, Any]) -> list[str]:
+    """Keys in go-yaml's order: letters after everything else, runs of digits by their number."""
+    if all(key.isascii() and is_letter(key) for key in members):
+        return sorted(members)
+    return sorted(members, key=cmp_to_key(_compare))
+
+
+def _compare(first: str, second: str) -> int:
+    give_way()
+    for index, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a == b:
+            continue
+        if is_letter(a) or is_letter(b):
+            return (a > b) - (a < b) if is_letter(a) and is_letter(b) else 1 if is_letter(a) else -1
+        return _compare_digits(first, second, index) or (a > b) - (a < b)
+    return len(first) - len(second)
+
+
+def _compare_digits(first: str, second: str, index: int) -> int:
+    """How two texts that differ at `index` compare by the numbers that start or go on there."""
+    lead = ""
+    if "0" in (first[index], second[index]):
+        before = _DIGITS_BEFORE.search(first, 0, index)
+        lead = "1" if before and before.group().strip("0") else ""
+    a, b = (_digits(text, index) for text in (first, second))
+    return int(lead + a or "0") - int(lead + b or "0") or len(a) - len(b)
+
+
+def _digits(text: str, index: int) -> str:
+    match = _DIGITS.match(text, index)
+    return match.group() if match else ""

@@ -1,0 +1,292 @@
+"""Field paths and field errors: what a validator yields and what a client reads in `details.causes`.
+
+Follows k8s.io/apimachinery `util/validation/field`: the same error types, the same wording, the same way to print
+values, since clients and people match on these texts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.go.printable import is_printable
+from steersman.machinery.lane.threads import give_way
+
+REQUIRED: Final = "FieldValueRequired"
+INVALID: Final = "FieldValueInvalid"
+NOT_SUPPORTED: Final = "FieldValueNotSupported"
+DUPLICATE: Final = "FieldValueDuplicate"
+NOT_FOUND: Final = "FieldValueNotFound"
+FORBIDDEN: Final = "FieldValueForbidden"
+TOO_LONG: Final = "FieldValueTooLong"
+TOO_SHORT: Final = "FieldValueTooShort"
+TOO_MANY: Final = "FieldValueTooMany"
+TOO_FEW: Final = "FieldValueTooFew"
+TYPE_INVALID: Final = "FieldValueTypeInvalid"
+INTERNAL: Final = "InternalError"
+
+_TEXTS: Final = {
+    REQUIRED: "Required value",
+    INVALID: "Invalid value",
+    NOT_SUPPORTED: "Unsupported value",
+    DUPLICATE: "Duplicate value",
+    NOT_FOUND: "Not found",
+    FORBIDDEN: "Forbidden",
+    TOO_LONG: "Too long",
+    TOO_SHORT: "Too short",
+    TOO_MANY: "Too many",
+    TOO_FEW: "Too few",
+    TYPE_INVALID: "Invalid value",
+    INTERNAL: "Internal error",
+}
+_WITHOUT_VALUE: Final = frozenset({REQUIRED, FORBIDDEN, TOO_LONG, TOO_SHORT, INTERNAL})
+
+
+class Path:
+    """Where a field is: `Path("spec", "ports")[0] / "name"` reads `spec.ports[0].name`.
+
+    Validators walk the same paths again and again, so a path keeps those below it that the code names, and the first
+    few items of lists; what a client names (the keys of maps) is never kept.
+
+    `Path("")` is upstream's `NewPath("")` and reads `[]`; `Path()` is its nil and reads `<nil>`.
+    """
+
+    __slots__ = ("_below", "_text")
+
+    _text: str
+    _below: dict[str | int, Path]
+
+    def __new__(cls, *names: str) -> Path:
+        return _root(names)
+
+    def __truediv__(self, name: str) -> Path:
+        below = self._below
+        path = below.get(name)
+        if path is None:
+            path = _path(f"{self._text}.{name}" if self._text else name)
+            if len(below) < _KEPT_BELOW:
+                below[name] = path
+        return path
+
+    def child(self, *names: str) -> Path:
+        """The field below this one by these names."""
+        return _path(".".join((self._text, *names)) if self._text else ".".join(names))
+
+    def __getitem__(self, index: int | str) -> Path:
+        """An item of a list (by number) or of a map (by key)."""
+        if index.__class__ is not int or index >= _KEPT_ITEMS:
+            give_way()  # validators make the path of each item they look at
+            return _path(f"{self._text}[{index}]")
+        below = self._below
+        path = below.get(index)
+        if path is None:
+            below[index] = path = _path(f"{self._text}[{index}]")
+        return path
+
+    def __str__(self) -> str:
+        return self._text or "<nil>"
+
+    def __repr__(self) -> str:
+        return f"Path({self._text!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Path) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+_KEPT_BELOW: Final = 128
+_KEPT_ITEMS: Final = 4
+
+
+def _path(text: str) -> Path:
+    path = object.__new__(Path)
+    path._text = text
+    path._below = {}
+    return path
+
+
+@lru_cache(1024)
+def _root(names: tuple[str, ...]) -> Path:
+    return _path("[]" if names == ("",) else ".".join(names))
+
+
+class Verbatim(str):
+    """A value that is printed as it stands: for what upstream prints from a type that has no JSON names."""
+
+    __slots__ = ()
+
+
+class _Omitted:
+    """Stands for a value that is not to be printed."""
+
+    __slots__ = ()
+
+
+OMITTED: Final = _Omitted()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing wrong with one field. `value` is what was found there; it is printed as upstream prints it."""
+
+    type: str
+    field: str
+    value: Any = ""
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The text after the field's name; it is the `message` of a cause."""
+        text = _TEXTS[self.type]
+        if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
+            text = f"{text}: {print_value(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+def print_value(value: Any) -> str:
+    """`value` as upstream prints it in an error: text quoted, null for nothing, composite values as JSON."""
+    if isinstance(value, str):
+        return str(value) if isinstance(value, Verbatim) else quote(value)
+    if isinstance(value, float):
+        return format_float(value)
+    return go_json(value)
+
+
+def go_json(value: Any) -> str:
+    """`value` as Go's JSON encoder writes it: keys of maps sorted, the characters that HTML knows escaped."""
+    text = _json.encode(value).decode()
+    return _html.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+_json: Final = msgspec.json.Encoder(order="deterministic")
+_html: Final = re.compile("[<>&\u2028\u2029]")
+
+
+def format_float(value: float) -> str:
+    """`value` as Go prints a float64 (%v): the shortest form, with an exponent below 1e-4 and from 1e6 on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
+    text = repr(value)
+    magnitude = abs(value)
+    if magnitude == 0 or 1e-4 <= magnitude < 1e6:
+        return f"{Decimal(text):f}".removesuffix(".0")
+    sign, digits, _ = Decimal(text).normalize().as_tuple()
+    fraction = "".join(map(str, digits[1:]))
+    point = f".{fraction}" if fraction else ""
+    return f"{'-' if sign else ''}{digits[0]}{point}e{math.floor(math.log10(magnitude)):+03d}"
+
+
+def quote(text: str) -> str:
+    """`text` in double quotes with Go's escapes (strconv.Quote)."""
+    if is_printable(text) and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_quoted(c) for c in text) + '"'
+
+
+_ESCAPES: Final = {
+    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r",
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
+}  # fmt: skip
+
+
+def _quoted(char: str) -> str:
+    if (escape := _ESCAPES.get(char)) is not None:
+        return escape
+    if is_printable(char):
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def required(path: Path, detail: str = "") -> FieldError:
+    """A field that must be there and is not."""
+    return FieldError(REQUIRED, str(path), "", detail)
+
+
+def invalid(path: Path, value: Any, detail: str) -> FieldError:
+    """A value that breaks a rule, which `detail` names."""
+    return FieldError(INVALID, str(path), value, detail)
+
+
+def type_invalid(path: Path, value: Any, detail: str) -> FieldError:
+    """A value of the wrong type."""
+    return FieldError(TYPE_INVALID, str(path), value, detail)
+
+
+def not_supported(path: Path, value: Any, supported: Iterable[str]) -> FieldError:
+    """A value that is not one of an enumeration."""
+    names = ", ".join(quote(each) for each in supported)
+    return FieldError(NOT_SUPPORTED, str(path), value, f"supported values: {names}" if names else "")
+
+
+def duplicate(path: Path, value: Any) -> FieldError:
+    """A value that must be unique in its list and is not."""
+    return FieldError(DUPLICATE, str(path), value)
+
+
+def not_found(path: Path, value: Any) -> FieldError:
+    """A reference to what does not exist."""
+    return FieldError(NOT_FOUND, str(path), value)
+
+
+def forbidden(path: Path, detail: str) -> FieldError:
+    """A field that may not be set, or not changed, here."""
+    return FieldError(FORBIDDEN, str(path), "", detail)
+
+
+def too_long(path: Path, maximum: int) -> FieldError:
+    """A text of more than `maximum` bytes (below 0: not said how many)."""
+    detail = f"may not be more than {_counted(maximum, 'byte')}" if maximum >= 0 else "value is too long"
+    return FieldError(TOO_LONG, str(path), "", detail)
+
+
+def too_long_characters(path: Path, maximum: int) -> FieldError:
+    """A text of more than `maximum` characters (below 0: not said how many)."""
+    detail = f"may not be more than {_counted(maximum, 'character')}" if maximum >= 0 else "value is too long"
+    return FieldError(TOO_LONG, str(path), "", detail)
+
+
+def too_many(path: Path, actual: int, maximum: int) -> FieldError:
+    """A list of `actual` items where at most `maximum` are allowed (either below 0: not said how many)."""
+    detail = f"must have at most {_counted(maximum, 'item')}" if maximum >= 0 else "has too many items"
+    return FieldError(TOO_MANY, str(path), actual if actual >= 0 else OMITTED, detail)
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if number == 1 else 's'}"
+
+
+def internal(path: Path, error: object) -> FieldError:
+    """A check that could not be made."""
+    return FieldError(INTERNAL, str(path), "", str(error))
+
+
+MAX_ERRORS: Final = 100_000
+"""Errors of one object that are looked for; rules that hold items against each other could else find the square of
+their number."""
+
+
+def first_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    """The first MAX_ERRORS of them."""
+    return islice(errors, MAX_ERRORS)
+
+
+def aggregate(errors: Iterable[FieldError]) -> str:
+    """The texts of all `errors` without repetition, as `Invalid` messages hold them."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

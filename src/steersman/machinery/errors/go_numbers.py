@@ -1,0 +1,51 @@
+"""Numbers in text as Go reads them, with its words for what is none (package strconv)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from steersman.machinery.errors.field import quote
+from steersman.net.ascii import is_digits
+
+_INT64: Final = 1 << 63
+_FLOAT: Final = re.compile(
+    r"nan|[+-]?(?:inf(?:inity)?|(?:[0-9]+(?:_[0-9]+)*\.?|\.(?=[0-9]))(?:[0-9]+(?:_[0-9]+)*)?(?:e[+-]?[0-9]+(?:_[0-9]+)*)?)",
+    re.ASCII | re.IGNORECASE,
+)
+_HEX_FLOAT: Final = re.compile(
+    r"[+-]?0x(?=_?\.?[0-9a-f])(?:_?[0-9a-f]+)*\.?(?:[0-9a-f]+(?:_[0-9a-f]+)*)?p[+-]?[0-9]{1,9}",
+    re.ASCII | re.IGNORECASE,
+)
+_MAX_DIGITS: Final = 100
+"""Digits of a number that are read at all: the time to read one grows faster than its length."""
+
+
+def parse_int(text: str) -> int:
+    """The decimal int64 in `text`. Raises ValueError with the message of strconv.ParseInt."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not is_digits(digits):
+        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    value = int(text) if len(digits) <= _MAX_DIGITS else _INT64
+    if not -_INT64 <= value < _INT64:
+        raise ValueError(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return value
+
+
+def parse_float(text: str) -> float:
+    """The number in `text`, which may be NaN or infinite. Raises ValueError where strconv.ParseFloat returns 0."""
+    if _HEX_FLOAT.fullmatch(text):
+        return float.fromhex(text.replace("_", ""))
+    if not _FLOAT.fullmatch(text):
+        raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: invalid syntax")
+    return float(text)
+
+
+def atoi(text: str) -> int:
+    """What strconv.Atoi returns beside its error: 0 for what is no number, the nearest int64 for one out of range."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not is_digits(digits):
+        return 0
+    digits = digits.lstrip("0") or "0"
+    value = int(digits) if len(digits) <= _MAX_DIGITS else _INT64
+    return max(-value, -_INT64) if text[0] == "-" else min(value, _INT64 - 1)

@@ -1,0 +1,321 @@
+"""The errors a client sees: one exception that carries a `meta/v1 Status`, and a function for each reason.
+
+The reasons, codes and wording follow k8s.io/apimachinery `api/errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steersman.machinery.errors.field import FieldError, quote
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.lane.threads import give_way
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResource:
+    """A resource of any version, e.g. ("apps", "deployments"); prints as `deployments.apps`."""
+
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+NO_RESOURCE: Final = GroupResource("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKind:
+    """A kind of any version, e.g. ("apps", "Deployment"); prints as `Deployment.apps`."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause of a failure (`details.causes`)."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class StatusError(Exception):
+    """A failure as a client sees it.
+
+    `kind` is what `details.kind` holds: mostly the resource's plural name, for `Invalid` the kind's own.
+    `details_present=False` leaves `details` out of the Status; an empty one is `{}`.
+    `retry_after` is in seconds; it also becomes the Retry-After header.
+    """
+
+    code: int
+    reason: str
+    message: str
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: Sequence[Cause] = ()
+    retry_after: int = 0
+    details_present: bool = True
+    continue_token: str = ""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def status(self) -> dict[str, Any]:
+        """The Status object, its fields in upstream's order."""
+        metadata = {"continue": self.continue_token} if self.continue_token else {}
+        out: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
+        if self.message:
+            out["message"] = self.message
+        if self.reason:
+            out["reason"] = self.reason
+        if self.details_present:
+            out["details"] = self._details()
+        out["code"] = self.code
+        return out
+
+    def _details(self) -> dict[str, Any]:
+        details: dict[str, Any] = {}
+        for key, value in (("name", self.name), ("group", self.group), ("kind", self.kind), ("uid", self.uid)):
+            if value:
+                details[key] = value
+        if self.causes:
+            details["causes"] = [
+                {key: text for key in ("reason", "message", "field") if (text := getattr(cause, key))}
+                for cause in self.causes
+            ]
+        if self.retry_after:
+            details["retryAfterSeconds"] = self.retry_after
+        return details
+
+
+CAUSE_UNEXPECTED_SERVER_RESPONSE: Final = "UnexpectedServerResponse"
+CAUSE_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+CAUSE_RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
+
+
+def not_found(resource: GroupResource, name: str) -> StatusError:
+    """404: there is no such object."""
+    return StatusError(
+        404, "NotFound", f"{resource} {quote(name)} not found", name=name, group=resource.group, kind=resource.resource
+    )
+
+
+def already_exists(resource: GroupResource, name: str) -> StatusError:
+    """409: an object of this name is there."""
+    return StatusError(
+        409, "AlreadyExists", f"{resource} {quote(name)} already exists",
+        name=name, group=resource.group, kind=resource.resource,
+    )  # fmt: skip
+
+
+def generate_name_conflict(resource: GroupResource, name: str, retry_after: int = 1) -> StatusError:
+    """409: every name tried for a generateName was taken."""
+    text = "already exists, the server was not able to generate a unique name for the object"
+    message = f"{resource} {quote(name)} {text}"
+    return StatusError(
+        409, "AlreadyExists", message,
+        name=name, group=resource.group, kind=resource.resource, retry_after=retry_after,
+    )  # fmt: skip
+
+
+def unauthorized(message: str = "Unauthorized") -> StatusError:
+    """401: the credentials were not accepted."""
+    return StatusError(401, "Unauthorized", message or "not authorized", details_present=False)
+
+
+def forbidden(resource: GroupResource, name: str, reason: object) -> StatusError:
+    """403 on a resource; `reason` says why."""
+    if not resource.resource and not resource.group:
+        message = f"forbidden: {reason}"
+    elif name:
+        message = f"{resource} {quote(name)} is forbidden: {reason}"
+    else:
+        message = f"{resource} is forbidden: {reason}"
+    return StatusError(403, "Forbidden", message, name=name, group=resource.group, kind=resource.resource)
+
+
+def conflict(resource: GroupResource, name: str, reason: object) -> StatusError:
+    """409: the write lost a race or a precondition does not hold."""
+    message = f"Operation cannot be fulfilled on {resource} {quote(name)}: {reason}"
+    return StatusError(409, "Conflict", message, name=name, group=resource.group, kind=resource.resource)
+
+
+def apply_conflict(message: str, causes: Sequence[Cause]) -> StatusError:
+    """409: other field managers own what an apply would change; `causes` has one for each such field."""
+    return StatusError(409, "Conflict", message, causes=causes)
+
+
+OPTIMISTIC_LOCK: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def gone(message: str) -> StatusError:
+    """410: the item is no longer there and will not come back."""
+    return StatusError(410, "Gone", message, details_present=False)
+
+
+def expired(message: str) -> StatusError:
+    """410: the version or continue token asked for has been compacted away."""
+    return StatusError(410, "Expired", message, details_present=False)
+
+
+def invalid(kind: GroupKind, name: str, errors: Iterable[FieldError]) -> StatusError:
+    """422 with a cause for every field error, as far as their texts come to no more than MAX_INVALID_TEXT."""
+    causes: list[Cause] = []
+    texts: dict[str, None] = {}
+    size = 0
+    for error in errors:
+        give_way()
+        body = error.body
+        size += len(error.field) + len(body)
+        if size > MAX_INVALID_TEXT and causes:
+            break
+        causes.append(Cause(error.type, body, error.field))
+        texts[f"{error.field}: {body}"] = None
+    message = f"{kind} {quote(name)} is invalid"
+    if causes:
+        message += f": {next(iter(texts))}" if len(texts) == 1 else f": [{', '.join(texts)}]"
+    return StatusError(422, "Invalid", message, name=name, group=kind.group, kind=kind.kind, causes=tuple(causes))
+
+
+MAX_INVALID_TEXT: Final = 16 * 1024 * 1024
+"""Characters of all causes together. Errors that each show a whole list could else come to the square of its length."""
+
+
+def bad_request(message: str) -> StatusError:
+    """400: the request cannot be understood."""
+    return StatusError(400, "BadRequest", message, details_present=False)
+
+
+def too_many_requests(message: str, retry_after: int = 0) -> StatusError:
+    """429: try again later."""
+    return StatusError(429, "TooManyRequests", message, retry_after=retry_after)
+
+
+def service_unavailable(message: str) -> StatusError:
+    """503: not ready."""
+    return StatusError(503, "ServiceUnavailable", message, details_present=False)
+
+
+def method_not_supported(resource: GroupResource, action: str) -> StatusError:
+    """405: the resource is there, but cannot do this."""
+    message = f"{action} is not supported on resources of kind {quote(str(resource))}"
+    return StatusError(405, "MethodNotAllowed", message, group=resource.group, kind=resource.resource)
+
+
+def server_timeout(resource: GroupResource, operation: str, retry_after: int) -> StatusError:
+    """500: the server could not do it in time, the client should retry."""
+    message = f"The {operation} operation against {resource} could not be completed at this time, please try again."
+    return StatusError(
+        500, "ServerTimeout", message,
+        name=operation, group=resource.group, kind=resource.resource, retry_after=retry_after,
+    )  # fmt: skip
+
+
+def internal(error: object) -> StatusError:
+    """500: something that should not happen did."""
+    return StatusError(500, "InternalError", f"Internal error occurred: {error}", causes=(Cause(message=str(error)),))
+
+
+def plain_internal(message: str) -> StatusError:
+    """500 for an error that has no reason of its own; its text is the whole message."""
+    return StatusError(500, "", message, details_present=False)
+
+
+def timeout(message: str, retry_after: int = 0) -> StatusError:
+    """504: the request did not finish in its time. Upstream's messages start with "Timeout: "."""
+    return StatusError(504, "Timeout", message, retry_after=retry_after)
+
+
+def too_large_resource_version(requested: int, current: int) -> StatusError:
+    """504: a version was asked for that the server has not seen yet."""
+    error = timeout(f"Timeout: Too large resource version: {requested}, current: {current}", retry_after=1)
+    error.causes = (Cause(CAUSE_RESOURCE_VERSION_TOO_LARGE, "Too large resource version"),)
+    return error
+
+
+def request_entity_too_large(message: str) -> StatusError:
+    """413: the body or a patch is over the limit. Upstream's messages start with "Request entity too large: "."""
+    return StatusError(413, "RequestEntityTooLarge", message, details_present=False)
+
+
+def not_acceptable(message: str) -> StatusError:
+    """406: none of the accepted media types can be given."""
+    return StatusError(406, "NotAcceptable", message, details_present=False)
+
+
+def unsupported_media_type(message: str) -> StatusError:
+    """415: the body's media type is not known here."""
+    return StatusError(415, "UnsupportedMediaType", message, details_present=False)
+
+
+def not_implemented(message: str) -> StatusError:
+    """501: a part of the API this server does not have yet; nothing was done."""
+    return StatusError(501, "NotImplemented", message, details_present=False)
+
+
+_GENERIC: Final = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    409: ("Conflict", "the server reported a conflict"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: (
+        "Timeout",
+        "the server was unable to return a response in the time allotted, but may still be processing the request",
+    ),
+}
+
+
+def generic_server_response(
+    code: int, verb: str = "", resource: GroupResource = NO_RESOURCE, name: str = "", message: str = "",
+    retry_after: int = 0, *, unexpected: bool = False,
+) -> StatusError:  # fmt: skip
+    """A failure known by its HTTP code only, e.g. what is no API path (404) or a JSON patch that does not apply (422).
+
+    `message` is what the server said; it is shown for 403, 406, 415 and other codes from 500 on, and as a cause when
+    the response was `unexpected`.
+    """
+    reason, text = _GENERIC.get(
+        code, ("", f"the server responded with the status code {code} but did not return more information")
+    )
+    if code == 403:
+        reason, text = "Forbidden", message
+    elif code == 406 and message not in ("", "unknown"):
+        text = message
+    elif code == 409 and verb == "POST":
+        reason = "AlreadyExists"
+    elif code == 415:
+        reason, text = "UnsupportedMediaType", message
+    elif code >= 500 and not reason:
+        reason = "InternalError"
+        text = f"an error on the server ({quote(message)}) has prevented the request from succeeding"
+    if resource != NO_RESOURCE:
+        target = f"{resource} {name}" if name else str(resource)
+        text = f"{text} ({to_lower(verb)} {target})"
+    causes = (Cause(CAUSE_UNEXPECTED_SERVER_RESPONSE, message),) if unexpected else ()
+    return StatusError(
+        code or 500, reason, text, name=name, group=resource.group, kind=resource.resource,
+        causes=causes, retry_after=retry_after,
+    )  # fmt: skip
+
+
+def causes_of(errors: Iterable[FieldError]) -> tuple[Cause, ...]:
+    """The causes that stand for these field errors."""
+    return tuple(Cause(error.type, error.body, error.field) for error in errors)

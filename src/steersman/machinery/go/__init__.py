@@ -1,0 +1,1 @@
+"""Text as Go's standard library takes it: strings, net/url, strconv.IsPrint, encoding/pem."""

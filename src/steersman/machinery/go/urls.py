@@ -1,0 +1,132 @@
+"""URLs as Go's net/url reads them, and what it says of those that it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from ipaddress import IPv6Address
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from steersman.machinery.go.strings import to_lower
+
+_SCHEME: Final = re.compile("([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+_PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
+ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+"""A percent sign that escapes nothing."""
+_HOST_INVALID: Final = re.compile(r"""[^A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>"%\x80-\U0010ffff]""")
+_USER_INVALID: Final = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
+_LONGEST_ADDRESS: Final = 256
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+
+
+class UrlError(ValueError):
+    """The text is no URL; the message is Go's."""
+
+
+class Parts(NamedTuple):
+    """What a URL consists of; `host` has the port."""
+
+    scheme: str
+    host: str
+    path: str
+    query: str
+
+
+def parse(text: str, *, of_request: bool) -> Parts:
+    """The parts of a URL, `of_request` as the first line of a request has it. Raises UrlError."""
+    if _CONTROL.search(text):
+        raise UrlError("net/url: invalid control character in URL")
+    if not text and of_request:
+        raise UrlError("empty url")
+    if text == "*":
+        return Parts("", "", "*", "")
+    if text.startswith(":"):
+        raise UrlError("missing protocol scheme")
+    match = _SCHEME.match(text)
+    scheme, rest = (to_lower(match[1]), text[match.end() :]) if match else ("", text)
+    rest, _, query = rest.partition("?")
+    if not rest.startswith("/"):
+        if scheme:
+            return Parts(scheme, "", "", query)
+        if of_request:
+            raise UrlError("invalid URI for request")
+        if ":" in rest.partition("/")[0]:
+            raise UrlError("first path segment in URL cannot contain colon")
+    host = ""
+    if (scheme or (not of_request and not rest.startswith("///"))) and rest.startswith("//"):
+        authority, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
+        host = _host(scheme, authority)
+    _check_escapes(rest)
+    return Parts(scheme, host, rest, query)
+
+
+def _check_escapes(text: str) -> None:
+    found = ESCAPE.search(text)
+    if found is not None:
+        raise UrlError(f"invalid URL escape {json.dumps(text[found.start() : found.start() + 3])}")
+
+
+def _host(scheme: str, authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    if at:
+        if _USER_INVALID.search(user):
+            raise UrlError("net/url: invalid userinfo")
+        _check_escapes(user)
+    port = ""
+    bracket = host.rfind("[")
+    if bracket > 0:
+        raise UrlError("invalid IP-literal")
+    if bracket == 0:
+        end = host.rfind("]")
+        if end < 0:
+            raise UrlError("missing ']' in host")
+        port = host[end + 1 :]
+    elif ":" in host:
+        first = host.index(":") if scheme in ("http", "https") else host.rindex(":")
+        port = host[first:]
+    if not _PORT.fullmatch(port):
+        raise UrlError(f"invalid port {json.dumps(port)} after host")
+    wrong = _HOST_INVALID.search(host)
+    if wrong is not None:
+        raise UrlError(f"invalid character {json.dumps(wrong[0])} in host name")
+    _check_escapes(host)
+    if bracket == 0 and not _is_ipv6(host[1 : host.rfind("]")].replace("%25", "%")):
+        raise UrlError("invalid IP-literal")
+    return unquote_to_bytes(host).decode(errors="replace") if "%" in host else host
+
+
+def _is_ipv6(text: str) -> bool:
+    if len(text) > _LONGEST_ADDRESS:
+        return False
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def failed(text: str, error: UrlError) -> str:
+    """The message of Go's url.Error."""
+    return f"parse {json.dumps(text, ensure_ascii=False)}: {error}"
+
+
+def uri_error(text: str) -> str | None:
+    """What is wrong with the URI of a request, in Go's words."""
+    try:
+        parse(text, of_request=True)
+    except UrlError as error:
+        return failed(text, error)
+    return None
+
+
+def url_error(text: str) -> str | None:
+    """What is wrong with a URL, which may be relative and have a fragment, in Go's words."""
+    plain, _, fragment = text.partition("#")
+    try:
+        parse(plain, of_request=False)
+        _check_escapes(fragment)
+    except UrlError as error:
+        return failed(text, error)
+    return None

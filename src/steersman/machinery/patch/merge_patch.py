@@ -1,0 +1,63 @@
+"""JSON Merge Patch (RFC 7386) on plain values, as the library that kube-apiserver uses for it does it.
+
+That library (evanphx/json-patch v4) differs from the RFC in lists: nulls are dropped from objects inside a list that
+replaces a list or a scalar. What it touches has its members sorted, which clients see where an error shows the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.machinery.errors import status as errors
+from steersman.machinery.lane.threads import paced
+from steersman.machinery.patch.json_patch import json_type
+
+INVALID_PATCH: Final = "Invalid JSON Patch"
+
+
+def apply(document: dict[str, Any], patch: Any, *, strict: bool = True) -> Any:
+    """The document with `patch` merged in; both stay as they are and may share parts with the result.
+
+    `strict` is for the field validation directives Warn and Strict, which refuse a list with another text.
+    Raises StatusError (400) for what is no merge patch. A patch that is a list is the result when not `strict`.
+    """
+    if isinstance(patch, dict):
+        try:
+            return _merge(document, patch)
+        except RecursionError:
+            raise errors.bad_request("the patch is nested too deeply") from None
+    if patch is not None and strict:
+        text = f"json: cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(f"error decoding patch: {text}")
+    if isinstance(patch, list):
+        return _pruned(patch)
+    raise errors.bad_request(INVALID_PATCH)
+
+
+def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    merged = document.copy()
+    for key, change in paced(patch.items()):
+        if change is None:
+            merged.pop(key, None)
+            continue
+        current = merged.get(key)
+        if not isinstance(current, dict):
+            merged[key] = _pruned(change)
+        elif isinstance(change, dict):
+            merged[key] = _merge(current, change)
+        else:
+            merged[key] = change
+    return _sorted(merged)
+
+
+def _pruned(value: Any) -> Any:
+    """`value` without the members of objects that are null, at any depth."""
+    if isinstance(value, dict):
+        return _sorted({key: _pruned(member) for key, member in value.items() if member is not None})
+    if isinstance(value, list):
+        return [_pruned(item) for item in value]
+    return value
+
+
+def _sorted(members: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(members.items()))

@@ -1,0 +1,80 @@
+"""How the Go types say that a field is merged: the tags patchStrategy and patchMergeKey."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.machinery.codec.go_types import GoMember, GoType, members_of
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import quote
+from steersman.machinery.go.strings import to_lower
+
+MERGE: Final = "merge"
+REPLACE: Final = "replace"
+
+_REFLECT_KINDS: Final = {"list": "slice", "bytes": "slice", "any": "interface"}
+_UINT8: Final = GoType("uint8", "uint8")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field's type, or that of its items if it is asked for as a list, and how it is merged.
+
+    `strategy` is "merge", "replace" or empty for what the type of value calls for. `key` tells items apart.
+    """
+
+    type: GoType
+    strategy: str
+    key: str
+
+
+def map_field(parent: GoType, name: str) -> Field:
+    """A field of `parent` that holds an object. Raises StatusError 500."""
+    member = _member(parent, name)
+    return Field(member.type, _strategy(member), member.key)
+
+
+def list_field(parent: GoType, name: str) -> Field:
+    """A field of `parent` that holds a list, with the type of its items. Raises StatusError 500."""
+    member = _member(parent, name)
+    type_ = member.type
+    if type_.kind == "list":
+        assert type_.element is not None
+        item = type_.element
+        if item.kind == "list":
+            raise errors.plain_internal("unexpected slice of slice")
+    elif type_.kind == "bytes":
+        item = _UINT8
+    elif type_.pointer and type_.kind not in ("map", "any"):
+        item = type_
+    else:
+        kind = "ptr" if parent.pointer else "struct"
+        raise errors.plain_internal(f"expected slice or array type, but got: {kind}")
+    return Field(item, _strategy(member), member.key)
+
+
+def _strategy(member: GoMember) -> str:
+    """The strategy but for retainKeys, which only tells clients to send that directive."""
+    return member.strategy.replace("retainKeys", "").strip(",")
+
+
+def _member(parent: GoType, name: str) -> GoMember:
+    if parent.kind not in ("struct", "own"):
+        kind = _REFLECT_KINDS.get(parent.kind, parent.kind)
+        raise errors.plain_internal(f"merging an object in json but data type is not struct, instead is: {kind}")
+    if parent.kind == "struct":
+        members = members_of(parent)
+        if (member := members.get(name)) is not None:
+            return member
+        folded = _folded(name)
+        for each, member in members.items():
+            if _folded(each) == folded:
+                return member
+    struct = parent.shown.rpartition(".")[2]
+    raise errors.plain_internal(f"unable to find api field in struct {struct} for the json field {quote(name)}")
+
+
+def _folded(name: str) -> str:
+    """A name without its case, as Go's JSON decoder folds it: the long s and the Kelvin sign are letters, too."""
+    return to_lower(name).replace("\u017f", "s")

@@ -1,0 +1,203 @@
+"""Lists of a strategic merge patch: telling items apart, and putting them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.go_print import go_type, go_value
+from steersman.machinery.errors.status import StatusError
+
+PATCH: Final = "$patch"
+SET_ORDER: Final = "$setElementOrder"
+
+_MAP: Final = go_type({})
+_NOT_COMPARABLE: Final = object()
+_EXACT_UP_TO: Final = 20
+"""Go sorts lists of so many items by insertion, which shows where the order given says nothing about an item."""
+
+Places = dict[Hashable, int]
+Items = list[tuple[Hashable, Any]]
+"""Items with their identities."""
+
+
+def wrong_type(wanted: str, value: Any) -> StatusError:
+    """500: a value is of another type than a directive or the list it is in calls for."""
+    found = go_type(value)
+    return errors.plain_internal(f"expected a {wanted}, but received a {'%!s(<nil>)' if value is None else found}")
+
+
+def no_merge_key(item: dict[str, Any], key: str) -> StatusError:
+    """500: an item cannot be told apart from others."""
+    return errors.plain_internal(f"map: {go_value(item)} does not contain declared merge key: {key}")
+
+
+def identity(value: Any) -> Hashable:
+    """What is equal for values that Go finds equal: numbers with and without a fraction never are.
+
+    Raises StatusError 400 for what Go cannot compare; kube-apiserver breaks off the connection there.
+    """
+    kind = value.__class__
+    if kind is str:
+        return value  # type: ignore[no-any-return]  # most are, and no text equals a pair
+    if kind is dict or kind is list:
+        raise errors.bad_request(f"the patch compares {go_value(value)}, which is neither text nor a number")
+    return (kind, value)
+
+
+def identity_in_order(value: Any) -> Hashable:
+    """The same for what an item is only looked for by: what is not comparable stands for nothing."""
+    return _NOT_COMPARABLE if value.__class__ in (dict, list) else identity(value)
+
+
+def element_type(*lists: list[Any]) -> type:
+    """The type that all items have. Raises StatusError: 422 for lists of lists, 500 for types that differ, or none."""
+    kind: type | None = None
+    for each in lists:
+        for item in each:
+            if kind is None:
+                kind = item.__class__
+                if kind is list:
+                    raise errors.generic_server_response(422, message="lists of lists are not supported")
+                if item is None:
+                    raise errors.bad_request("the patch has a list that starts with null")
+            elif item.__class__ is not kind:
+                raise errors.plain_internal(f"list element types are not identical: {go_value(list(lists))}")
+    if kind is None:
+        raise errors.plain_internal("no elements in any of the given slices")
+    return kind
+
+
+def merge_key_of(item: Any, key: str) -> Hashable:
+    """An item's own identity in a list with a merge key. Raises StatusError 400, 500."""
+    if item.__class__ is not dict:
+        raise wrong_type(_MAP, item)
+    if key not in item:
+        raise no_merge_key(item, key)
+    return identity(item[key])
+
+
+def without(items: list[Any], unwanted: list[Any]) -> list[Any]:
+    """The scalars that are not among the unwanted ones."""
+    out = {identity(item) for item in unwanted}
+    return [item for item in items if identity(item) not in out]
+
+
+def unique(items: list[Any]) -> list[Any]:
+    """Scalars, each once."""
+    return list({identity(item): item for item in reversed(items)}.values())[::-1]
+
+
+def check_order(patch: Any, order: list[Any], key: str) -> None:
+    """The items of a patch must be in the order that goes with them. Raises StatusError 400, 500."""
+    if not order or not patch:
+        return
+    if key:
+        for item in patch:
+            if item.__class__ is not dict:
+                raise wrong_type(_MAP, item)
+        kept = [item for item in patch if item.get(PATCH) != "delete"]
+    else:
+        kept = patch
+    at = place = 0
+    while at < len(kept) and place < len(order):
+        item = kept[at]
+        if item.__class__ is dict and PATCH in item:
+            at += 1
+            continue
+        at += _same(item, order[place], key)
+        place += 1
+    if at < len(kept):
+        text = f"The order in patch list:\n{go_value(patch)}\n doesn't match {SET_ORDER} list:\n{go_value(order)}\n"
+        raise errors.plain_internal(text)
+
+
+def _same(left: Any, right: Any, key: str) -> bool:
+    if key:
+        for item in (left, right):
+            if item.__class__ is not dict:
+                raise wrong_type(_MAP, item)
+        for item in (left, right):
+            if key not in item:
+                raise no_merge_key(item, key)
+        left, right = left[key], right[key]
+    if left.__class__ is not right.__class__:
+        return False
+    return identity(left) == identity(right)
+
+
+def parted(items: list[Any], by: Sequence[Any], key: str) -> tuple[Items, Items]:
+    """The items that are named in `by`, and those that are not, with their identities. Raises StatusError 400, 500."""
+    limit = len(by)
+    if key:
+        limit = next((index for index, item in enumerate(by) if item.__class__ is not dict), limit)
+        wanted = {identity_in_order(item[key]) for item in by[:limit] if key in item}
+        found = [(merge_key_of(item, key), item) for item in items]
+    else:
+        wanted = {identity(item) for item in by}
+        found = [(identity(item), item) for item in items]
+    others = [pair for pair in found if pair[0] not in wanted]
+    if others and limit < len(by):
+        raise errors.plain_internal(f"value for key {limit} is not a map")
+    return ([pair for pair in found if pair[0] in wanted] if len(others) < len(found) else []), others
+
+
+def in_order(
+    named: Items, others: Items, first: Sequence[Any], second: Sequence[Any], key: str, kind: type
+) -> list[Any]:
+    """The items that `first` names in its order and the others in that of `second`, the two merged by `second`.
+
+    That is how the items of a patch (or of the order sent with it) and those that only the server has find together:
+    either keeps its own order, and an item of the server's goes before the first that comes after it there.
+    Raises StatusError 500.
+    """
+    if kind is dict:
+        _check_merge_keys(first, key)
+        _check_merge_keys(second, key)
+    named = _sorted(named, _places(first, key, kind)) if len(named) > 1 else named
+    if not others:
+        return [item for _, item in named]
+    places = _places(second, key, kind)
+    others = _sorted(others, places)
+    merged = []
+    i = j = 0
+    while i < len(others) and j < len(named):
+        if 0 <= places.get(others[i][0], -1) < places.get(named[j][0], -1):
+            merged.append(others[i][1])
+            i += 1
+        else:
+            merged.append(named[j][1])
+            j += 1
+    return merged + [item for _, item in others[i:]] + [item for _, item in named[j:]]
+
+
+def _check_merge_keys(items: Sequence[Any], key: str) -> None:
+    for item in items:
+        if item.__class__ is not dict:
+            raise wrong_type(_MAP, item)
+        if key not in item:
+            raise no_merge_key(item, key)
+
+
+def _places(order: Sequence[Any], key: str, kind: type) -> Places:
+    places: Places = {}
+    for place, item in enumerate(order):
+        places.setdefault(identity_in_order(item[key] if kind is dict else item), place)
+    return places
+
+
+def _sorted(items: Items, places: Places) -> Items:
+    """The items by their places. One that has no place counts as coming before whatever it is compared with."""
+    found = [places.get(token, -1) for token, _ in items]
+    if len(items) > _EXACT_UP_TO or min(found) >= 0:
+        if all(found[at] <= found[at + 1] for at in range(len(found) - 1)):
+            return items
+        return [items[at] for at in sorted(range(len(items)), key=found.__getitem__)]
+    placed = list(zip(found, items, strict=True))
+    for start in range(1, len(placed)):
+        at = start
+        while at > 0 and (min(placed[at][0], placed[at - 1][0]) < 0 or placed[at][0] < placed[at - 1][0]):
+            placed[at - 1], placed[at] = placed[at], placed[at - 1]
+            at -= 1
+    return [item for _, item in placed]

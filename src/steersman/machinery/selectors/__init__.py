@@ -1,0 +1,1 @@
+"""Selectors over labels and fields: parsed, compiled, matched."""

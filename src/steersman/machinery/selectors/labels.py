@@ -1,0 +1,497 @@
+"""Label selectors: parsed from a query (`a=b,c in (d,e),!f`) or a `meta/v1 LabelSelector`, compiled, and matched.
+
+Follows k8s.io/apimachinery `labels`: the same grammar, canonical text and error texts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from steersman.machinery.errors import field
+from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+from steersman.net.ascii import is_digits
+
+if TYPE_CHECKING:
+    from steersman.api.meta.v1 import LabelSelector
+
+Labels = Mapping[str, str]
+Predicate = Callable[[Labels], bool]
+
+IN: Final = "in"
+NOT_IN: Final = "notin"
+EQUALS: Final = "="
+DOUBLE_EQUALS: Final = "=="
+NOT_EQUALS: Final = "!="
+EXISTS: Final = "exists"
+DOES_NOT_EXIST: Final = "!"
+GREATER_THAN: Final = "gt"
+LESS_THAN: Final = "lt"
+
+_BINARY: Final = (IN, NOT_IN, EQUALS, DOUBLE_EQUALS, NOT_EQUALS, GREATER_THAN, LESS_THAN)
+_EXACT: Final = frozenset({EQUALS, DOUBLE_EQUALS, NOT_EQUALS})
+_COMPARISONS: Final = frozenset({GREATER_THAN, LESS_THAN})
+_SETS: Final = frozenset({IN, NOT_IN})
+_UNARY: Final = (EXISTS, DOES_NOT_EXIST)
+_SYMBOLS: Final = {GREATER_THAN: ">", LESS_THAN: "<"}
+_FROM_API: Final = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": DOES_NOT_EXIST}
+
+
+class SelectorError(ValueError):
+    """A selector cannot be read; the text is what a client is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label. Made by `new_requirement`, which checks it."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.operator == EXISTS:
+            return self.key
+        if self.operator == DOES_NOT_EXIST:
+            return f"!{self.key}"
+        values = ",".join(sorted(self.values))
+        if self.operator in _SETS:
+            return f"{self.key} {self.operator} ({values})"
+        return f"{self.key}{_SYMBOLS.get(self.operator, self.operator)}{values}"
+
+    def compile(self) -> Predicate:
+        """A function that says whether labels meet this requirement."""
+        if self.operator in _UNARY:
+            return _presence(self.key, self.operator)
+        if self.operator in _COMPARISONS:
+            return _comparison(self.key, self.operator, self.values)
+        wanted = self.operator in (IN, EQUALS, DOUBLE_EQUALS)
+        return _membership(self.key, self.values, wanted=wanted)
+
+
+def _presence(key: str, operator: str) -> Predicate:
+    if operator == EXISTS:
+        return lambda labels: key in labels
+    return lambda labels: key not in labels
+
+
+def _membership(key: str, values: tuple[str, ...], *, wanted: bool) -> Predicate:
+    if len(values) == 1:
+        value = values[0]
+        if wanted:
+            return lambda labels: labels.get(key) == value
+        return lambda labels: labels.get(key) != value
+    among = frozenset(values)
+    if wanted:
+        return lambda labels: labels.get(key) in among
+    return lambda labels: labels.get(key) not in among
+
+
+def _comparison(key: str, operator: str, values: tuple[str, ...]) -> Predicate:
+    bound = _int64(values[0]) if len(values) == 1 else None
+    if bound is None:
+        return lambda labels: False
+    limit = bound
+    greater = operator == GREATER_THAN
+
+    def matches(labels: Labels) -> bool:
+        text = labels.get(key)
+        number = None if text is None else _int64(text)
+        return number is not None and (number > limit if greater else number < limit)
+
+    return matches
+
+
+_integer: Final = re.compile(r"([+-]?)0*([0-9]{0,19})", re.ASCII).fullmatch
+
+
+def _int64(text: str) -> int | None:
+    """The decimal number in `text`, None if there is none or it does not fit in 64 bits."""
+    found = _integer(text)
+    if found is None or not is_digits(text[-1:]):
+        return None
+    number = int(found[1] + (found[2] or "0"))
+    return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def new_requirement(key: str, operator: str, values: Sequence[str] = (), path: field.Path | None = None) -> Requirement:
+    """A requirement that has been checked. Raises SelectorError, its text all field errors below `path`."""
+    path = path or field.Path()
+    errors = []
+    if messages := is_qualified_name(key):
+        errors.append(field.invalid(path / "key", key, "; ".join(messages)))
+    errors += _value_errors(operator, values, path)
+    for index, value in enumerate(values):
+        if messages := is_valid_label_value(value):
+            errors.append(field.invalid((path / "values")[index][key], value, "; ".join(messages)))
+    if errors:
+        raise SelectorError(field.aggregate(errors))
+    return Requirement(key, operator, tuple(values))
+
+
+def _value_errors(operator: str, values: Sequence[str], path: field.Path) -> list[field.FieldError]:
+    """What is wrong with the number of values, or with those to be compared as numbers."""
+    where = path / "values"
+    shown = list(values) or None
+    if operator in _SETS:
+        return [] if values else [field.invalid(where, shown, "for 'in', 'notin' operators, values set can't be empty")]
+    if operator in _EXACT:
+        text = "exact-match compatibility requires one single value"
+        return [] if len(values) == 1 else [field.invalid(where, shown, text)]
+    if operator in _UNARY:
+        text = "values set must be empty for exists and does not exist"
+        return [field.invalid(where, shown, text)] if values else []
+    if operator in _COMPARISONS:
+        text = "for 'Gt', 'Lt' operators, exactly one value is required"
+        errors = [] if len(values) == 1 else [field.invalid(where, shown, text)]
+        text = "for 'Gt', 'Lt' operators, the value must be an integer"
+        return errors + [field.invalid(where[i], v, text) for i, v in enumerate(values) if _int64(v) is None]
+    return [field.not_supported(path / "operator", operator, (*_BINARY, *_UNARY))]
+
+
+class Selector:
+    """A conjunction of requirements, sorted by key. `matches(labels)` says whether labels meet them all.
+
+    `selectable` is False only for the selector that matches nothing whatever the labels.
+    """
+
+    __slots__ = ("matches", "requirements", "selectable")
+
+    matches: Predicate
+    requirements: tuple[Requirement, ...]
+    selectable: bool
+
+    def __init__(self, requirements: Iterable[Requirement] = (), *, selectable: bool = True) -> None:
+        self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
+        self.selectable = selectable
+        self.matches = _conjunction(self.requirements) if selectable else _nothing
+
+    @property
+    def empty(self) -> bool:
+        """Whether every object is selected."""
+        return self.selectable and not self.requirements
+
+    def add(self, *requirements: Requirement) -> Selector:
+        """A selector with these requirements besides its own."""
+        return Selector((*self.requirements, *requirements)) if self.selectable else self
+
+    def requires_exact_match(self, key: str) -> str | None:
+        """The one value that label `key` must have, None if there is no such value."""
+        for requirement in self.requirements:
+            if requirement.key == key:
+                exact = requirement.operator in (EQUALS, DOUBLE_EQUALS, IN) and len(requirement.values) == 1
+                return requirement.values[0] if exact else None
+        return None
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+    def __repr__(self) -> str:
+        return f"Selector({str(self)!r})" if self.selectable else "NOTHING"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selector):
+            return NotImplemented
+        return (self.requirements, self.selectable) == (other.requirements, other.selectable)
+
+    def __hash__(self) -> int:
+        return hash((self.requirements, self.selectable))
+
+
+def _everything(labels: Labels) -> bool:
+    return True
+
+
+def _nothing(labels: Labels) -> bool:
+    return False
+
+
+_FEW: Final = 4
+"""Requirements up to here are asked one by one; more are put together by label first."""
+
+
+def _conjunction(requirements: tuple[Requirement, ...]) -> Predicate:
+    if not requirements:
+        return _everything
+    if len(requirements) == 1:
+        return requirements[0].compile()
+    if all(each.operator in (EQUALS, DOUBLE_EQUALS) for each in requirements):
+        pairs = {(each.key, each.values[0]) for each in requirements}
+        return lambda labels: pairs <= labels.items()
+    if len(requirements) > _FEW:
+        return _by_label(requirements)
+    predicates = tuple(requirement.compile() for requirement in requirements)
+
+    def matches(labels: Labels) -> bool:
+        for predicate in predicates:  # noqa: SIM110 (a generator costs three times the loop)
+            if not predicate(labels):
+                return False
+        return True
+
+    return matches
+
+
+class _Condition:
+    """What all requirements on one label come to."""
+
+    __slots__ = ("_above", "_allowed", "_below", "_forbidden", "absent", "present")
+
+    def __init__(self) -> None:
+        self.present = False
+        self.absent = False
+        self._allowed: set[str] | None = None
+        self._forbidden: set[str] = set()
+        self._above = -math.inf
+        self._below = math.inf
+
+    def add(self, requirement: Requirement) -> None:
+        operator, values = requirement.operator, requirement.values
+        self.present = self.present or operator not in (NOT_IN, NOT_EQUALS, DOES_NOT_EXIST)
+        if operator == DOES_NOT_EXIST:
+            self.absent = True
+        elif operator in (NOT_IN, NOT_EQUALS):
+            self._forbidden.update(values)
+        elif operator in (IN, EQUALS, DOUBLE_EQUALS):
+            if self._allowed is None:
+                self._allowed = set(values)
+            else:
+                self._allowed.intersection_update(values)
+        elif operator in _COMPARISONS:
+            bound = _int64(values[0]) if len(values) == 1 else None
+            if bound is None:
+                self._allowed = set()
+            elif operator == GREATER_THAN:
+                self._above = max(self._above, bound)
+            else:
+                self._below = min(self._below, bound)
+
+    def takes(self, value: str) -> bool:
+        """Whether the label may have this value."""
+        if self.absent or value in self._forbidden or not (self._allowed is None or value in self._allowed):
+            return False
+        if self._above == -math.inf and self._below == math.inf:
+            return True
+        number = _int64(value)
+        return number is not None and self._above < number < self._below
+
+    @property
+    def cannot_be(self) -> bool:
+        """Whether no label, and no lack of it, will do."""
+        return self.present and (self.absent or self._allowed == set())
+
+
+def _by_label(requirements: Iterable[Requirement]) -> Predicate:
+    """The conjunction of many requirements: matching costs what the labels of the object cost or what the labels in the
+    requirements do, whichever are fewer."""
+    conditions: dict[str, _Condition] = {}
+    for requirement in requirements:
+        conditions.setdefault(requirement.key, _Condition()).add(requirement)
+    if any(condition.cannot_be for condition in conditions.values()):
+        return _nothing
+    needed = sum(condition.present for condition in conditions.values())
+
+    def matches(labels: Labels) -> bool:
+        if len(labels) < needed:
+            return False
+        if len(conditions) < len(labels):
+            for key, wanted in conditions.items():
+                actual = labels.get(key)
+                if wanted.present if actual is None else not wanted.takes(actual):
+                    return False
+            return True
+        found = 0
+        for key, value in labels.items():
+            condition = conditions.get(key)
+            if condition is not None:
+                if not condition.takes(value):
+                    return False
+                found += condition.present
+        return found == needed
+
+    return matches
+
+
+EVERYTHING: Final = Selector()
+NOTHING: Final = Selector(selectable=False)
+
+
+def selector_from_set(labels: Labels) -> Selector:
+    """Selects objects that have all these labels; nothing is checked."""
+    return Selector(Requirement(key, EQUALS, (value,)) for key, value in labels.items())
+
+
+def validated_selector_from_set(labels: Labels) -> Selector:
+    """The same with every label checked. Raises SelectorError."""
+    return Selector(new_requirement(key, EQUALS, (value,)) for key, value in labels.items())
+
+
+def from_label_selector(selector: LabelSelector | None) -> Selector:
+    """The selector that a `meta/v1 LabelSelector` stands for; none at all selects nothing. Raises SelectorError."""
+    if selector is None:
+        return NOTHING
+    requirements = [new_requirement(key, EQUALS, (value,)) for key, value in selector.match_labels.items()]
+    for expression in selector.match_expressions:
+        operator = _FROM_API.get(expression.operator)
+        if operator is None:
+            raise SelectorError(f"{field.quote(expression.operator)} is not a valid label selector operator")
+        requirements.append(new_requirement(expression.key, operator, expression.values))
+    return Selector(requirements)
+
+
+def parse(text: str) -> Selector:
+    """Reads a selector as a query parameter holds it. Raises SelectorError."""
+    if not text:
+        return EVERYTHING
+    plain = _plain_requirements(text) if len(text) >= _LONG else None
+    return Selector(_Parser(text).requirements() if plain is None else plain)
+
+
+_LONG: Final = 1024
+"""Bytes of a selector from which on it is tried whether it is as simple as most are."""
+_NAME: Final = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_plain_term: Final = re.compile(rf"({_NAME})(?:(==?+|!=)((?:{_NAME})?))?").fullmatch
+_other_term: Final = re.compile(r"(!?+)([-A-Za-z0-9_./]++)(?:(==?+|!=)([-A-Za-z0-9_.]*+))?+").fullmatch
+
+
+def _plain_requirements(text: str) -> list[Requirement] | None:
+    """The requirements of a selector without sets and spaces, read several times faster; None if it is another, or
+    has anything wrong in it."""
+    found: list[Requirement] = []
+    known: dict[str, Requirement | None] = {}
+    for term in text.split(","):
+        requirement = known.get(term)
+        if requirement is None:
+            requirement = known[term] = _plain_requirement(term)
+            if requirement is None:
+                return None
+        found.append(requirement)
+    return found
+
+
+def _plain_requirement(term: str) -> Requirement | None:
+    parts = _plain_term(term)
+    if parts is not None:
+        key, operator, value = parts.groups()
+        return Requirement(key, operator, (value,)) if operator else Requirement(key, EXISTS)
+    parts = _other_term(term)
+    if parts is None:
+        return None
+    negated, key, operator, value = parts.groups()
+    if is_qualified_name(key) or (negated and operator) or (value and is_valid_label_value(value)):
+        return None
+    if operator:
+        return Requirement(key, operator, (value,))
+    return Requirement(key, DOES_NOT_EXIST if negated else EXISTS)
+
+
+# A NUL ends the token before it and is swallowed; met on its own it ends the text.
+_token: Final = re.compile(
+    r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])\0?|(?P<word>[^\0 \t\r\n=!(),<>]+)\0?|(?P<end>\0|\Z))"
+)
+_WORD: Final = "word"
+_END: Final = "end"
+_OPERATORS: Final = {
+    IN: IN, NOT_IN: NOT_IN, EQUALS: EQUALS, DOUBLE_EQUALS: DOUBLE_EQUALS, NOT_EQUALS: NOT_EQUALS,
+    ">": GREATER_THAN, "<": LESS_THAN,
+}  # fmt: skip
+
+
+class _Parser:
+    """Reads requirements one token at a time; a token is its kind (`word`, `end`, or the symbol) and its text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._kind = ""
+        self._literal = ""
+        self._advance()
+
+    def _advance(self) -> tuple[str, str]:
+        """Takes the current token and moves to the next; past the end it stays at the end."""
+        taken = self._kind, self._literal
+        if self._kind == _END:
+            return taken
+        found = _token.match(self._text, self._position)
+        assert found is not None  # any text starts with a symbol, a word, or its end
+        self._position = found.end()
+        self._kind = str(found.lastgroup)
+        self._literal = "" if self._kind == _END else found[self._kind]
+        if self._kind == "symbol":
+            self._kind = self._literal
+        return taken
+
+    def requirements(self) -> Iterable[Requirement]:
+        while True:
+            if self._kind == _END:
+                return
+            if self._kind not in (_WORD, DOES_NOT_EXIST):
+                raise SelectorError(f"found '{self._literal}', expected: !, identifier, or 'end of string'")
+            try:
+                requirement = self._requirement()
+            except SelectorError as error:
+                raise SelectorError(f"unable to parse requirement: {error}") from None
+            yield requirement
+            kind, literal = self._advance()
+            if kind == _END:
+                return
+            if kind != ",":
+                raise SelectorError(f"found '{literal}', expected: ',' or 'end of string'")
+            if self._kind not in (_WORD, DOES_NOT_EXIST):
+                raise SelectorError(f"found '{self._literal}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        negated = self._kind == DOES_NOT_EXIST
+        if negated:
+            self._advance()
+        kind, key = self._advance()
+        if kind != _WORD:
+            raise SelectorError(f"found '{key}', expected: identifier")
+        if messages := is_qualified_name(key):
+            raise SelectorError(str(field.invalid(field.Path(), key, "; ".join(messages))))
+        if negated:
+            return new_requirement(key, DOES_NOT_EXIST)
+        if self._kind in (_END, ","):
+            return new_requirement(key, EXISTS)
+        _, literal = self._advance()
+        operator = _OPERATORS.get(literal)
+        if operator is None:
+            raise SelectorError(f"found '{literal}', expected: {', '.join(_BINARY)}")
+        values = self._values() if operator in _SETS else {self._exact_value()}
+        return new_requirement(key, operator, sorted(values))
+
+    def _exact_value(self) -> str:
+        if self._kind in (_END, ","):
+            return ""
+        kind, literal = self._advance()
+        if kind != _WORD:
+            raise SelectorError(f"found '{literal}', expected: identifier")
+        return literal
+
+    def _values(self) -> set[str]:
+        """The values in parentheses; what is missing between commas is the empty value."""
+        kind, literal = self._advance()
+        if kind != "(":
+            raise SelectorError(f"found '{literal}' expected: '('")
+        if self._kind == ")":
+            self._advance()
+            return {""}
+        if self._kind not in (_WORD, ","):
+            raise SelectorError(f"found '{self._literal}', expected: ',', ')' or identifier")
+        values: set[str] = set()
+        while True:
+            kind, literal = self._advance()
+            if kind == _WORD:
+                values.add(literal)
+                if self._kind not in (",", ")"):
+                    raise SelectorError(f"found '{self._literal}', expected: ',' or ')'")
+            elif kind == ",":
+                if not values or self._kind in (",", ")"):
+                    values.add("")
+            else:
+                raise SelectorError(f"found '{literal}', expected: ',', or identifier")
+            if self._kind == ")":
+                self._advance()
+                return values

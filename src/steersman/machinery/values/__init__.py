@@ -1,0 +1,1 @@
+"""Values that objects hold as text: quantities, timestamps, lengths of time."""

@@ -1,0 +1,1 @@
+"""Connections and requests to other servers."""

@@ -1,0 +1,348 @@
+"""One HTTP/1.1 request (RFC 9112) to another server, its answer read as it comes, as Go's transport reads it.
+
+A connection carries one request. The head of an answer is bounded, its body is never held: who reads it sets the pace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+from steersman.net.ascii import lower
+from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
+from steersman.net.http1.head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
+from steersman.net.message import BodyAborted, Upgraded
+
+MAX_HEAD_BYTES: Final = 1 << 20
+MAX_FIELDS: Final = 1000
+MAX_INTERIM: Final = 1000
+"""Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
+_STEPS_A_TURN: Final = 8
+_BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
+_VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
+_BODILESS: Final = frozenset({204, 304})
+_NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
+
+
+class BadAnswer(Exception):
+    """The other server does not speak HTTP as it should, or has hung up; the text is Go's."""
+
+
+class UnaskedUpgrade(BadAnswer):
+    """The other server changes to a protocol (101) though nobody asked for one; the text is of Go's ReverseProxy."""
+
+    def __init__(self, protocol: str) -> None:
+        if not protocol:
+            super().__init__("internal error: 101 switching protocols response with non-writable body")
+        elif not all(" " <= each <= "~" for each in protocol):
+            super().__init__(f"backend tried to switch to invalid protocol {quoted(protocol.encode())}")
+        else:
+            super().__init__(f'backend tried to switch protocol {quoted(protocol.encode())} when "" was requested')
+
+
+class Answer:
+    """An answer whose body is to be read, once, with `async for`; `close()` in any case.
+
+    `headers` are as they came, with lower-case names. Raises BodyAborted if the body is cut off.
+    """
+
+    def __init__(self, connection: Upgraded, sending: asyncio.Task[None] | None, *, head_only: bool) -> None:
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.leftover = b""
+        """What came after a 101: the first bytes of the other protocol."""
+        self.length: int | None = None
+        """What the answer says of its body's length."""
+        self._connection = connection
+        self._sending = sending
+        self._head_only = head_only
+        self._input: bytes | bytearray = b""
+        self._at = 0
+        self._body: KnownLength | ChunkReader | None = None
+        """None for a body that ends with the connection."""
+        self._complete = False
+        self._cut = False
+
+    def header(self, name: str) -> str:
+        """The first value of a field, or ""."""
+        return next((value for key, value in self.headers if key == name), "")
+
+    def protocol(self) -> str:
+        """The protocol that the answer changes to, "" if it says none."""
+        if "upgrade" not in {lower(each.strip(" \t")) for each in self.header("connection").split(",")}:
+            return ""
+        return self.header("upgrade")
+
+    async def read_head(self) -> None:
+        """Reads until the head is complete; interim answers (1xx) are passed over. Raises BadAnswer."""
+        left, interim = MAX_HEAD_BYTES, 0
+        searched, judged = 0, False
+        while True:
+            found = END_OF_HEAD.search(self._input, max(searched, self._at))
+            if found is None:
+                size = len(self._input) - self._at
+                if size > left:
+                    raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
+                judged = judged or self._judge_begin(searched)
+                await self._more()  # takes off what is used
+                searched = max(0, size - 2)
+                continue
+            searched, judged = 0, False
+            raw = bytes(self._input[self._at : found.end()])
+            self._at = found.end()
+            left -= len(raw)
+            del found
+            try:
+                version = self._read_status_line(raw)
+                if left < 0:
+                    raise _exceeded(f"{MAX_HEAD_BYTES} bytes")
+                if 100 <= self.status < 200 and self.status != 101:
+                    interim += 1
+                    if interim > MAX_INTERIM:
+                        raise BadAnswer(f"{_BROKEN}net/http: too many 1xx informational responses")
+                    continue
+                self._frame_body(version)
+            except MalformedFields as error:
+                raise BadAnswer(f"{_BROKEN}{error}") from None
+            return
+
+    def _judge_begin(self, searched: int) -> bool:
+        """Refuses what does not begin as an answer before its head is complete; whether it could. Raises BadAnswer."""
+        end = self._input.find(b"\n", max(searched, self._at))
+        if end < 0:
+            return False
+        try:
+            _status_of(bytes(self._input[self._at : end]).removesuffix(b"\r"))
+        except MalformedFields as error:
+            raise BadAnswer(f"{_BROKEN}{error}") from None
+        return True
+
+    async def _more(self) -> None:
+        """Reads on. Raises BadAnswer at the end of the connection, for what has come if that is wrong already."""
+        data = await self._connection.read()
+        if not data:
+            if not self._input:
+                raise BadAnswer("EOF")
+            try:
+                _judge_rest(bytes(self._input[self._at :]))
+            except MalformedFields as error:
+                raise BadAnswer(f"{_BROKEN}{error}") from None
+            raise BadAnswer(f"{_BROKEN}unexpected EOF")
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
+        if self._at >= len(self._input):
+            self._input = data
+        else:
+            if type(self._input) is not bytearray:
+                self._input = bytearray(self._input)
+            del self._input[: self._at]
+            self._input += data
+        self._at = 0
+
+    def _read_status_line(self, raw: bytes) -> str:
+        """Takes status and fields; tells the version. Raises MalformedFields, BadAnswer."""
+        end = raw.index(b"\n")
+        code, protocol = _status_of(raw[:end].removesuffix(b"\r"))
+        try:
+            self.headers = read_fields(raw[end + 1 :], MAX_FIELDS)
+        except Fault:
+            raise _exceeded(f"{MAX_FIELDS} fields") from None
+        self.status = code
+        return protocol
+
+    def _frame_body(self, version: str) -> None:
+        """Finds out where the body ends. Raises MalformedFields."""
+        codings = [value for name, value in self.headers if name == "transfer-encoding"]
+        chunked = bool(codings) and version >= "HTTP/1.1"
+        if chunked and len(codings) > 1:
+            raise MalformedFields(f"too many transfer encodings: {_all_quoted(codings)}")
+        if chunked and lower(codings[0]) != "chunked":
+            raise MalformedFields(f"unsupported transfer encoding: {quoted(codings[0].encode())}")
+        length = self._length()
+        if chunked:
+            _check_trailer([value for name, value in self.headers if name == "trailer"])
+        if codings:  # they say nothing to who is told of this answer; a length beside chunks counts nowhere
+            gone = ("transfer-encoding", "content-length" if chunked else "")
+            self.headers = [field for field in self.headers if field[0] not in gone]
+        self.length = None if chunked else length
+        if self._head_only or self.status in _BODILESS or self.status == 101:
+            self._complete = True
+            if self.status == 101:
+                self.leftover = bytes(self._input[self._at :])
+        elif chunked:
+            self._body = ChunkReader()
+        elif length is not None:
+            self._body = KnownLength(length)
+            self._complete = not length
+
+    def _length(self) -> int | None:
+        """What Content-Length says, in several fields only if they say the same. Raises MalformedFields."""
+        lengths = [value.strip(" \t") for name, value in self.headers if name == "content-length"]
+        if not lengths:
+            return None
+        if len(lengths) > 1:
+            if any(each != lengths[0] for each in lengths):
+                several = _all_quoted(lengths)
+                raise MalformedFields(f"http: message cannot contain multiple Content-Length headers; got {several}")
+            others = [field for field in self.headers if field[0] != "content-length"]
+            self.headers = [*others, ("content-length", lengths[0])]
+        try:
+            return content_length(lengths[:1])
+        except Fault:
+            what = "bad" if lengths[0] else "invalid empty"
+            raise MalformedFields(f"{what} Content-Length {quoted(lengths[0].encode())}") from None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The body in pieces, as they come. Raises BodyAborted."""
+        steps = 0
+        complete = self._complete
+        while not complete:
+            piece, complete = self._take()
+            if piece:
+                yield piece
+                steps += 1
+                if not steps % _STEPS_A_TURN:
+                    await asyncio.sleep(0)  # pieces that are there already would be taken without a wait
+            if piece or complete:
+                continue
+            data = await self._connection.read()
+            if not data:
+                if self._body is None and not self._cut:
+                    return
+                raise BodyAborted("unexpected EOF")
+            self._append(data)
+
+    def _take(self) -> tuple[bytes, bool]:
+        """A piece of the body out of what has come, and whether it is the last. Raises BodyAborted."""
+        reader, data, at = self._body, self._input, self._at
+        if reader is None:
+            self._input, self._at = b"", 0
+            return bytes(data[at:]), False
+        try:
+            piece, self._at = reader.read(data, at)
+        except MalformedChunks as error:
+            raise BodyAborted(str(error)) from None
+        return piece, reader.complete
+
+    async def read(self, limit: int) -> bytes:
+        """The first `limit` bytes of the body. Raises BodyAborted."""
+        taken = bytearray()
+        async for piece in self:
+            taken += piece
+            if len(taken) >= limit:
+                break
+        return bytes(taken[:limit])
+
+    def cut_off(self) -> None:
+        """Closes the connection: who reads the body is told that it ended too early."""
+        self._cut = True
+        self._connection.close()
+
+    async def close(self) -> None:
+        """Closes the connection, and ends what is still being sent."""
+        self._connection.close()
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+
+
+def _exceeded(bound: str) -> BadAnswer:
+    return BadAnswer(f"{_BROKEN}net/http: server response headers exceeded {bound}; aborted")
+
+
+def _judge_rest(rest: bytes) -> None:
+    """Raises MalformedFields for the beginning of a head, its last line taken for whole, that could not go on well."""
+    line, ended, fields = rest.partition(b"\n")
+    if not line:
+        return
+    _status_of(line.removesuffix(b"\r"))
+    if ended and fields:
+        try:
+            read_fields(fields.removesuffix(b"\n").removesuffix(b"\r") + b"\r\n\r\n", MAX_FIELDS)
+        except Fault:
+            raise _exceeded(f"{MAX_FIELDS} fields") from None
+
+
+def _check_trailer(values: Iterable[str]) -> None:
+    """Raises MalformedFields if what frames a body is to follow it."""
+    for value in values:
+        for each in value.split(","):
+            name = lower(each.strip(" \t"))
+            if name in _NO_TRAILER:
+                canonical = "-".join(part.capitalize() for part in name.split("-"))
+                raise MalformedFields(f"bad trailer key {quoted(canonical.encode())}")
+
+
+def _all_quoted(texts: Iterable[str]) -> str:
+    return f"[{' '.join(quoted(text.encode()) for text in texts)}]"
+
+
+def _status_of(line: bytes) -> tuple[int, str]:
+    """Code and version of a status line. Raises MalformedFields."""
+    protocol, space, rest = line.partition(b" ")
+    if not space:
+        raise MalformedFields(f"malformed HTTP response {quoted(line)}")
+    code = rest.lstrip(b" ").partition(b" ")[0]
+    if len(code) != 3 or not code.isdigit():
+        raise MalformedFields(f"malformed HTTP status code {quoted(code)}")
+    if not _VERSION.fullmatch(protocol):
+        raise MalformedFields(f"malformed HTTP version {quoted(protocol)}")
+    return int(code), protocol.decode("ascii")
+
+
+def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
+    """A request's head. `target` is percent-encoded; raises ValueError for what cannot stand in a head."""
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
+        raise ValueError("a line break in a request's head")
+    return text.encode() + b"\r\n\r\n"
+
+
+async def send(
+    connection: Upgraded,
+    method: str,
+    target: str,
+    headers: Iterable[tuple[str, str]],
+    body: AsyncIterator[bytes] | None = None,
+    *,
+    chunked: bool = False,
+) -> Answer:
+    """Sends a request and reads the head of its answer; the body is sent meanwhile.
+
+    Raises BadAnswer, and UnaskedUpgrade for a 101 if no field asks for an upgrade. The fields that frame the body
+    (content-length or transfer-encoding) are among `headers` already; with `chunked` its pieces are sent as chunks.
+    """
+    sending: asyncio.Task[None] | None = None
+    headers = list(headers)
+    try:
+        await connection.write(request_head(method, target, headers))
+    except ConnectionResetError:
+        raise BadAnswer("write: broken pipe") from None
+    if body is not None:
+        sending = asyncio.create_task(_send_body(connection, body, chunked=chunked))
+    answer = Answer(connection, sending, head_only=method == "HEAD")
+    try:
+        await answer.read_head()
+        if answer.status == 101 and not any(lower(name) == "upgrade" for name, _ in headers):
+            raise UnaskedUpgrade(answer.protocol())
+    except BaseException:
+        await answer.close()
+        raise
+    return answer
+
+
+async def _send_body(connection: Upgraded, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+    try:
+        async for piece in body:
+            if piece:
+                await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        if chunked:
+            await connection.write(b"0\r\n\r\n")
+    except BodyAborted:
+        connection.close()  # the other side must not take what has come for the whole
+    except ConnectionResetError:
+        return  # the answer, if there was one, tells more

@@ -1,0 +1,136 @@
+"""Bodies of HTTP/1 messages: of a known length, and in chunks (RFC 9112 section 7.1) as Go's net/http reads them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.net.http1.head import Fault, MalformedFields, end_of_fields, read_fields
+
+_LONGEST_LINE: Final = 4096
+_LONGEST_TRAILER: Final = 4096
+_MOST_TRAILERS: Final = _LONGEST_TRAILER
+_CHUNKS_AT_ONCE: Final = 256
+_FREE_OVERHEAD: Final = 16
+"""Bytes that a chunk may have besides its data, and twice that data, before they count."""
+_MOST_OVERHEAD: Final = 16 << 10
+_HEX: Final = frozenset(b"0123456789abcdefABCDEF")
+_MOST_DIGITS: Final = 16
+
+
+class MalformedChunks(Exception):
+    """The body cannot be read on; the text is Go's."""
+
+
+class KnownLength:
+    """The rest of a body whose length was announced."""
+
+    __slots__ = ("_left", "complete")
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+        self.complete = False
+
+    def read(self, data: bytes | bytearray, at: int) -> tuple[bytes, int]:
+        """A piece of the body from `at` on, and where it ends."""
+        stop = min(len(data), at + self._left)
+        self._left -= stop - at
+        self.complete = not self._left
+        return bytes(data[at:stop]), stop
+
+
+class ChunkReader:
+    """Takes the data out of chunks. What does not end yet (a line, the trailer) is left to be offered again."""
+
+    __slots__ = ("_at_end_of_chunk", "_in_trailer", "_left", "_overhead", "complete")
+
+    def __init__(self) -> None:
+        self.complete = False
+        self._left = 0
+        self._at_end_of_chunk = False
+        self._in_trailer = False
+        self._overhead = 0
+
+    def read(self, data: bytes | bytearray, at: int) -> tuple[bytes, int]:
+        """The data of some chunks from `at` on, and where it stopped: at least one step, or as far as it can go.
+
+        Raises MalformedChunks.
+        """
+        found: list[bytes] = []
+        end = len(data)
+        for _ in range(_CHUNKS_AT_ONCE):
+            if self._left:
+                stop = min(end, at + self._left)
+                found.append(bytes(data[at:stop]))
+                self._left -= stop - at
+                at = stop
+                if self._left:
+                    break
+                self._at_end_of_chunk = True
+            if self._at_end_of_chunk:
+                if end - at < 2:
+                    break
+                if data[at] != 0x0D or data[at + 1] != 0x0A:
+                    raise MalformedChunks("malformed chunked encoding")
+                at += 2
+                self._at_end_of_chunk = False
+            if self._in_trailer:
+                at = self._trailer(data, at)
+                break
+            line = self._line(data, at)
+            if line is None:
+                break
+            at += len(line) + 2
+            self._begin(line)
+        return found[0] if len(found) == 1 else b"".join(found), at
+
+    @staticmethod
+    def _line(data: bytes | bytearray, at: int) -> bytes | None:
+        end = data.find(b"\n", at, at + _LONGEST_LINE)
+        if end < 0:
+            if len(data) - at >= _LONGEST_LINE:
+                raise MalformedChunks("header line too long")
+            return None
+        line = bytes(data[at:end])
+        found = line.find(b"\r")
+        if found < 0:
+            raise MalformedChunks("chunked line ends with bare LF")
+        if found != len(line) - 1:
+            raise MalformedChunks("invalid CR in chunked line")
+        return line[:-1]
+
+    def _begin(self, line: bytes) -> None:
+        """Reads the line that begins a chunk."""
+        digits = line.rstrip(b" \t").partition(b";")[0]
+        if not digits:
+            raise MalformedChunks("empty hex number for chunk length")
+        if not _HEX.issuperset(digits[: _MOST_DIGITS + 1]):
+            raise MalformedChunks("invalid byte in chunk length")
+        if len(digits) > _MOST_DIGITS:
+            raise MalformedChunks("http chunk length too large")
+        size = int(digits, 16)
+        self._overhead = max(0, self._overhead + len(line) + 2 - _FREE_OVERHEAD - 2 * size)
+        if self._overhead > _MOST_OVERHEAD:
+            raise MalformedChunks("chunked encoding contains too much non-data")
+        self._left = size
+        self._in_trailer = not size
+
+    def _trailer(self, data: bytes | bytearray, at: int) -> int:
+        """Passes over the fields after the last chunk, which nobody uses.
+
+        As in Go an empty line that ends in CRLF has to be in sight, but it need not be theirs: they end with the first
+        empty line, however that ends. What is behind it is the next request.
+        """
+        if data[at : at + 2] == b"\r\n":
+            self.complete = True
+            return at + 2
+        if data.find(b"\r\n\r\n", at, at + _LONGEST_TRAILER) < 0:
+            if len(data) - at >= _LONGEST_TRAILER:
+                raise MalformedChunks("http: suspiciously long trailer after chunked body")
+            return at
+        end = end_of_fields(data, at)
+        try:
+            read_fields(bytes(data[at:end]), _MOST_TRAILERS)
+        except (MalformedFields, Fault) as error:
+            raise MalformedChunks(str(error)) from None
+        self.complete = True
+        return end

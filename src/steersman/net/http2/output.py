@@ -1,0 +1,105 @@
+"""The sending half of an HTTP/2 connection: one joined write for each turn of the loop, streams taking turns."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from steersman.net.connection import BATCH, Core, Receiver
+from steersman.net.http2 import frames, hpack
+from steersman.net.http2.stream import Http2Stream
+
+_MAX_CONTROL_WHILE_BLOCKED: Final = 1 << 20
+
+
+class Http2Output(Receiver):
+    """What streams send is collected in `out`; what cannot leave yet waits in the streams."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        self.window = frames.DEFAULT_WINDOW
+        self.max_frame = frames.DEFAULT_FRAME_SIZE
+        self.ready: deque[Http2Stream] = deque()
+        self._stalled: list[Http2Stream] = []
+        """Streams that wait for the connection's window."""
+        self.leaving: dict[Http2Stream, float] = {}
+        """Streams whose answers are complete but have not left, and since when."""
+        self._blocked_bytes = 0
+        self._table_update_due = False
+
+    def half_closed(self, stream: Http2Stream) -> None:
+        """Called when END_STREAM has been queued."""
+        raise NotImplementedError
+
+    def pause_writing(self) -> None:
+        """The transport has enough."""
+        self.blocked = True
+
+    def resume_writing(self) -> None:
+        """The transport takes more."""
+        self.blocked = False
+        self._blocked_bytes = 0
+        if self.ready:
+            self.schedule()
+
+    def _write_out(self) -> None:
+        out = self.out
+        if self.ready and not self.blocked:
+            self._fill(out)
+        if out:
+            data = b"".join(out)
+            out.clear()
+            if self.blocked:
+                self._blocked_bytes += len(data)
+                if self._blocked_bytes > _MAX_CONTROL_WHILE_BLOCKED:
+                    self._transport.abort()
+                    return
+            self._transport.write(data)
+        if self.ready and not self.blocked:
+            self.schedule()
+
+    def _fill(self, out: list[bytes]) -> None:
+        """One frame of each ready stream in turn, up to a batch."""
+        ready = self.ready
+        budget = BATCH
+        while ready and budget > 0:
+            stream = ready.popleft()
+            if stream.closed:
+                continue
+            if not stream.sendable(self.window):
+                stream.parked = True
+                if stream.window > 0:
+                    self._stalled.append(stream)
+                continue
+            size = stream.take(out, self.window, self.max_frame)
+            self.window -= size
+            budget -= size + frames.HEADER_LENGTH
+            if not stream.drained:
+                ready.append(stream)
+            else:
+                stream.queued = False
+                if stream.ended:
+                    stream.local_closed = True
+                    self.half_closed(stream)
+            stream.wake_writers()
+
+    def prefix(self, block: bytes) -> bytes:
+        """A header block, with the table size update if one is due."""
+        if self._table_update_due:
+            self._table_update_due = False
+            return hpack.EMPTY_THE_TABLE + block
+        return block
+
+    def unpark(self, stream: Http2Stream) -> None:
+        """Takes a stream back into the round: its window has opened."""
+        if stream.parked and stream not in self._stalled:
+            stream.parked = False
+            self.ready.append(stream)
+
+    def unpark_stalled(self) -> None:
+        """The same for all that wait for the connection's window."""
+        if self._stalled:
+            stalled, self._stalled = self._stalled, []
+            for stream in stalled:
+                stream.parked = False
+            self.ready.extend(stalled)

@@ -1,0 +1,371 @@
+"""One HTTP/2 stream: a request, the body it sends, and the response's body on its way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Protocol, cast
+
+from steersman.net.body import EmptyBody, IncomingBody
+from steersman.net.connection import Core, is_pushed, notify_closed, tell_over
+from steersman.net.fields import FieldCache
+from steersman.net.http2 import hpack
+from steersman.net.http2.frames import DATA, END_STREAM, ErrorCode, headers, pack_head
+from steersman.net.message import BodyAborted, Request, Response, Stream, Upgraded
+
+_END: Final = END_STREAM
+_LITTLE: Final = 64 << 10
+_MANY_PIECES: Final = 2048
+
+
+class Carrier(Protocol):
+    """The connection of a stream, as the stream uses it; see `output` for what has no words here."""
+
+    core: Core
+    fields: FieldCache
+    out: list[bytes]
+    scheduled: bool
+    blocked: bool
+    window: int
+    """Bytes that the peer will still take on all streams."""
+    max_frame: int
+    """Bytes of payload."""
+    ready: deque[Http2Stream]
+    """The streams that take turns to send."""
+    leaving: dict[Http2Stream, float]
+
+    def schedule(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def prefix(self, block: bytes) -> bytes:
+        """A header block, with the table size update if one is due."""
+        ...
+
+    def half_closed(self, stream: Http2Stream) -> None:
+        """Called when END_STREAM has been queued."""
+        ...
+
+    def reset(self, stream: Http2Stream, code: int) -> None:
+        """Ends a stream from this side."""
+        ...
+
+    def shut_down(self) -> None:
+        """Takes no new streams; those that are open finish."""
+        ...
+
+
+class Http2Stream:
+    """A stream and its response's `BodyWriter`.
+
+    What can leave at once goes straight to the connection's list of pieces for the next write; what cannot (flow
+    control, a slow reader, more than a frame) waits in `pending`, in the connection's round of ready streams.
+    """
+
+    __slots__ = (
+        "_drain_waiters", "_head", "_head_ends", "_no_body", "_offset", "_sink", "body", "buffered", "closed",
+        "connection", "ended", "id", "local_closed", "parked", "pending", "queued", "received", "recv_window",
+        "remote_closed", "request", "responded", "task", "unacknowledged", "wants_continue", "window",
+    )  # fmt: skip
+
+    def __init__(self, connection: Carrier, stream_id: int, window: int, body: IncomingBody | EmptyBody):
+        self.connection = connection
+        self.id = stream_id
+        self.window = window
+        """Bytes the peer will still take on this stream."""
+        self.recv_window = 0
+        """Bytes we will still take."""
+        self.unacknowledged = 0
+        """Bytes the handler has read that no WINDOW_UPDATE has given back."""
+        self.received = 0
+        self.body = body
+        self.request: Request = cast(Request, None)
+        self.task: asyncio.Task[None] | None = None
+        self.wants_continue = False
+        self.remote_closed = False
+        self.local_closed = False
+        self.closed = False
+        self.responded = False
+        self.ended = False
+        """The writer has ended; END_STREAM follows what is pending."""
+        self.queued = False
+        """In the connection's round of ready streams, or parked: what is written must queue."""
+        self.parked = False
+        """Out of the round until a window opens."""
+        self.pending: deque[bytes] = deque()
+        self.buffered = 0
+        self._offset = 0
+        self._head = b""
+        self._head_ends = False
+        self._sink: Stream | None = None
+        self._no_body = False
+        self._drain_waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be written."""
+        return self.ended or self.closed
+
+    # The response
+
+    def respond(self, response: Response) -> None:
+        """Queues the head, and the body unless it is an async iterator. Raises ValueError if it cannot be sent."""
+        if self.closed or self.responded:
+            if is_pushed(response.body):
+                notify_closed(cast(Stream, response.body))
+            return
+        status, body = response.status, response.body
+        if status < 200 or status > 999 or response.upgrade is not None:
+            raise ValueError(f"status {status} cannot be sent over HTTP/2")
+        connection = self.connection
+        fields = connection.fields
+        parts = [hpack.STATUSES[status], *fields.encode(response.headers), fields.date()]
+        bodiless = status in (204, 304)
+        pieces: Sequence[bytes] | None = None
+        if type(body) is bytes:
+            size = len(body)
+            if self._fits(size) and not bodiless and self.request.method != "HEAD":
+                parts.append(hpack.content_length(size))
+                self._send_small(connection.prefix(b"".join(parts)), body)
+                if response.close:
+                    connection.shut_down()
+                return
+            pieces = (body,) if size else ()
+        elif isinstance(body, (list, tuple)):
+            pieces = body
+            size = sum(map(len, body))
+        if pieces is not None and not bodiless:
+            parts.append(hpack.content_length(size))
+        elif pieces is None and response.length is not None:
+            parts.append(hpack.content_length(response.length))
+        self.responded = True
+        self._no_body = bodiless or self.request.method == "HEAD"
+        block = b"".join(parts)
+        if pieces is None:
+            self._begin(block, body if is_pushed(body) else None)
+        elif self._no_body or not size:
+            self._send_head(block, END_STREAM)
+        else:
+            self._send_whole(block, pieces, size)
+        if response.close:
+            connection.shut_down()
+
+    def _fits(self, size: int) -> bool:
+        """Whether a body of this size can leave at once, in one frame."""
+        connection = self.connection
+        return (
+            0 < size <= self.window
+            and size <= connection.max_frame
+            and size <= connection.window
+            and not connection.blocked
+        )
+
+    def _send_small(self, block: bytes, body: bytes) -> None:
+        """The whole response at once: what nearly every response takes."""
+        connection = self.connection
+        size = len(body)
+        self.responded = self.ended = self.local_closed = True
+        connection.window -= size
+        connection.out += (
+            headers(self.id, block, 0, connection.max_frame),
+            pack_head(size << 8 | DATA, _END, self.id),
+            body,
+        )
+        if not connection.scheduled:
+            connection.schedule()
+        connection.half_closed(self)
+
+    def _begin(self, block: bytes, pushed: object) -> None:
+        """Sends the head of a body whose length is not known."""
+        sink = cast(Stream, pushed)
+        if self._no_body:
+            self._send_head(block, END_STREAM)
+            if pushed is not None:
+                notify_closed(sink)
+            return
+        self._send_head(block, 0)
+        if pushed is not None:
+            self._sink = sink
+            sink.start(self)
+
+    def _send_head(self, block: bytes, flags: int) -> None:
+        connection = self.connection
+        frames = headers(self.id, connection.prefix(block), flags, connection.max_frame)
+        if flags:
+            self.ended = True
+        if connection.blocked:
+            self._head = frames
+            self._head_ends = bool(flags)
+            self._queue()
+            if flags:
+                self._leaves()
+            return
+        connection.out.append(frames)
+        connection.schedule()
+        if flags:
+            self._close_local()
+
+    def _send_whole(self, block: bytes, pieces: Sequence[bytes], size: int) -> None:
+        connection = self.connection
+        self._send_head(block, 0)
+        if not self.queued and self._fits(size):
+            self.window -= size
+            connection.window -= size
+            connection.out.append(pack_head(size << 8 | DATA, _END, self.id))
+            connection.out.extend(pieces)
+            self.ended = True
+            self._close_local()
+            return
+        self.pending.extend(piece for piece in pieces if piece)
+        self.buffered += size
+        self.ended = True
+        self._leaves()
+        if not self.queued:
+            self._queue()
+
+    async def upgrade(self, take_over: Callable[[Upgraded], Awaitable[None]]) -> None:
+        """HTTP/2 has no upgrades: respond() has refused the 101 already."""
+
+    # BodyWriter
+
+    def write(self, data: bytes) -> None:
+        """Queues a piece of the body."""
+        size = len(data)
+        if self.ended or self.closed or not size:
+            return
+        connection = self.connection
+        if self.queued or size > self.window or size > connection.window or size > connection.max_frame \
+                or connection.blocked:  # fmt: skip
+            self.pending.append(data)
+            self.buffered += size
+            if not self.queued:
+                self._queue()
+            return
+        self.window -= size
+        connection.window -= size
+        out = connection.out
+        out.append(pack_head(size << 8, 0, self.id))
+        out.append(data)
+        if not connection.scheduled:
+            connection.schedule()
+        elif len(out) > _MANY_PIECES:
+            connection.flush()
+
+    def end(self) -> None:
+        """Ends the body."""
+        if self.ended or self.closed:
+            return
+        self.ended = True
+        connection = self.connection
+        if self.queued or connection.blocked:
+            self._leaves()
+            if not self.queued:
+                self._queue()
+            return
+        connection.out.append(pack_head(DATA, _END, self.id))
+        connection.schedule()
+        self._close_local()
+
+    def abort(self) -> None:
+        """Ends the response with RST_STREAM, so that the client sees it was cut off."""
+        if not self.closed:
+            self.connection.reset(self, ErrorCode.INTERNAL_ERROR)
+
+    async def drain(self) -> None:
+        """Waits until little is buffered. Raises BodyAborted if the client has gone."""
+        while self.buffered > _LITTLE and not self.closed:
+            waiter = self.connection.core.loop.create_future()
+            self._drain_waiters.append(waiter)
+            await waiter
+        if self.closed and not self.local_closed:
+            raise BodyAborted("the stream is closed")
+
+    def _queue(self) -> None:
+        self.queued = True
+        self.connection.ready.append(self)
+        self.connection.schedule()
+
+    def _leaves(self) -> None:
+        """From now on what is left of the answer has only to leave."""
+        connection = self.connection
+        connection.leaving[self] = connection.core.loop.time()
+
+    def _close_local(self) -> None:
+        self.local_closed = True
+        self.connection.half_closed(self)
+
+    # What the connection's round calls
+
+    def take(self, out: list[bytes], room: int, max_frame: int) -> int:
+        """Appends the next frame of at most `room` bytes of body to `out`; tells how many bytes of body it has.
+
+        The caller has seen that `sendable` holds. END_STREAM goes with the last byte.
+        """
+        if self._head:
+            out.append(self._head)
+            self._head = b""
+            if self._head_ends or (not self.pending and not self.ended):
+                return 0
+        room = min(room, max_frame, self.window)
+        pending = self.pending
+        at = len(out)
+        out.append(b"")
+        left = room
+        offset = self._offset
+        while pending and left:
+            piece = pending[0]
+            size = len(piece) - offset
+            if size <= left:
+                out.append(piece if not offset else cast(bytes, memoryview(piece)[offset:]))
+                pending.popleft()
+                left -= size
+                offset = 0
+            else:
+                out.append(cast(bytes, memoryview(piece)[offset : offset + left]))
+                offset += left
+                left = 0
+        self._offset = offset
+        size = room - left
+        self.window -= size
+        self.buffered -= size
+        last = self.ended and not pending
+        if size or last:
+            out[at] = pack_head(size << 8 | DATA, _END if last else 0, self.id)
+        return size
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing waits to be sent."""
+        return not self.pending and not self._head
+
+    def sendable(self, connection_window: int) -> bool:
+        """Whether a frame of this stream can leave now, as far as flow control goes."""
+        return bool(self._head) or not self.pending or (self.window > 0 and connection_window > 0)
+
+    def wake_writers(self) -> None:
+        """Lets drain() go on, if little is buffered now or nothing will be sent any more."""
+        if self._drain_waiters and (self.buffered <= _LITTLE or self.closed):
+            waiters, self._drain_waiters = self._drain_waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def close(self, reason: str | None) -> int:
+        """Forgets the stream; with a reason, what was going on is cut off. Tells the body bytes never read."""
+        self.closed = True
+        dropped = 0
+        body = self.body
+        if isinstance(body, IncomingBody):
+            dropped = body.close(reason or "the response is complete")
+        self.pending.clear()
+        self.buffered = 0
+        self._head = b""
+        self.wake_writers()
+        if self._sink is not None:
+            sink, self._sink = self._sink, None
+            notify_closed(sink)
+        if reason is not None and self.task is not None and not self.task.done():
+            self.task.cancel()
+        tell_over(self.request)
+        return dropped

@@ -1,0 +1,1 @@
+"""WebSockets (RFC 6455) on connections taken over from HTTP/1.1."""

@@ -1,0 +1,96 @@
+"""WebSockets (RFC 6455) as messages both ways, on connections taken over from HTTP/1.1.
+
+Frames are the `websockets` package's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from steersman.net.message import Upgraded
+from steersman.net.websocket.streams import Incoming, new_protocol
+
+if TYPE_CHECKING:
+    from websockets.protocol import Protocol
+
+MAX_MESSAGE_BYTES: Final = 32 << 20
+"""As golang.org/x/net/websocket, which kube-apiserver uses."""
+_CONTINUATION: Final = 0
+_TEXT: Final = 1
+_BINARY: Final = 2
+
+
+class MessageConnection:
+    """The server's side. Made by `open_messages`."""
+
+    def __init__(self, connection: Upgraded, protocol: Protocol) -> None:
+        self._connection = connection
+        self._protocol = protocol
+        self._incoming = Incoming(protocol)
+        self._frames: deque[tuple[bytes, bool]] = deque()
+        self._over = False
+
+    async def receive(self) -> bytes | None:
+        """The next message, text as its bytes; None when the client has closed or gone."""
+        message = bytearray()  # may come in parts of a byte
+        while (frame := await self.receive_frame()) is not None:
+            message += frame[0]
+            if frame[1]:
+                return bytes(message)
+        return None
+
+    async def receive_frame(self) -> tuple[bytes, bool] | None:
+        """The next part of a message, and whether it is the last; None when the client has closed or gone."""
+        while not self._frames:
+            if self._over:
+                return None
+            if not await self._incoming.receive():
+                data = await self._connection.read()
+                if not data:
+                    self._over = True
+                    return None
+                self._incoming.add(data)
+                continue
+            for event in self._protocol.events_received():
+                opcode = getattr(event, "opcode", None)
+                if opcode in (_CONTINUATION, _TEXT, _BINARY):
+                    self._frames.append((bytes(event.data), event.fin))  # type: ignore[union-attr]
+            self._over = self._protocol.close_expected()
+            try:
+                await self._flush()
+            except ConnectionResetError:
+                self._over = True
+        return self._frames.popleft()
+
+    async def send(self, data: bytes | str) -> None:
+        """Sends a message, waiting while the client is slow. Raises ConnectionResetError when it has gone."""
+        if self._over or self._protocol.close_expected():
+            raise ConnectionResetError("the WebSocket is closed")
+        if isinstance(data, str):
+            self._protocol.send_text(data.encode())
+        else:
+            self._protocol.send_binary(data)
+        await self._flush()
+
+    async def close(self) -> None:
+        """Says goodbye (1000), if that can still be said, and closes the connection."""
+        try:
+            if not self._over and not self._protocol.close_expected():
+                self._protocol.send_close(1000)
+                await self._flush()
+        except ConnectionResetError:
+            pass  # the client has gone before
+        finally:
+            self._over = True
+            self._connection.close()
+
+    async def _flush(self) -> None:
+        if data := b"".join(self._protocol.data_to_send()):
+            await self._connection.write(data)
+
+
+async def open_messages(connection: Upgraded) -> MessageConnection:
+    """The connection as messages, after the handshake (`net.websocket.streams.handshake`)."""
+    return MessageConnection(connection, await asyncio.to_thread(new_protocol, MAX_MESSAGE_BYTES))

@@ -1,0 +1,266 @@
+"""WebSockets (RFC 6455) on connections taken over from HTTP/1.1: the handshake, and streams sent as messages.
+
+Frames are the `websockets` package's; refusals are those of golang.org/x/net/websocket, which kube-apiserver uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from steersman.net.ascii import SPACE, lower
+from steersman.net.message import BodyAborted, Headers, Response, Stream, Upgraded
+from steersman.net.turns import SLICE
+
+if TYPE_CHECKING:
+    from websockets.protocol import Protocol
+
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_ASKS_FOR_UPGRADE: Final = re.compile(r"(^|.*,\s*)upgrade($|\s*,)", re.IGNORECASE | re.ASCII)
+_ORIGIN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:|/)([^%\s]|%[0-9A-Fa-f]{2})*", re.ASCII)
+_TEXT: Final = ("content-type", "text/plain; charset=utf-8")
+_MAX_INCOMING: Final = 1 << 20
+"""Bytes of one message from the client; they are read and thrown away."""
+_RECEIVED_AT_ONCE: Final = 1024
+"""Bytes: less than two hundred frames, which take some 2 ms."""
+_HIGH_WATER: Final = 1 << 20
+_BATCH: Final = 128 << 10
+
+
+def is_websocket_request(headers: Headers) -> bool:
+    """Whether the client asks for a WebSocket instead of a plain answer."""
+    return (
+        lower(headers.get("upgrade", "")) == "websocket"
+        and _ASKS_FOR_UPGRADE.match(headers.get("connection", "")) is not None
+    )
+
+
+def handshake(headers: Headers, *, protocol: str | None = None) -> Response:
+    """The answer to a client that asks for a WebSocket: 101 without its `upgrade` yet, or a refusal.
+
+    `protocol` is the one chosen of those that the client offers ("" for none of them), and any Origin will do; without
+    it there may be one at most, and an Origin is wanted.
+    """
+    key = headers.get("sec-websocket-key", "")
+    if not key:
+        return _refusal(400, b"mismatch challenge/response")
+    if headers.get("sec-websocket-version") != "13":
+        refusal = _refusal(400, b"missing or bad WebSocket Version")
+        refusal.headers.append(("sec-websocket-version", "13"))
+        return refusal
+    if protocol is None and not _ORIGIN.fullmatch(headers.get("origin", "")):
+        return _refusal(403, b"")
+    protocols = requested_protocols(headers) if protocol is None else [protocol]
+    if len(protocols) > 1:
+        return _refusal(400, b"")
+    accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
+    answer = [("upgrade", "websocket"), ("connection", "Upgrade"), ("sec-websocket-accept", accept)]
+    answer += [("sec-websocket-protocol", each) for each in protocols if each]
+    return Response(101, answer)
+
+
+def requested_protocols(headers: Headers) -> list[str]:
+    """The subprotocols that a client offers, in order."""
+    return [each.strip(SPACE) for each in headers.get("sec-websocket-protocol", "").split(",") if each.strip(SPACE)]
+
+
+def _refusal(status: int, text: bytes) -> Response:
+    return Response(status, [_TEXT], text, close=True)
+
+
+async def serve_stream(connection: Upgraded, stream: Stream, message: Callable[[bytes], str | bytes]) -> None:
+    """Sends what a stream writes, each write as the `message` made of it: text as text, bytes as binary.
+
+    Ends when the stream does (close code 1000), when the client closes, or breaks the protocol. What the client sends
+    is answered where the protocol wants that, and not used.
+    """
+    protocol = await asyncio.to_thread(new_protocol, _MAX_INCOMING)
+    writer = _MessageWriter(connection, protocol, message)
+    reader = asyncio.create_task(writer.receive())
+    try:
+        stream.start(writer)
+        await writer.send()
+    except ConnectionResetError:
+        pass  # the client has gone
+    finally:
+        writer.over = True
+        stream.closed()
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+
+_SILENT: Final = logging.Logger("steersman.net.websocket.streams", logging.CRITICAL + 1)
+"""For the package, which logs each frame with what it carries: what is typed into a terminal, what a watch tells."""
+
+
+def new_protocol(max_size: int) -> Protocol:
+    """The server's side of an open WebSocket that takes messages of `max_size` bytes."""
+    module = import_module("websockets.protocol")  # in a thread: it takes some tens of milliseconds, once
+    protocol: Protocol = module.Protocol(module.Side.SERVER, state=module.State.OPEN, max_size=max_size, logger=_SILENT)
+    return protocol
+
+
+class _Turns:
+    """Lets one of those who have frames to read work in a turn of the loop, in the order in which they came."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._call_soon = loop.call_soon
+        self._create_future = loop.create_future
+        self._taken = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        """Returns when it is the caller's turn, at once if it is nobody's."""
+        if not self._taken:
+            self._taken = True
+            self._call_soon(self._next)
+            return
+        turn = self._create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._call_soon(self._next)
+                return
+        self._taken = False
+
+
+_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns]] = WeakKeyDictionary()
+
+
+class Incoming:
+    """What has come of a WebSocket, given to its protocol piece by piece: one read may have tens of thousands of
+    frames. `receive` has to be called until it says that there is no more, before data is added.
+    """
+
+    def __init__(self, protocol: Protocol) -> None:
+        loop = asyncio.get_running_loop()
+        turns = _turns.get(loop)
+        if turns is None:
+            turns = _turns[loop] = _Turns(loop)
+        self._turns = turns
+        self._protocol = protocol
+        self._data = b""
+        self._at = 0
+
+    def add(self, data: bytes) -> None:
+        """Keeps what has come."""
+        self._data, self._at = data, 0
+
+    async def receive(self) -> bool:
+        """Gives the protocol pieces, when it is its turn, until they make frames; False if there is none left."""
+        data, protocol = self._data, self._protocol
+        if self._at >= len(data):
+            self._data = b""
+            return False
+        await self._turns.take()
+        end = time.monotonic() + SLICE
+        while True:
+            protocol.receive_data(data[self._at : self._at + _RECEIVED_AT_ONCE])
+            self._at += _RECEIVED_AT_ONCE
+            if self._at >= len(data) or protocol.events or time.monotonic() >= end:
+                return True
+
+
+class _MessageWriter:
+    """The BodyWriter of a stream whose pieces are messages."""
+
+    def __init__(self, connection: Upgraded, protocol: Protocol, message: Callable[[bytes], str | bytes]) -> None:
+        self.over = False
+        """Nothing more is taken; what is queued still leaves."""
+        self._connection = connection
+        self._protocol = protocol
+        self._message = message
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._changed = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._drained.set()
+
+    @property
+    def buffered(self) -> int:
+        return self._size
+
+    def write(self, data: bytes) -> None:
+        if self.over:
+            return
+        made = self._message(data)
+        if isinstance(made, str):
+            self._protocol.send_text(made.encode())
+        else:
+            self._protocol.send_binary(made)
+        self._collect()
+
+    def end(self) -> None:
+        if not self.over:
+            self._protocol.send_close(1000)
+            self._collect()
+            self._finish()
+
+    def abort(self) -> None:
+        self._pieces.clear()
+        self._finish()
+        self._connection.close()
+
+    async def drain(self) -> None:
+        await self._drained.wait()
+        if self.over:
+            raise BodyAborted("the WebSocket is closed")
+
+    def _collect(self) -> None:
+        if piece := b"".join(self._protocol.data_to_send()):
+            self._pieces.append(piece)
+            self._size += len(piece)
+        if self._size > _HIGH_WATER:
+            self._drained.clear()
+        self._changed.set()
+
+    def _finish(self) -> None:
+        self.over = True
+        self._drained.set()
+        self._changed.set()
+
+    async def receive(self) -> None:
+        """Takes what the client sends until it closes."""
+        incoming = Incoming(self._protocol)
+        while not self._protocol.close_expected() and (data := await self._connection.read()):
+            incoming.add(data)
+            while not self._protocol.close_expected() and await incoming.receive():
+                self._protocol.events_received()
+                self._collect()
+                await self._drained.wait()  # answers to pings that the client does not read are not piled up
+        self._finish()
+
+    async def send(self) -> None:
+        """Sends what is queued, many messages in one write, until the end."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._pieces:
+                await self._connection.write(self._take())
+                if self._size <= _HIGH_WATER:
+                    self._drained.set()
+            if self.over:
+                return
+
+    def _take(self) -> bytes:
+        batch = []
+        size = 0
+        while self._pieces and size < _BATCH:
+            batch.append(self._pieces.popleft())
+            size += len(batch[-1])
+        self._size -= size
+        return b"".join(batch)

@@ -1,0 +1,265 @@
+"""Logs, exec, attach, port forwarding and proxying: the requests about a pod that its node or the pod itself answers.
+
+Follows pkg/registry/core/pod (LogLocation, AttachLocation, ExecLocation, PortForwardLocation, ResourceLocation).
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.interface import decide
+from steersman.endpoints.proxy.location import Location, encoded_query, join_preserving_trailing_slash
+from steersman.endpoints.proxy.location_streamer import stream_location
+from steersman.endpoints.proxy.stream_translator import Streams, is_translated, translate
+from steersman.endpoints.proxy.stream_tunnel import is_tunneled, tunnel
+from steersman.endpoints.proxy.upgrade_aware import proxy
+from steersman.endpoints.query import Query, truthy
+from steersman.endpoints.request import Request
+from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.errors.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote
+from steersman.machinery.errors.go_numbers import parse_int
+from steersman.machinery.errors.status import GroupKind, GroupResource, StatusError, bad_request, internal, not_found
+from steersman.machinery.errors.status import forbidden as forbidden_request
+from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
+from steersman.machinery.values.times import TimeError, canonical_time
+from steersman.net.ascii import is_digits
+from steersman.net.message import Response
+from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
+from steersman.registry.kubelet import unverified_tls
+from steersman.registry.services import Services
+from steersman.rest.context import Context
+
+_PODS: Final = GroupResource("", "pods")
+_LOG_OPTIONS: Final = GroupKind("", "PodLogOptions")
+_INT64: Final = 1 << 63
+_NUMBERS: Final = ("sinceSeconds", "tailLines", "limitBytes")
+_FLAGS: Final = ("follow", "previous", "timestamps")
+_STREAMS: Final = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
+"""What is asked for of a command's streams, here and at a kubelet."""
+
+
+async def pod_logs(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """What a container has printed; 204 while the pod has no node. Raises StatusError."""
+    query = request.query
+    numbers = {key: _int64(query[key]) for key in _NUMBERS if key in query}
+    since = _time(query["sinceTime"]) if "sinceTime" in query else None
+    if errors := list(_log_option_errors(numbers, since is not None, "stream" in query)):
+        raise invalid_object(_LOG_OPTIONS, name, errors)
+    pod: core.Pod = await services.objects("", "pods").get(ctx, name)
+    container = choose_container(pod, query.get("container", ""))
+    if not pod.spec.node_name:
+        return Response(204)
+    pairs = [(key, "true") for key in _FLAGS if truthy(query.get(key))]
+    pairs += [(key, str(value)) for key, value in numbers.items()]
+    if since is not None:
+        pairs.append(("sinceTime", since))
+    location = _at_kubelet(
+        services,
+        await _node_of(services, ctx, pod),
+        f"/containerLogs/{pod.metadata.namespace}/{name}/{container}",
+        encoded_query(pairs),
+        verify=not truthy(query.get("insecureSkipTLSVerifyBackend")),
+    )
+    return await stream_location(request, location, GroupResource("", "pods/log"), name)
+
+
+def _log_option_errors(numbers: dict[str, int], since_time: bool, stream: bool) -> Iterator[FieldError]:
+    if numbers.get("tailLines", 0) < 0:
+        yield invalid(Path("tailLines"), numbers["tailLines"], "must be greater than or equal to 0")
+    if numbers.get("limitBytes", 1) < 1:
+        yield invalid(Path("limitBytes"), numbers["limitBytes"], "must be greater than 0")
+    if "sinceSeconds" in numbers:
+        if since_time:
+            yield FieldError(FORBIDDEN, "[]", detail="at most one of `sinceTime` or `sinceSeconds` may be specified")
+        elif numbers["sinceSeconds"] < 1:
+            yield invalid(Path("sinceSeconds"), numbers["sinceSeconds"], "must be greater than 0")
+    if stream:
+        yield forbidden(Path("stream"), "may not be specified")
+
+
+def _int64(text: str) -> int:
+    """A number as Go's strconv reads it. Raises StatusError 400."""
+    try:
+        return parse_int(text)
+    except ValueError as error:
+        raise bad_request(str(error)) from None
+
+
+def _time(text: str) -> str | None:
+    """A time in a query. Raises StatusError 400."""
+    try:
+        return canonical_time(text)
+    except TimeError as error:
+        raise bad_request(str(error)) from None
+
+
+def choose_container(pod: core.Pod, name: str) -> str:
+    """The container a request is about: the one it names, or the only one. Raises StatusError 400."""
+    names = [container.name for container in all_containers(pod.spec)]
+    if name:
+        if name not in names:
+            raise bad_request(f"container {name} is not valid for pod {pod.metadata.name}")
+        return name
+    containers = pod.spec.containers or []
+    if len(containers) == 1:
+        return containers[0].name
+    text = f"a container name must be specified for pod {pod.metadata.name}"
+    raise bad_request(f"{text}, choose one of: [{' '.join(names)}]" if containers else text)
+
+
+async def pod_exec(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """Runs a command in a container. Raises StatusError."""
+    return await _command_streams(services, ctx, name, request, "exec")
+
+
+async def pod_attach(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """Attaches to what runs in a container. Raises StatusError."""
+    return await _command_streams(services, ctx, name, request, "attach")
+
+
+async def _command_streams(services: Services, ctx: Context, name: str, request: Request, what: str) -> Response:
+    await _check_may_create(services, ctx, name)
+    pod: core.Pod = await services.objects("", "pods").get(ctx, name)
+    query = request.query
+    container = choose_container(pod, query.get("container", ""))
+    pairs = [(at_kubelet, "1") for key, at_kubelet in _STREAMS if truthy(query.get(key))]
+    if what == "exec":
+        pairs += [("command", each) for each in query.get_all("command")]
+    path = f"/{what}/{pod.metadata.namespace}/{name}/{container}"
+    location, node = await _with_node(services, ctx, pod, path, encoded_query(pairs))
+    if is_translated(request) and not _speaks_websockets(node):
+        return translate(request, location, Streams(*(truthy(query.get(key)) for key, _ in _STREAMS)))
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
+
+
+async def pod_port_forward(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """Connects to ports of a pod through its node. Raises StatusError."""
+    ports = _ports(request.query)
+    await _check_may_create(services, ctx, name)
+    pod: core.Pod = await services.objects("", "pods").get(ctx, name)
+    query = encoded_query([("port", ",".join(map(str, ports)))]) if ports else ""
+    path = f"/portForward/{pod.metadata.namespace}/{name}"
+    location, node = await _with_node(services, ctx, pod, path, query)
+    if is_tunneled(request) and not _speaks_websockets(node):
+        return await tunnel(request, location)
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name), upgrade_required=True)
+
+
+def _speaks_websockets(node: core.Node) -> bool:
+    """Whether the kubelet says that it takes all WebSockets itself (ExtendWebSocketsToKubelet)."""
+    return "ExtendWebSocketsToKubelet" in node.status.declared_features
+
+
+def _ports(query: Query) -> list[int]:
+    """The ports that are asked for. Raises StatusError 400."""
+    ports = []
+    for text in query.get_all("ports"):
+        if not is_digits(text):
+            wrong = "invalid syntax"
+        elif len(text.lstrip("0")) > 5 or int(text) > 65535:
+            wrong = "value out of range"
+        else:
+            ports.append(int(text))
+            continue
+        raise bad_request(f"cannot convert to []int32: strconv.ParseUint: parsing {quote(text)}: {wrong}")
+    return ports
+
+
+async def _check_may_create(services: Services, ctx: Context, name: str) -> None:
+    """A WebSocket starts with GET, SPDY with POST: whoever may only get may not stream. Raises StatusError 403."""
+    if ctx.verb == "create":
+        return
+    verdict = await decide(
+        services.authorizer,
+        Attributes(
+            user=ctx.user,
+            verb="create",
+            namespace=ctx.namespace,
+            api_version="v1",
+            resource="pods",
+            subresource=ctx.subresource,
+            name=name,
+            resource_request=True,
+        ),
+    )
+    if verdict.error and not verdict.allowed:
+        raise internal(verdict.error)
+    if not verdict.allowed:
+        raise forbidden_request(_PODS, name, verdict.reason)
+
+
+async def _with_node(
+    services: Services, ctx: Context, pod: core.Pod, path: str, query: str
+) -> tuple[Location, core.Node]:
+    if not pod.spec.node_name:
+        raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
+    node = await _node_of(services, ctx, pod)
+    return _at_kubelet(services, node, path, query), node
+
+
+async def _node_of(services: Services, ctx: Context, pod: core.Pod) -> core.Node:
+    """The node of a pod. Raises StatusError, which names a pod where upstream's does (pkg/registry/core/pod)."""
+    try:
+        node: core.Node = await services.objects("", "nodes").get(ctx, pod.spec.node_name)
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        raise not_found(_PODS, pod.spec.node_name) from None
+    return node
+
+
+def _at_kubelet(services: Services, node: core.Node, path: str, query: str, *, verify: bool = True) -> Location:
+    """A path of the node's kubelet. Raises StatusError if there is no way to it."""
+    kubelet = services.kubelet
+    return Location(
+        scheme="https", host=kubelet.host(node), port=kubelet.port(node), path=path, query=query,
+        tls=kubelet.tls(verify=verify),
+    )  # fmt: skip
+
+
+async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Request) -> Response:
+    """What the pod itself answers to the request. Raises StatusError."""
+    parts = split_scheme_name_port(name)
+    if parts is None:
+        raise bad_request(f"invalid pod request {quote(name)}")
+    scheme, pod_name, port = parts
+    pod: core.Pod = await services.objects("", "pods").get(ctx, pod_name)
+    address = pod.status.pod_ips[0].ip if pod.status.pod_ips else ""
+    if not is_global_unicast(address):
+        raise bad_request("address not allowed")
+    location = Location(
+        scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
+        path=join_preserving_trailing_slash("", proxied_path(request.target.path)), tls=pod_tls(),
+    )  # fmt: skip
+    return await proxy(request, location, services.slow_lane.of(ctx.user.name))
+
+
+@cache
+def pod_tls() -> ssl.SSLContext:
+    """The TLS for what is reached by address: no certificate is shown, and any is taken."""
+    return unverified_tls()
+
+
+def _first_port(pod: core.Pod) -> int | None:
+    """The first that a container tells of; None for the scheme's own."""
+    return next((c.ports[0].container_port for c in pod.spec.containers or [] if c.ports), None)
+
+
+def is_global_unicast(address: str) -> bool:
+    """What Go calls so: private addresses too, but not loopback, link-local, multicast or broadcast ones.
+
+    IPv4 in IPv6 form is judged as the IPv4 address that it leads to.
+    """
+    ip = parse_ip_sloppy(address)
+    if ip is None:
+        return False
+    ip = unmapped(ip)
+    return not (
+        ip.is_unspecified or ip.is_loopback or ip.is_multicast or ip.is_link_local or str(ip) == "255.255.255.255"
+    )

@@ -1,0 +1,252 @@
+"""Gives a Service its addresses and ports, and takes back those it no longer has.
+
+All is taken before the service is validated, and given back if it is not stored (pkg/registry/core/service/storage).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+from steersman.api.core.v1 import Service
+from steersman.machinery.errors.field import Path, invalid
+from steersman.machinery.errors.status import GroupKind, StatusError, plain_internal
+from steersman.machinery.errors.status import internal as internal_error
+from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.registry.core.services.cluster_ips import AddressError, ClusterIPs, RangeFull
+from steersman.registry.core.services.fields import (
+    CLUSTER_IP,
+    EXTERNAL_NAME,
+    NONE,
+    has_node_ports,
+    needs_health_check,
+    needs_node_port,
+    node_ports_of,
+)
+from steersman.registry.core.services.ip_families import init_ip_families, prefers_dual_stack_unchanged
+from steersman.registry.core.services.node_ports import NodePorts, PortError, PortOperation
+from steersman.registry.services import Services
+from steersman.rest.objects import Reading
+
+_KIND: Final = GroupKind("", "Service")
+_ADDRESSES: Final = Path("spec", "clusterIPs")
+_PORTS: Final = Path("spec", "ports")
+
+Finish = Callable[[bool], Awaitable[None]]
+
+
+def _ports_of(service: Service) -> tuple[int, ...]:
+    """Every port on nodes that a service has."""
+    health_check = service.spec.health_check_node_port
+    return (*node_ports_of(service), *((health_check,) if health_check else ()))
+
+
+_NODE_PORTS: Final = Reading(_ports_of, "spec.ports", "spec.healthCheckNodePort")
+
+
+class ServiceAllocation:
+    """The addresses and ports of all services."""
+
+    def __init__(self, services: Services) -> None:
+        self.cluster_ips = ClusterIPs(services)
+        self._objects = services.objects
+        self.node_ports = NodePorts(services.service_node_ports, self._stored_ports)
+
+    def _stored_ports(self) -> Iterator[int]:
+        for ports in self._objects("", "services").known_all("", _NODE_PORTS):
+            yield from ports
+
+    async def repair(self) -> None:
+        """Brings the ports in use in line with the stored services."""
+        await self._objects("", "services").read_all("", _NODE_PORTS)
+        self.node_ports.repair()  # finds everything read
+
+    async def _load(self) -> None:
+        if not self.node_ports.loaded:
+            await self.repair()
+
+    async def for_create(self, service: Service, namespace: str, *, dry_run: bool) -> Finish:
+        """Fills in addresses and ports of a new service. Raises StatusError."""
+        await self._load()
+        init_ip_families(service, None, self.cluster_ips.families)
+        taken: list[str] = []
+        operation = PortOperation(self.node_ports, dry_run=dry_run)
+        finish = self._finish(taken, [], operation, dry_run=dry_run)
+        try:
+            await self._fill_cluster_ips(service, namespace, taken, dry_run=dry_run)
+            if has_node_ports(service):
+                _fill_node_ports(service, operation)
+            if needs_health_check(service):
+                _fill_health_check_port(service, operation)
+        except StatusError:
+            await finish(False)
+            raise
+        return finish
+
+    async def for_update(self, new: Service, old: Service, namespace: str, *, dry_run: bool) -> Finish:
+        """Fills in what an updated service lacks, and notes what it gives back. Raises StatusError."""
+        await self._load()
+        init_ip_families(new, old, self.cluster_ips.families)
+        taken: list[str] = []
+        released: list[str] = []
+        operation = PortOperation(self.node_ports, dry_run=dry_run)
+        finish = self._finish(taken, released, operation, dry_run=dry_run)
+        try:
+            await self._update_cluster_ips(new, old, namespace, taken, released, dry_run=dry_run)
+            _update_node_ports(new, old, operation)
+            _update_health_check_port(new, old, operation)
+        except StatusError:
+            await finish(False)
+            raise
+        return finish
+
+    async def release(self, service: Service) -> None:
+        """Takes back all that a deleted service had."""
+        spec = service.spec
+        if spec.type != EXTERNAL_NAME and spec.cluster_ips[:1] != [NONE]:
+            for address in spec.cluster_ips:
+                await self.cluster_ips.release(address)
+        await self._load()
+        for port in _ports_of(service):
+            self.node_ports.release(port)
+
+    def _finish(self, taken: list[str], released: list[str], operation: PortOperation, *, dry_run: bool) -> Finish:
+        async def finish(stored: bool) -> None:
+            operation.finish(committed=stored)
+            if not dry_run:
+                for address in released if stored else taken:
+                    await self.cluster_ips.release(address)
+
+        return finish
+
+    async def _fill_cluster_ips(self, service: Service, namespace: str, taken: list[str], *, dry_run: bool) -> None:
+        """One address for each family; those that were asked for are taken, the others found."""
+        spec = service.spec
+        if spec.type == EXTERNAL_NAME or spec.cluster_ips[:1] == [NONE]:
+            return
+        spec.cluster_ips += [""] * (len(spec.ip_families) - len(spec.cluster_ips))
+        for index in range(len(spec.ip_families)):
+            await self._take(service, namespace, index, taken, dry_run=dry_run)
+        spec.cluster_ip = spec.cluster_ips[0]
+
+    async def _take(self, service: Service, namespace: str, index: int, taken: list[str], *, dry_run: bool) -> None:
+        """Takes the address at `index`. Raises StatusError."""
+        spec, name = service.spec, service.metadata.name
+        asked = spec.cluster_ips[index]
+        try:
+            if asked:
+                await self.cluster_ips.allocate(namespace, name, asked, dry_run=dry_run)
+                taken.append(asked)
+                return
+            found = await self.cluster_ips.allocate_next(namespace, name, spec.ip_families[index], dry_run=dry_run)
+        except RangeFull as error:
+            raise internal_error(f'failed to allocate a serviceIP for Service "{name}": {error}') from error
+        except AddressError as error:
+            what = f"IP {asked}" if asked else "IP"
+            fault = invalid(_ADDRESSES, list(spec.cluster_ips), f"failed to allocate {what}: {error}")
+            raise invalid_object(_KIND, name, [fault]) from error
+        taken.append(found)
+        spec.cluster_ips[index] = found
+
+    async def _update_cluster_ips(
+        self, new: Service, old: Service, namespace: str, taken: list[str], released: list[str], *, dry_run: bool
+    ) -> None:
+        before, after = old.spec, new.spec
+        if prefers_dual_stack_unchanged(new, old):
+            return
+        if before.type == EXTERNAL_NAME:
+            if after.type != EXTERNAL_NAME:
+                await self._fill_cluster_ips(new, namespace, taken, dry_run=dry_run)
+            return
+        if before.cluster_ips[:1] == [NONE]:
+            return
+        if after.type == EXTERNAL_NAME:
+            released += before.cluster_ips
+        elif len(before.ip_families) == 1 and len(after.ip_families) == 2:
+            if len(after.cluster_ips) < 2:
+                after.cluster_ips.append("")
+            await self._take(new, namespace, 1, taken, dry_run=dry_run)
+        elif len(before.ip_families) == 2 and len(after.ip_families) == 1:
+            released.append(before.cluster_ips[1])
+
+
+def _port_taken(service: Service, index: int, port: int, error: PortError) -> StatusError:
+    fault = invalid(_PORTS[index] / "nodePort", port, str(error))
+    return invalid_object(_KIND, service.metadata.name, [fault])
+
+
+def _next_port(operation: PortOperation) -> int:
+    try:
+        return operation.allocate_next()
+    except PortError as error:
+        raise internal_error(f"failed to allocate a nodePort: {error}") from error
+
+
+def _fill_node_ports(service: Service, operation: PortOperation) -> None:
+    """A port on nodes for each port; the same number with another protocol shares it. Raises StatusError."""
+    ports = service.spec.ports
+    given: dict[int, int] = {}
+    first_asked = {each.port: each.node_port for each in reversed(ports) if each.node_port}
+    for index, port in enumerate(ports):
+        if not port.node_port and not needs_node_port(service):
+            continue
+        shared = given.get(port.port, 0)
+        if not shared:
+            asked = first_asked.get(port.port, 0)
+            if asked:
+                _allocate(service, index, asked, operation)
+            given[port.port] = port.node_port = asked or _next_port(operation)
+        elif not port.node_port:
+            port.node_port = shared
+        elif port.node_port != shared:
+            _allocate(service, index, port.node_port, operation)
+
+
+def _allocate(service: Service, index: int, port: int, operation: PortOperation) -> None:
+    try:
+        operation.allocate(port)
+    except PortError as error:
+        raise _port_taken(service, index, port, error) from error
+
+
+def _update_node_ports(new: Service, old: Service, operation: PortOperation) -> None:
+    if has_node_ports(old) and new.spec.type in (EXTERNAL_NAME, CLUSTER_IP):
+        for number in node_ports_of(old):
+            operation.release_later(number)
+    if not has_node_ports(new):
+        return
+    before = node_ports_of(old)
+    known = set(before)
+    seen: set[tuple[str, int]] = set()
+    for index, port in enumerate(new.spec.ports):
+        if not port.node_port:
+            if not needs_node_port(new):
+                continue
+            port.node_port = _next_port(operation)
+        elif port.node_port not in known:
+            _allocate(new, index, port.node_port, operation)
+            known.add(port.node_port)
+        if (port.protocol, port.node_port) in seen:
+            raise plain_internal(f"duplicate nodePort: {{{port.protocol} {port.node_port}}}")
+        seen.add((port.protocol, port.node_port))
+    for number in set(before) - set(node_ports_of(new)):
+        operation.release_later(number)
+
+
+def _fill_health_check_port(service: Service, operation: PortOperation) -> None:
+    port = service.spec.health_check_node_port
+    try:
+        if port:
+            operation.allocate(port)
+        else:
+            service.spec.health_check_node_port = operation.allocate_next()
+    except PortError as error:
+        what = f"requested HealthCheck NodePort {port}" if port else "a HealthCheck NodePort 0"
+        raise internal_error(f"failed to allocate {what}: {error}") from error
+
+
+def _update_health_check_port(new: Service, old: Service, operation: PortOperation) -> None:
+    if needs_health_check(new) and not needs_health_check(old):
+        _fill_health_check_port(new, operation)
+    elif needs_health_check(old) and not needs_health_check(new):
+        operation.release_later(old.spec.health_check_node_port)

@@ -1,1 +1,0 @@
-"""Events of events.k8s.io, which are the core group's under other names."""

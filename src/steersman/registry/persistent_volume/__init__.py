@@ -1,0 +1,1 @@
+"""The spec of persistent volumes, as volumes and attachments have it."""

@@ -1,0 +1,15 @@
+"""What the spec of a PersistentVolume gets where it leaves a field out, in a volume or inline in a VolumeAttachment."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import PersistentVolumeSpec
+from steersman.machinery.built_in.pod_resources import round_up_to_milli
+from steersman.registry.pod_template.volume_defaults import set_source_defaults
+
+
+def set_persistent_source_defaults(spec: PersistentVolumeSpec) -> None:
+    """What a source gets, in a volume or written into an attachment."""
+    if spec.host_path is not None and spec.host_path.type is None:
+        spec.host_path.type = ""
+    set_source_defaults(spec)
+    round_up_to_milli(spec.capacity)

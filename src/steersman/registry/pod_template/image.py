@@ -1,0 +1,56 @@
+"""Image references, as far as the API server looks into them: which tag one asks for."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from steersman.machinery.go.strings import to_lower
+
+LONGEST_REFERENCE: Final = 1024
+"""Bytes; longer ones cannot be valid (a name has at most 255, a tag 128, a digest about 140)."""
+
+_LONGEST_NAME: Final = 255
+_DOMAIN_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_DOMAIN: Final = rf"(?:{_DOMAIN_LABEL}(?:\.{_DOMAIN_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_COMPONENT: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REFERENCE: Final = re.compile(
+    rf"(?P<name>(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*)"
+    r"(?::(?P<tag>[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?"
+)
+_IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
+_DIGEST: Final = re.compile(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
+
+
+@lru_cache(maxsize=4096)
+def image_tag(image: str) -> str:
+    """The tag of `image`; "latest" where it has neither tag nor digest, "" where it cannot be read.
+
+    Follows the grammar of github.com/distribution/reference, short names ("nginx", "user/app") included.
+    """
+    if not image or len(image) > LONGEST_REFERENCE or _IDENTIFIER.fullmatch(image):
+        return ""
+    domain, rest = _split_domain(image)
+    if (path := rest.partition(":")[0]) != to_lower(path):
+        return ""
+    match = _REFERENCE.fullmatch(f"{domain}/{rest}")
+    if match is None or len(match["name"]) > _LONGEST_NAME:
+        return ""
+    digest = match["digest"]
+    if digest and not _DIGEST.fullmatch(digest):
+        return ""
+    return match["tag"] or ("" if digest else "latest")
+
+
+def _split_domain(image: str) -> tuple[str, str]:
+    """The registry and the rest; names without a registry are Docker Hub's."""
+    first, slash, rest = image.partition("/")
+    if slash and (first == "localhost" or "." in first or ":" in first or first != to_lower(first)):
+        domain, path = ("docker.io" if first == "index.docker.io" else first), rest
+    else:
+        domain, path = "docker.io", image
+    if domain == "docker.io" and "/" not in path:
+        path = f"library/{path}"
+    return domain, path

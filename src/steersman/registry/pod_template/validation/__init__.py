@@ -1,0 +1,1 @@
+"""The rules for pods and their templates (pkg/apis/core/validation)."""

@@ -1,0 +1,141 @@
+"""Environment variables of containers, and where their values come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.machinery.built_in.pod_resources import all_containers
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_found, required
+from steersman.machinery.validation.formats import is_config_map_key, is_relaxed_env_var_name
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.pod_template.validation.downward import (
+    ENV_FIELDS,
+    validate_object_field_selector,
+    validate_resource_field_selector,
+)
+from steersman.registry.pod_template.validation.paths import (
+    validate_dns1123_label,
+    validate_no_backsteps,
+    validate_with,
+)
+from steersman.registry.pod_template.visiting import containers_with_paths
+
+_SOURCES: Final = (
+    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+)
+
+
+def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldError]:
+    """The variables a container sets one by one."""
+    for index, variable in enumerate(variables):
+        messages = is_relaxed_env_var_name(variable.name) if variable.name else [""]
+        if not messages and variable.value_from is None:
+            continue
+        here = path[index]
+        if not variable.name:
+            yield required(here / "name")
+        else:
+            for message in messages:
+                yield invalid(here / "name", variable.name, message)
+        if variable.value_from is not None:
+            yield from _validate_value_from(variable.value_from, variable.value, here / "valueFrom")
+
+
+def _validate_value_from(source: core.EnvVarSource, value: str, path: Path) -> Iterator[FieldError]:
+    sources = 0
+    if source.field_ref is not None:
+        sources += 1
+        yield from validate_object_field_selector(source.field_ref, ENV_FIELDS, path / "fieldRef")
+    if source.resource_field_ref is not None:
+        sources += 1
+        yield from validate_resource_field_selector(
+            source.resource_field_ref, path / "resourceFieldRef", container_needed=False
+        )
+    if source.config_map_key_ref is not None:
+        sources += 1
+        yield from _validate_key_selector(source.config_map_key_ref, path / "configMapKeyRef")
+    if source.secret_key_ref is not None:
+        sources += 1
+        yield from _validate_key_selector(source.secret_key_ref, path / "secretKeyRef")
+    if source.file_key_ref is not None:
+        sources += 1
+        yield from _validate_file_key(source.file_key_ref, path / "fileKeyRef")
+    if sources == 0:
+        yield invalid(path, "", _SOURCES)
+    elif value:
+        yield invalid(path, "", "may not be specified when `value` is not empty")
+    elif sources > 1:
+        yield invalid(path, "", "may not have more than one field specified at a time")
+
+
+def _validate_key_selector(
+    selector: core.ConfigMapKeySelector | core.SecretKeySelector, path: Path
+) -> Iterator[FieldError]:
+    for message in name_is_dns_subdomain(selector.name, False):
+        yield invalid(path / "name", selector.name, message)
+    if not selector.key:
+        yield required(path / "key")
+    else:
+        yield from validate_with(is_config_map_key, selector.key, path / "key")
+
+
+def _validate_file_key(selector: core.FileKeySelector, path: Path) -> Iterator[FieldError]:
+    if not selector.key:
+        yield required(path / "key")
+    else:
+        yield from validate_with(is_relaxed_env_var_name, selector.key, path / "key")
+    if not selector.volume_name:
+        yield required(path / "volumeName")
+    else:
+        yield from validate_dns1123_label(selector.volume_name, path / "volumeName")
+    if not selector.path:
+        yield required(path / "path")
+    else:
+        yield from validate_no_backsteps(selector.path, path / "path")
+
+
+def validate_env_from(sources: list[core.EnvFromSource], path: Path) -> Iterator[FieldError]:
+    """Whole config maps and secrets as variables."""
+    for index, source in enumerate(sources):
+        here = path[index]
+        if source.prefix:
+            yield from validate_with(is_relaxed_env_var_name, source.prefix, here / "prefix")
+        if source.config_map_ref is not None:
+            yield from _validate_env_source(source.config_map_ref, here / "configMapRef")
+        if source.secret_ref is not None:
+            yield from _validate_env_source(source.secret_ref, here / "secretRef")
+        if source.config_map_ref is None and source.secret_ref is None:
+            yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif source.config_map_ref is not None and source.secret_ref is not None:
+            yield invalid(path, "", "may not have more than one field specified at a time")
+
+
+def _validate_env_source(source: core.ConfigMapEnvSource | core.SecretEnvSource, path: Path) -> Iterator[FieldError]:
+    if not source.name:
+        yield required(path / "name")
+    else:
+        for message in name_is_dns_subdomain(source.name, True):
+            yield invalid(path / "name", source.name, message)
+
+
+def _reads_file(variable: core.EnvVar) -> bool:
+    return variable.value_from is not None and variable.value_from.file_key_ref is not None
+
+
+def validate_file_key_volumes(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
+    """Files with variables are in emptyDir volumes of the pod."""
+    if not any(_reads_file(variable) for container in all_containers(spec) for variable in container.env):
+        return
+    volumes = {volume.name: volume for volume in spec.volumes}
+    for container, here in containers_with_paths(spec, path):
+        for index, variable in enumerate(container.env):
+            if variable.value_from is None or (selector := variable.value_from.file_key_ref) is None:
+                continue
+            name_path = (here / "env")[index].child("valueFrom", "fileKeyRef", "volumeName")
+            volume = volumes.get(selector.volume_name)
+            if volume is None:
+                yield not_found(name_path, selector.volume_name)
+            elif volume.empty_dir is None:
+                yield invalid(name_path, selector.volume_name, "referenced volume must be of type emptyDir")

@@ -1,0 +1,288 @@
+"""Volume sources that are storage systems: the fields each cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required, too_long
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.validation.formats import inclusive_range_error, is_dns1123_subdomain
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.registry.pod_template.validation.iscsi_names import FORMATS, is_iscsi_name
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.paths import validate_dns1123_label
+
+_LUN_ERROR: Final = inclusive_range_error(0, 255)
+_PARTITION_ERROR: Final = inclusive_range_error(1, 255)
+_LONGEST_ISCSI_NAME: Final = 64
+_LONGEST_DRIVER_NAME: Final = 63
+_HOST_PORT: Final = "must be a host:port pair or multiple pairs separated by commas"
+_CACHING_MODES: Final = ("None", "ReadOnly", "ReadWrite")
+_DISK_KINDS: Final = ("Dedicated", "Managed", "Shared")
+_MANAGED_DISK: Final = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+_BLOB_DISK: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+
+
+def _secret_name(secret: core.LocalObjectReference | None, path: Path) -> Iterator[FieldError]:
+    if secret is not None and not secret.name:
+        yield required(path.child("secretRef", "name"))
+
+
+def validate_gce_persistent_disk(
+    source: core.GCEPersistentDiskVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A Google Compute Engine disk."""
+    if not source.pd_name:
+        yield required(path / "pdName")
+    if not 0 <= source.partition <= 255:
+        yield invalid(path / "partition", source.partition, _PARTITION_ERROR)
+
+
+def validate_aws_elastic_block_store(
+    source: core.AWSElasticBlockStoreVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """An Amazon disk."""
+    if not source.volume_id:
+        yield required(path / "volumeID")
+    if not 0 <= source.partition <= 255:
+        yield invalid(path / "partition", source.partition, _PARTITION_ERROR)
+
+
+def validate_nfs(source: core.NFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """A directory of an NFS server."""
+    if not source.server:
+        yield required(path / "server")
+    if not source.path:
+        yield required(path / "path")
+    if not source.path.startswith("/"):
+        yield invalid(path / "path", source.path, "must be an absolute path")
+
+
+def validate_iscsi(source: core.ISCSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """An iSCSI disk; names follow RFC 3720 section 3.2.6."""
+    if not source.target_portal:
+        yield required(path / "targetPortal")
+    if not source.iqn:
+        yield required(path / "iqn")
+    else:
+        yield from _validate_iscsi_name(source.iqn, path / "iqn")
+    if not 0 <= source.lun <= 255:
+        yield invalid(path / "lun", source.lun, _LUN_ERROR)
+    if (source.chap_auth_discovery or source.chap_auth_session) and source.secret_ref is None:
+        yield required(path / "secretRef")
+    if source.initiator_name is not None:
+        yield from _validate_iscsi_name(source.initiator_name, path / "initiatorname")
+
+
+def _validate_iscsi_name(name: str, path: Path) -> Iterator[FieldError]:
+    if name[:3] not in FORMATS:
+        yield invalid(path, name, "must be valid format starting with iqn, eui, or naa")
+    elif not is_iscsi_name(name):
+        yield invalid(path, name, "must be valid format")
+
+
+def validate_iscsi_name_length(name: str, source: core.ISCSIVolumeSource, path: Path) -> Iterator[FieldError]:
+    """The interface made for an initiator is named after volume and portal."""
+    if len(f"{name}:{source.target_portal}".encode()) > _LONGEST_ISCSI_NAME:
+        text = (
+            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
+            "if iscsi.initiatorName is specified."
+        )
+        yield invalid(path / "name", name, text)
+
+
+def validate_fc(source: core.FCVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """A Fibre Channel disk."""
+    here = path / "targetWWNs"
+    if not source.target_wwns and not source.wwids:
+        yield required(here, "must specify either targetWWNs or wwids, but not both")
+    if source.target_wwns and source.wwids:
+        yield invalid(here, source.target_wwns, "targetWWNs and wwids can not be specified simultaneously")
+    if source.target_wwns:
+        if source.lun is None:
+            yield required(path / "lun", "lun is required if targetWWNs is specified")
+        elif not 0 <= source.lun <= 255:
+            yield invalid(path / "lun", source.lun, _LUN_ERROR)
+
+
+def validate_glusterfs(
+    source: core.GlusterfsVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A Gluster volume."""
+    if not source.endpoints:
+        yield required(path / "endpoints")
+    if not source.path:
+        yield required(path / "path")
+
+
+def validate_flocker(
+    source: core.FlockerVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A Flocker dataset."""
+    if not source.dataset_name and not source.dataset_uuid:
+        yield required(path, "one of datasetName and datasetUUID is required")
+    if source.dataset_name and source.dataset_uuid:
+        yield invalid(path, "resource", "datasetName and datasetUUID can not be specified simultaneously")
+    if "/" in source.dataset_name:
+        yield invalid(path / "datasetName", source.dataset_name, "must not contain '/'")
+
+
+def validate_rbd(source: core.RBDVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """A Ceph block device."""
+    if not source.monitors:
+        yield required(path / "monitors")
+    if not source.image:
+        yield required(path / "image")
+
+
+def validate_cinder(source: core.CinderVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """An OpenStack volume."""
+    if not source.volume_id:
+        yield required(path / "volumeID")
+    yield from _secret_name(source.secret_ref, path)
+
+
+def validate_cephfs(source: core.CephFSVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """A Ceph file system."""
+    if not source.monitors:
+        yield required(path / "monitors")
+
+
+def validate_quobyte(
+    source: core.QuobyteVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A Quobyte volume."""
+    if not source.registry:
+        yield required(path / "registry", _HOST_PORT)
+    elif len(source.tenant.encode()) >= 65:
+        yield required(path / "tenant", "must be a UUID and may not exceed a length of 64 characters")
+    else:
+        for pair in source.registry.split(","):
+            if not _is_host_port(pair):
+                yield invalid(path / "registry", source.registry, _HOST_PORT)
+    if not source.volume:
+        yield required(path / "volume")
+
+
+def _is_host_port(text: str) -> bool:
+    """Whether Go's net.SplitHostPort takes it: one colon outside brackets, or `[host]:port`."""
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        return bool(bracket) and rest.startswith(":") and not set(rest[1:]) & set(":[]") and "[" not in host
+    return text.count(":") == 1 and not set(text) & set("[]")
+
+
+def validate_flex_volume(
+    source: core.FlexVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A volume of a plugin on the node."""
+    if not source.driver:
+        yield required(path / "driver")
+    for key in source.options:
+        namespace = "." + to_lower(key.partition("/")[0])
+        if namespace.endswith((".kubernetes.io", ".k8s.io")):
+            yield invalid((path / "options")[key], key, "kubernetes.io and k8s.io namespaces are reserved")
+
+
+def validate_azure_file(
+    source: core.AzureFileVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """An Azure file share."""
+    if not source.secret_name:
+        yield required(path / "secretName")
+    if not source.share_name:
+        yield required(path / "shareName")
+
+
+def validate_azure_disk(
+    source: core.AzureDiskVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """An Azure disk, managed or a blob."""
+    if not source.disk_name:
+        yield required(path / "diskName")
+    if not source.disk_uri:
+        yield required(path / "diskURI")
+    if source.caching_mode is not None and source.caching_mode not in _CACHING_MODES:
+        yield not_supported(path / "cachingMode", source.caching_mode, _CACHING_MODES)
+    if source.kind is None:
+        return
+    if source.kind not in _DISK_KINDS:
+        yield not_supported(path / "kind", source.kind, _DISK_KINDS)
+    if source.kind == "Managed":
+        if not source.disk_uri.startswith("/subscriptions/"):
+            yield not_supported(path / "diskURI", source.disk_uri, (_MANAGED_DISK,))
+    elif not source.disk_uri.startswith("https://"):
+        yield not_supported(path / "diskURI", source.disk_uri, (_BLOB_DISK,))
+
+
+def validate_vsphere_volume(
+    source: core.VsphereVirtualDiskVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A vSphere disk."""
+    if not source.volume_path:
+        yield required(path / "volumePath")
+
+
+def validate_photon_persistent_disk(
+    source: core.PhotonPersistentDiskVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A Photon disk."""
+    if not source.pd_id:
+        yield required(path / "pdID")
+
+
+def validate_portworx_volume(
+    source: core.PortworxVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A Portworx volume."""
+    if not source.volume_id:
+        yield required(path / "volumeID")
+
+
+def validate_scale_io(
+    source: core.ScaleIOVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A ScaleIO volume."""
+    if not source.gateway:
+        yield required(path / "gateway")
+    if not source.system:
+        yield required(path / "system")
+    if not source.volume_name:
+        yield required(path / "volumeName")
+
+
+def validate_storageos(
+    source: core.StorageOSVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """A StorageOS volume."""
+    if not source.volume_name:
+        yield required(path / "volumeName")
+    else:
+        yield from validate_dns1123_label(source.volume_name, path / "volumeName")
+    if source.volume_namespace:
+        yield from validate_dns1123_label(source.volume_namespace, path / "volumeNamespace")
+    yield from _secret_name(source.secret_ref, path)
+
+
+def validate_csi(source: core.CSIVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    """A volume a CSI driver makes for the pod."""
+    yield from validate_csi_driver_name(source.driver, path / "driver")
+    if (secret := source.node_publish_secret_ref) is not None:
+        if not secret.name:
+            yield required(path.child("nodePublishSecretRef", "name"))
+        else:
+            for message in name_is_dns_subdomain(secret.name, False):
+                yield invalid(path / "name", secret.name, message)
+
+
+def validate_csi_driver_name(name: str, path: Path) -> Iterator[FieldError]:
+    """A DNS name in any case, of at most 63 bytes."""
+    if not name:
+        yield required(path)
+        return
+    if len(name.encode()) > _LONGEST_DRIVER_NAME:
+        yield too_long(path, _LONGEST_DRIVER_NAME)
+    for message in is_dns1123_subdomain(to_lower(name)):
+        yield invalid(path, name, message)

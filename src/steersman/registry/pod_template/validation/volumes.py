@@ -1,0 +1,339 @@
+"""Volumes of pods: that each has one source, and the sources of the kinds that are about files (config maps, secrets,
+projections...). Storage systems are in pod_storage_validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final
+
+from steersman.api.core import v1 as core
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors.field import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    quote,
+    required,
+)
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_annotations
+from steersman.machinery.validation.selectors import validate_labels
+from steersman.machinery.values.quantity import parse
+from steersman.registry.pod_template.validation import volume_sources as storage
+from steersman.registry.pod_template.validation.claims import validate_claim_spec
+from steersman.registry.pod_template.validation.downward import (
+    VOLUME_FIELDS,
+    validate_object_field_selector,
+    validate_resource_field_selector,
+)
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.paths import (
+    validate_descending_path,
+    validate_dns1123_label,
+    validate_file_mode,
+    validate_local_path,
+    validate_no_backsteps,
+)
+
+ONE_TYPE_ONLY: Final = "may not specify more than 1 volume type"
+PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+HOST_PATH_TYPES: Final = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
+)  # fmt: skip
+
+_LONGEST_TOKEN_EXPIRATION: Final = 1 << 32
+"""Seconds."""
+
+Volumes = Mapping[str, core.Volume]
+"""The valid volumes of a pod by name."""
+
+
+def validate_volumes(
+    volumes: list[core.Volume], metadata: ObjectMeta | None, path: Path, options: PodValidationOptions
+) -> tuple[dict[str, core.Volume], list[FieldError]]:
+    """The volumes that are in order, and what is wrong with the others. `metadata` is that of the pod, None in a
+    template: claims of ephemeral volumes are named after the pod."""
+    pod_name = metadata.name if metadata is not None else ""
+    created = {f"{pod_name}-{v.name}" for v in volumes if v.ephemeral is not None} if pod_name else set()
+    valid: dict[str, core.Volume] = {}
+    errors: list[FieldError] = []
+    for index, volume in enumerate(volumes):
+        here = path[index]
+        found = list(_validate_volume(volume, pod_name, here, options))
+        if volume.name in valid:
+            found.append(duplicate(here / "name", volume.name))
+        if found:
+            errors += found
+        else:
+            valid[volume.name] = volume
+        claim = volume.persistent_volume_claim
+        if claim is not None and claim.claim_name in created:
+            text = "must not reference a PVC that gets created for an ephemeral volume"
+            errors.append(invalid(here.child("persistentVolumeClaim", "claimName"), claim.claim_name, text))
+    return valid, errors
+
+
+def _validate_volume(
+    volume: core.Volume, pod_name: str, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    found = False
+    for source, (attribute, name, validate, misnamed) in zip(_sources(volume), _SOURCES, strict=True):
+        if source is None:
+            continue
+        if found:
+            yield forbidden(path / misnamed, ONE_TYPE_ONLY)
+        else:
+            found = True
+            yield from validate(source, path / name, options)
+            if attribute == "ephemeral":
+                yield from _validate_claim_name(volume.name, pod_name, path)
+        if attribute == "iscsi" and source.initiator_name is not None:
+            yield from storage.validate_iscsi_name_length(volume.name, source, path)
+    if not found:
+        yield required(path, "must specify a volume type")
+    if not volume.name:
+        yield required(path / "name")
+    else:
+        yield from validate_dns1123_label(volume.name, path / "name")
+
+
+def _validate_claim_name(name: str, pod_name: str, path: Path) -> Iterator[FieldError]:
+    if pod_name and name:
+        claim = f"{pod_name}-{name}"
+        for message in name_is_dns_subdomain(claim, False):
+            yield invalid(path / "name", name, f"PVC name {quote(claim)}: {message}")
+
+
+def _validate_empty_dir(
+    source: core.EmptyDirVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if source.size_limit is not None and parse(source.size_limit).sign < 0:
+        yield forbidden(path / "sizeLimit", "SizeLimit field must be a valid resource quantity")
+
+
+def _validate_host_path(
+    source: core.HostPathVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if not source.path:
+        yield required(path / "path")
+        return
+    yield from validate_no_backsteps(source.path, path / "path")
+    if source.type is not None and source.type not in HOST_PATH_TYPES:
+        yield not_supported(path / "type", source.type, HOST_PATH_TYPES)
+
+
+def _validate_git_repo(
+    source: core.GitRepoVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if not source.repository:
+        yield required(path / "repository")
+    yield from validate_descending_path(source.directory, path / "directory")
+
+
+def _validate_secret(
+    source: core.SecretVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if not source.secret_name:
+        yield required(path / "secretName")
+    yield from validate_file_mode(source.default_mode, path / "defaultMode")
+    for index, item in enumerate(source.items):
+        yield from _validate_key_to_path(item, (path / "items")[index])
+
+
+def _validate_config_map(
+    source: core.ConfigMapVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if not source.name:
+        yield required(path / "name")
+    yield from validate_file_mode(source.default_mode, path / "defaultMode")
+    for index, item in enumerate(source.items):
+        yield from _validate_key_to_path(item, (path / "items")[index])
+
+
+def _validate_key_to_path(item: core.KeyToPath, path: Path) -> Iterator[FieldError]:
+    if not item.key:
+        yield required(path / "key")
+    if not item.path:
+        yield required(path / "path")
+    yield from validate_local_path(item.path, path / "path")
+    yield from validate_file_mode(item.mode, path / "mode")
+
+
+def _validate_claim(
+    source: core.PersistentVolumeClaimVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if not source.claim_name:
+        yield required(path / "claimName")
+
+
+def _validate_downward_api(
+    source: core.DownwardAPIVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    yield from validate_file_mode(source.default_mode, path / "defaultMode")
+    for file in source.items:
+        yield from _validate_downward_file(file, path)
+
+
+def _validate_downward_file(file: core.DownwardAPIVolumeFile, path: Path) -> Iterator[FieldError]:
+    if not file.path:
+        yield required(path / "path")
+    yield from validate_local_path(file.path, path / "path")
+    if file.field_ref is not None:
+        yield from validate_object_field_selector(file.field_ref, VOLUME_FIELDS, path / "fieldRef")
+        if file.resource_field_ref is not None:
+            yield invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+    elif file.resource_field_ref is not None:
+        yield from validate_resource_field_selector(
+            file.resource_field_ref, path / "resourceFieldRef", container_needed=True
+        )
+    else:
+        yield required(path, "one of fieldRef and resourceFieldRef is required")
+    yield from validate_file_mode(file.mode, path / "mode")
+
+
+def _validate_projected(
+    source: core.ProjectedVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    yield from validate_file_mode(source.default_mode, path / "defaultMode")
+    paths: set[str] = set()
+    for index, projection in enumerate(source.sources or ()):
+        yield from _validate_projection(projection, (path / "sources")[index], path, paths, options)
+
+
+def _validate_projection(
+    projection: core.VolumeProjection, path: Path, parent: Path, paths: set[str], options: PodValidationOptions
+) -> Iterator[FieldError]:
+    """One source; `paths` are the files of those before it. Some errors are upstream's about the parent."""
+    sources = 0
+    for files, name in ((projection.secret, "secret"), (projection.config_map, "configMap")):
+        if files is not None:
+            sources += 1
+            yield from _validate_projected_items(files, path / name, parent, paths)
+    if projection.downward_api is not None:
+        sources += 1
+        for file in projection.downward_api.items:
+            yield from _validate_downward_file(file, path / "downwardAPI")
+            if file.path:
+                yield from _validate_unique_path(file.path, file.path, parent, paths)
+    if projection.service_account_token is not None:
+        sources += 1
+        yield from _validate_token(projection.service_account_token, path / "serviceAccountToken", parent, options)
+    if sources > 1:
+        yield forbidden(path, "may not specify more than 1 volume type per source")
+
+
+def _validate_projected_items(
+    source: core.SecretProjection | core.ConfigMapProjection, path: Path, parent: Path, paths: set[str]
+) -> Iterator[FieldError]:
+    if not source.name:
+        yield required(path / "name")
+    for index, item in enumerate(source.items):
+        yield from _validate_key_to_path(item, (path / "items")[index])
+        if item.path:
+            yield from _validate_unique_path(item.path, source.name, parent, paths)
+
+
+def _validate_unique_path(target: str, shown: str, parent: Path, paths: set[str]) -> Iterator[FieldError]:
+    if target in paths:
+        yield invalid(parent, shown, "conflicting duplicate paths")
+    paths.add(target)
+
+
+def _validate_token(
+    token: core.ServiceAccountTokenProjection, path: Path, parent: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    expiration = token.expiration_seconds or 0
+    if expiration < 600:
+        yield invalid(path / "expirationSeconds", expiration, "may not specify a duration less than 10 minutes")
+    if expiration > _LONGEST_TOKEN_EXPIRATION:
+        yield invalid(path / "expirationSeconds", expiration, "may not specify a duration larger than 2^32 seconds")
+    if not token.path:
+        yield required(parent / "path")
+    elif not options.allow_non_local_token_path:
+        yield from validate_local_path(token.path, parent / "path")
+
+
+def _validate_image(source: core.ImageVolumeSource, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
+    if options.is_pod and not source.reference:
+        yield required(path / "reference")
+    yield from validate_pull_policy(source.pull_policy, path / "pullPolicy")
+
+
+def validate_pull_policy(policy: str, path: Path) -> Iterator[FieldError]:
+    """When to pull an image."""
+    if not policy:
+        yield required(path)
+    elif policy not in PULL_POLICIES:
+        yield not_supported(path, policy, PULL_POLICIES)
+
+
+def _validate_ephemeral(
+    source: core.EphemeralVolumeSource, path: Path, options: PodValidationOptions
+) -> Iterator[FieldError]:
+    if source.volume_claim_template is None:
+        yield required(path / "volumeClaimTemplate")
+        return
+    here = path / "volumeClaimTemplate"
+    yield from _validate_claim_metadata(source.volume_claim_template.metadata, here / "metadata")
+    yield from validate_claim_spec(source.volume_claim_template.spec, here / "spec")
+
+
+def _validate_claim_metadata(metadata: ObjectMeta, path: Path) -> Iterator[FieldError]:
+    """Only labels and annotations go into the claim."""
+    yield from validate_annotations(metadata.annotations, path / "annotations")
+    yield from validate_labels(metadata.labels, path / "labels")
+    for attribute, name in zip(metadata.__struct_fields__, metadata.__struct_encode_fields__, strict=True):
+        if attribute not in ("labels", "annotations") and getattr(metadata, attribute):
+            yield forbidden(path / ("uID" if attribute == "uid" else name), "cannot be set")
+
+
+_Validate = Callable[[Any, Path, PodValidationOptions], Iterator[FieldError]]
+
+_SOURCES: Final[tuple[tuple[str, str, _Validate, str], ...]] = (
+    ("empty_dir", "emptyDir", _validate_empty_dir, "emptyDir"),
+    ("host_path", "hostPath", _validate_host_path, "hostPath"),
+    ("git_repo", "gitRepo", _validate_git_repo, "gitRepo"),
+    ("gce_persistent_disk", "persistentDisk", storage.validate_gce_persistent_disk, "gcePersistentDisk"),
+    (
+        "aws_elastic_block_store",
+        "awsElasticBlockStore",
+        storage.validate_aws_elastic_block_store,
+        "awsElasticBlockStore",
+    ),
+    ("secret", "secret", _validate_secret, "secret"),
+    ("nfs", "nfs", storage.validate_nfs, "nfs"),
+    ("iscsi", "iscsi", storage.validate_iscsi, "iscsi"),
+    ("glusterfs", "glusterfs", storage.validate_glusterfs, "glusterfs"),
+    ("flocker", "flocker", storage.validate_flocker, "flocker"),
+    ("persistent_volume_claim", "persistentVolumeClaim", _validate_claim, "persistentVolumeClaim"),
+    ("rbd", "rbd", storage.validate_rbd, "rbd"),
+    ("cinder", "cinder", storage.validate_cinder, "cinder"),
+    ("cephfs", "cephfs", storage.validate_cephfs, "cephFS"),
+    ("quobyte", "quobyte", storage.validate_quobyte, "quobyte"),
+    ("downward_api", "downwardAPI", _validate_downward_api, "downwarAPI"),
+    ("fc", "fc", storage.validate_fc, "fc"),
+    ("flex_volume", "flexVolume", storage.validate_flex_volume, "flexVolume"),
+    ("config_map", "configMap", _validate_config_map, "configMap"),
+    ("azure_file", "azureFile", storage.validate_azure_file, "azureFile"),
+    ("vsphere_volume", "vsphereVolume", storage.validate_vsphere_volume, "vsphereVolume"),
+    (
+        "photon_persistent_disk",
+        "photonPersistentDisk",
+        storage.validate_photon_persistent_disk,
+        "photonPersistentDisk",
+    ),
+    ("portworx_volume", "portworxVolume", storage.validate_portworx_volume, "portworxVolume"),
+    ("azure_disk", "azureDisk", storage.validate_azure_disk, "azureDisk"),
+    ("storageos", "storageos", storage.validate_storageos, "storageos"),
+    ("projected", "projected", _validate_projected, "projected"),
+    ("scale_io", "scaleIO", storage.validate_scale_io, "scaleIO"),
+    ("csi", "csi", storage.validate_csi, "csi"),
+    ("ephemeral", "ephemeral", _validate_ephemeral, "ephemeral"),
+    ("image", "image", _validate_image, "image"),
+)
+"""Attribute, name in paths, rules, and the name in the error about a second source; in the order upstream looks."""
+
+_sources: Final = attrgetter(*(attribute for attribute, _, _, _ in _SOURCES))

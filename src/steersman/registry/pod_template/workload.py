@@ -1,0 +1,54 @@
+"""What the strategies of all kinds with a pod template share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Self, TypeVar
+
+from steersman.api.core.v1 import PodTemplateSpec
+from steersman.machinery.errors.field import Path
+from steersman.machinery.validation.formats import is_dns1123_label
+from steersman.registry.pod_template.fields import drop_disabled_fields
+from steersman.registry.pod_template.validation.leniency import pod_template_options
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.warnings import warnings_for_pod_template
+from steersman.rest.strategy import Strategy
+
+T = TypeVar("T")
+
+TEMPLATE = Path("spec", "template")
+
+
+class WorkloadStrategy(Strategy[T]):
+    """Knows how strictly the server validates pod templates."""
+
+    allow_privileged: bool = True
+
+    def bind(self, services: Any) -> Self:
+        bound = copy.copy(self)
+        bound.allow_privileged = services.allow_privileged
+        return bound
+
+    def template_options(self, old: PodTemplateSpec | None) -> PodValidationOptions:
+        """What a template may hold, on an update also what `old` held already."""
+        return pod_template_options(old, allow_privileged=self.allow_privileged)
+
+
+def drop_disabled_template_fields(new: PodTemplateSpec, old: PodTemplateSpec | None) -> None:
+    """Drops what belongs to features that are off, unless it was there before."""
+    drop_disabled_fields(new.spec, None if old is None else old.spec)
+
+
+def name_warnings(name: str) -> Iterator[str]:
+    """Warns of a name that cannot be a host name: pods are called after their workload."""
+    if problems := is_dns1123_label(name):
+        yield (
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(problems)}]"
+        )
+
+
+def template_warnings(template: PodTemplateSpec, path: Path = TEMPLATE) -> Iterator[str]:
+    """What the client should know of a template."""
+    return warnings_for_pod_template(template, path)

@@ -1,0 +1,1 @@
+"""Values of upstream's internal types, as messages print them."""

@@ -1,0 +1,1 @@
+"""Rules that kinds of several groups have in common."""

@@ -1,0 +1,28 @@
+"""Names that belong to somebody, such as `acme.io/foo`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
+from steersman.machinery.validation.formats import is_dns1123_subdomain, regex_error
+
+_HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_PATTERN: Final = re.compile(_HTTP_PATH)
+
+
+def validate_domain_prefixed_path(value: str, path: Path) -> Iterator[FieldError]:
+    """A subdomain, a slash, and what may stand in the path of a URL."""
+    if not value:
+        yield required(path)
+        return
+    host, _, rest = value.partition("/")
+    if not host or not rest:
+        yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
+        return
+    for message in is_dns1123_subdomain(host):
+        yield invalid(path, host, message)
+    if not _PATTERN.fullmatch(rest):
+        yield invalid(path, rest, regex_error("Invalid path", _HTTP_PATH))

@@ -1,0 +1,53 @@
+"""What several kinds of storage check alike: drivers, and the parameters that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_long
+from steersman.machinery.go.strings import to_lower
+from steersman.machinery.validation.formats import byte_length, is_dns1123_subdomain, is_qualified_name
+
+MAX_PARAMETERS: Final = 512
+MAX_PARAMETERS_SIZE: Final = 256 * 1024
+"""Bytes of all names and values."""
+MAX_DRIVER_NAME: Final = 63
+
+
+def size_of(values: Mapping[str, str]) -> int:
+    """Bytes of all names and values."""
+    return sum(byte_length(key) + byte_length(value) for key, value in values.items())
+
+
+def validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
+    """Who makes volumes: a name with or without a prefix, in letters of any case."""
+    if not name:
+        yield required(path)
+        return
+    for message in is_qualified_name(to_lower(name)):
+        yield invalid(path, to_lower(name), message)
+
+
+def validate_parameters(parameters: Mapping[str, str], path: Path, *, needed: bool) -> Iterator[FieldError]:
+    """What the driver is told; only it knows what that means."""
+    if len(parameters) > MAX_PARAMETERS:
+        yield too_long(path, MAX_PARAMETERS)
+        return
+    if "" in parameters:
+        yield invalid(path, "", "field can not be empty.")
+    if size_of(parameters) > MAX_PARAMETERS_SIZE:
+        yield too_long(path, MAX_PARAMETERS_SIZE)
+    if needed and not parameters:
+        yield required(path, "must contain at least one key/value pair")
+
+
+def validate_driver_name(name: str, path: Path) -> Iterator[FieldError]:
+    """A CSI driver's name: a DNS name in letters of any case."""
+    if not name:
+        yield required(path)
+        return
+    if byte_length(name) > MAX_DRIVER_NAME:
+        yield too_long(path, MAX_DRIVER_NAME)
+    for message in is_dns1123_subdomain(to_lower(name)):
+        yield invalid(path, name, message)

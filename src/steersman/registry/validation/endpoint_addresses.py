@@ -1,0 +1,49 @@
+"""Rules for addresses that traffic is sent to, and for ports; Services, Endpoints and EndpointSlices share them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.machinery.errors.field import FieldError, Path, invalid
+from steersman.machinery.validation.formats import is_dns1123_label, is_qualified_name
+from steersman.machinery.validation.ip import Address, parse_ip_sloppy, unmapped
+
+PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+"""As messages list them."""
+
+
+def validate_endpoint_ip(text: str, path: Path) -> Iterator[FieldError]:
+    """That it is an address that traffic may be sent to: not one of this host, and not multicast on the link."""
+    address = parse_ip_sloppy(text)
+    if address is None:
+        yield invalid(path, text, "must be a valid IP address")
+        return
+    plain = unmapped(address)
+    if plain.is_unspecified:
+        yield invalid(path, text, f"may not be unspecified ({text})")
+    if plain.is_loopback:
+        yield invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if plain.is_link_local:
+        yield invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if _is_link_local_multicast(plain):
+        yield invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+
+
+def _is_link_local_multicast(address: Address) -> bool:
+    packed = address.packed
+    if address.version == 4:
+        return packed[:3] == b"\xe0\x00\x00"
+    return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
+
+
+def validate_dns_label(value: str, path: Path) -> Iterator[FieldError]:
+    """A DNS label, e.g. the name of a port."""
+    for message in is_dns1123_label(value):
+        yield invalid(path, value, message)
+
+
+def validate_qualified_name(value: str, path: Path) -> Iterator[FieldError]:
+    """A name that may have a domain before it, e.g. an application protocol."""
+    for message in is_qualified_name(value):
+        yield invalid(path, value, message)

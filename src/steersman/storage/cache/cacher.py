@@ -1,0 +1,475 @@
+"""The watch cache of one resource: its objects as served, its recent changes, and everybody who watches it.
+
+Follows k8s.io/apiserver `storage/cacher`. It is fed by a subscription to the storage on the same loop, so everything
+here happens between two turns of it and needs no locks: what `list` gives is complete up to `revision`, and a watch
+from that revision started in the same turn misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from sortedcontainers import SortedList
+
+from steersman.machinery.large_work.slow_lane import is_large
+from steersman.storage.cache.entry import Change, Entry
+from steersman.storage.cache.watcher import (
+    Accept,
+    Closed,
+    DeliverEvent,
+    Drain,
+    Present,
+    Watcher,
+    Watchers,
+    WatchTooSlow,
+    fail,
+)
+from steersman.storage.cache.window import EventWindow
+from steersman.storage.interface import (
+    Compacted,
+    Event,
+    FutureRevision,
+    KeyValue,
+    Storage,
+    StorageUnavailable,
+    Subscription,
+)
+from steersman.storage.keys import after
+from steersman.storage.rewind import bounds, past_range, present_range
+
+logger = logging.getLogger(__name__)
+
+FRESH_TIMEOUT: Final = 3.0
+"""Seconds a read waits for the cache to be as fresh as it asks, as upstream's."""
+_LOAD_PAGE: Final = 1000
+_REPLAY_SLICE: Final = 200
+_REPLAY_BYTES: Final = 256 << 10
+"""Events, and bytes of objects, that a replay delivers in one turn of the loop."""
+_HISTORY_LIMIT: Final = 10_000
+"""Events older than the window that a watch may be given; one that lacks more has to start over."""
+_RELOAD_DELAY: Final = 1.0
+_MAX_RELOAD_DELAY: Final = 60.0
+REPRESENTATIONS_LIMIT: Final = 16 << 20
+"""Bytes of objects, all their encodings together, up to which other encodings are remembered."""
+
+
+class _Unreadable(Exception):
+    """A stored value that cannot be presented; its cause tells why."""
+
+
+class Cacher:
+    """A cache of everything under `prefix` (which ends with a slash).
+
+    `present` makes the served body out of a stored value and its revision; what it raises makes the cache start over.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        prefix: str,
+        *,
+        present: Present,
+        new_window: Callable[[int], EventWindow] = EventWindow,
+        representations_limit: int = REPRESENTATIONS_LIMIT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not prefix.endswith("/"):
+            raise ValueError(f"a cache's prefix ends with a slash: {prefix!r}")
+        self.prefix = prefix
+        self._storage = storage
+        self._present = present
+        self._new_window = new_window
+        self._clock = clock
+        self._entries: dict[str, Entry] = {}
+        self._keys: SortedList = SortedList()
+        self._window = new_window(0)
+        self._applied = 0
+        self._watchers = Watchers(prefix, present)
+        self._subscription: Subscription | None = None
+        self._reload: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._ready = asyncio.Event()
+        self.unreadable = ""
+        """Why it is not ready, if that is because of a stored value: `KEY cannot be read: ...`."""
+        self._encoded: OrderedDict[Entry, int] = OrderedDict()
+        """The entries with other encodings and what each takes, the oldest first."""
+        self._encoded_size = 0
+        self._representations_limit = representations_limit
+        self.large = 0
+        """How many of the objects are large (machinery.large_work.slow_lane): where none is, nobody has to weigh
+        them."""
+
+    # Life
+
+    async def start(self) -> None:
+        """Loads everything and follows the storage from there. Raises what the storage raises.
+
+        With a value that `present` cannot read, the cache stays empty and not ready, says so in `unreadable`, and tries
+        again.
+        """
+        try:
+            await self._start()
+        except _Unreadable as error:
+            self._start_over(error)
+
+    async def _start(self) -> None:
+        while True:
+            try:
+                await self._load()
+            except Compacted:
+                # The storage was compacted between loading and following.
+                continue
+            self.unreadable = ""
+            return
+
+    def _start_over(self, error: _Unreadable) -> None:
+        self.unreadable = str(error)
+        logger.debug("the cache of %s cannot be loaded", self.prefix, exc_info=error)
+        self._reload = asyncio.get_running_loop().create_task(self._load_again())
+
+    async def stop(self) -> None:
+        """Ends every watch and forgets everything."""
+        if self._reload is not None:
+            self._reload.cancel()
+            await asyncio.gather(self._reload, return_exceptions=True)
+            self._reload = None
+        self._reset(StorageUnavailable("the cache is stopped"))
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be read and watched."""
+        return self._ready.is_set()
+
+    async def wait_until_ready(self) -> None:
+        """Returns once it can be read and watched; the caller bounds the wait."""
+        await self._ready.wait()
+
+    async def _load(self) -> None:
+        failures = self._failures
+        entries: dict[str, Entry] = {}
+        start, revision, more = "", 0, True
+        while more:
+            page = await self._storage.range(self.prefix, start=start, limit=_LOAD_PAGE, revision=revision)
+            revision, more = page.revision, page.more
+            for item in page.items:
+                try:
+                    entries[item.key] = self._entry(item)
+                except Exception as error:
+                    raise _Unreadable(f"{item.key} cannot be read: {error}") from error
+            if page.items:
+                start = after(page.items[-1].key)
+        self._entries = entries
+        self.large = sum(is_large(entry.body) for entry in entries.values())
+        self._keys = SortedList(entries)
+        self._window = self._new_window(revision)
+        self._applied = revision
+        subscription = await self._storage.subscribe(self.prefix, after_revision=revision, deliver=self._apply)
+        if self._failures != failures:
+            subscription.cancel()
+            raise StorageUnavailable(f"the cache of {self.prefix} could not be loaded")
+        self._subscription = subscription
+        self._ready.set()
+
+    def _reset(self, error: Exception) -> None:
+        """Ends all watches with `error` and forgets everything."""
+        self._ready.clear()
+        if self._subscription is not None:
+            self._subscription.cancel()
+            self._subscription = None
+        for watcher in self._watchers:
+            watcher.end(error)
+        self._watchers.forget_changes()
+        self._entries = {}
+        self.large = 0
+        self._keys = SortedList()
+        self._window = self._new_window(0)
+        self._encoded.clear()
+        self._encoded_size = 0
+
+    async def _load_again(self) -> None:
+        """Starts over after a failure, until it works."""
+        delay = _RELOAD_DELAY
+        while not self.ready:
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _MAX_RELOAD_DELAY)
+            try:
+                await self._start()
+            except _Unreadable as error:
+                if str(error) != self.unreadable:  # which was told
+                    self.unreadable = str(error)
+                    logger.error("the cache of %s cannot be loaded: %s", self.prefix, error)
+            except Exception:
+                self.unreadable = ""
+                logger.exception("the cache of %s cannot be loaded", self.prefix)
+
+    # Following the storage
+
+    def _entry(self, item: KeyValue) -> Entry:
+        return Entry(item.key, self._present(item.value, item.mod_revision), item.mod_revision)
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        """Takes events from the storage, in revision order."""
+        try:
+            now = self._clock()
+            self._watchers.begin_turn()
+            for event in events:
+                self._apply_one(event, now)
+        except Exception as error:
+            logger.exception("the cache of %s cannot follow the storage and starts over", self.prefix)
+            loading = not self.ready
+            self._reset(error)
+            self._failures += 1
+            if not loading:
+                self._reload = asyncio.get_running_loop().create_task(self._load_again())
+
+    def _apply_one(self, event: Event, now: float) -> None:
+        key = event.key
+        previous = self._entries.get(key)
+        current = None
+        if event.current is not None:
+            current = self._entry(event.current)
+            self._entries[key] = current
+            if is_large(current.body):
+                self.large += 1
+            if previous is None:
+                self._keys.add(key)
+        elif previous is not None:
+            del self._entries[key]
+            self._keys.remove(key)
+        if previous is not None and is_large(previous.body):
+            self.large -= 1
+        previous_value = event.previous.value if event.previous is not None else None
+        change = Change(event.revision, key, previous, previous_value, current, now)
+        self._applied = event.revision
+        self._window.add(change)
+        self._watchers.announce(change)
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        """The revision this cache shows: nothing that happened up to it is missing."""
+        return max(self._applied, self._storage.revision)
+
+    @property
+    def changed(self) -> int:
+        """The revision of the last change of any of its objects, or that at which it was loaded."""
+        return self._applied
+
+    @property
+    def told(self) -> int | None:
+        """The revision up to which watchers have been told of everything, None while they are being told."""
+        return self.revision if self._watchers.all_told else None
+
+    @property
+    def oldest_revision(self) -> int:
+        """The oldest revision that `list_at` can show."""
+        return self._window.start
+
+    async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
+        """Waits until the cache is at `revision`. Raises FutureRevision if that takes longer than `timeout` seconds."""
+        if revision <= self.revision:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self._storage.wait_until(revision)
+        except TimeoutError:
+            raise FutureRevision(revision, self.revision) from None
+
+    def get(self, key: str) -> Entry | None:
+        """The object, None if there is none."""
+        if not self._ready.is_set():
+            self._not_ready()
+        return self._entries.get(key)
+
+    def count(self, prefix: str) -> int:
+        """How many objects there are under `prefix`."""
+        return self.count_from(prefix, "")
+
+    def count_from(self, prefix: str, start: str) -> int:
+        """How many objects there are under `prefix` from the key `start` on."""
+        if not self._ready.is_set():
+            self._not_ready()
+        low, high = bounds(prefix, start)
+        end: int = len(self._keys) if high is None else self._keys.bisect_left(high)
+        return end - int(self._keys.bisect_left(low))
+
+    def list(self, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
+        """At most `limit` (0: all) objects under `prefix`, in key order, from the key `start` on (inclusive), as of
+        `revision`; and whether more follow."""
+        if not self._ready.is_set():
+            self._not_ready()
+        return present_range(self._keys, self._entries, prefix, start, limit)
+
+    def list_at(self, revision: int, prefix: str, *, start: str = "", limit: int = 0) -> tuple[Sequence[Entry], bool]:
+        """As `list`, at an older revision. Raises Compacted if the event window does not reach back to it (the
+        storage may), or storage has forgotten it, FutureRevision if it has not happened yet."""
+        if revision >= self.revision:
+            if revision > self.revision:
+                raise FutureRevision(revision, self.revision)
+            return self.list(prefix, start=start, limit=limit)
+        if not self._ready.is_set():
+            self._not_ready()
+        oldest = max(self._window.start, self._storage.compact_revision)
+        if revision < oldest:
+            raise Compacted(oldest)
+        undone = self._window.undo(revision)
+        if not undone:
+            return present_range(self._keys, self._entries, prefix, start, limit)
+        return past_range(self._keys, self._entries, undone, prefix, start, limit)
+
+    def _not_ready(self) -> None:
+        why = f": {self.unreadable}" if self.unreadable else ""
+        raise StorageUnavailable(f"the cache of {self.prefix} is not ready{why}")
+
+    def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
+        """Keeps another encoding of an entry in its `representations`, dropping the oldest beyond the bound."""
+        kept = entry.representations
+        if kept is None:
+            kept = entry.representations = {}
+        added = len(encoded) - len(kept.get(kind, b""))
+        kept[kind] = encoded
+        size = self._encoded.get(entry)
+        if size is None:
+            size, added = 0, len(entry.body) + sum(map(len, kept.values()))
+        self._encoded[entry] = size + added
+        self._encoded_size += added
+        while self._encoded_size > self._representations_limit and self._encoded:
+            oldest, size = self._encoded.popitem(last=False)
+            oldest.representations = None
+            self._encoded_size -= size
+
+    # Watching
+
+    @property
+    def watchers(self) -> int:
+        """How many watches are running."""
+        return len(self._watchers)
+
+    def watch(
+        self,
+        target: str,
+        *,
+        after_revision: int | None,
+        accept: Accept | None = None,
+        deliver: DeliverEvent,
+        closed: Closed | None = None,
+        drain: Drain | None = None,
+        prompt: bool = False,
+    ) -> Watcher:
+        """Delivers what happens to `target` (the cache's prefix, a directory under it, or one key) later than
+        `after_revision` (None: later than now), without gap or repetition, until cancelled.
+
+        `deliver` is called on the loop and must not block; if it raises, the watch ends. It is not called before
+        this returns. With `accept`, objects that come to be accepted are ADDED, those that cease to be are DELETED.
+        `closed` is called if the watch ends by itself: Compacted (what follows `after_revision` is no longer kept),
+        WatchTooSlow, StorageUnavailable (the cache stops), or what `deliver` raised. While older changes are replayed,
+        `drain` is awaited every so often, so that a watcher is not given more of them than it takes. A `prompt` watch,
+        the server's own, is told of a change in the turn in which it is seen; the others, if they are many, later.
+        """
+        if not self._ready.is_set():
+            self._not_ready()
+        if not target.startswith(self.prefix):
+            raise ValueError(f"{target!r} is not under {self.prefix!r}")
+        watcher = Watcher(self._watchers, target, accept, deliver, closed, prompt=prompt)
+        now = self.revision
+        if after_revision is None or after_revision == now:
+            self._watchers.add(watcher)
+            return watcher
+        if after_revision > now:
+            watcher.skip_until(after_revision)
+            self._watchers.add(watcher)
+            return watcher
+        if after_revision < self._window.start:
+            replay = self._replay_from_storage(watcher, after_revision, now, drain)
+        else:
+            changes = [change for change in self._window.since(after_revision) if _concerns(target, change.key)]
+            if not changes:
+                self._watchers.add(watcher)
+                return watcher
+            replay = self._replay(watcher, changes, drain)
+        watcher.hold()
+        self._watchers.add(watcher)
+        watcher.replay = asyncio.get_running_loop().create_task(replay)
+        return watcher
+
+    async def _replay(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
+        """Delivers changes, and what was held back meanwhile, in slices; then lets the watcher go live."""
+        try:
+            await self._deliver_changes(watcher, changes, drain)
+            while watcher.held:
+                await self._deliver_held(watcher, drain)
+        except Exception as error:
+            watcher.replay = None
+            fail(watcher, error)
+            return
+        watcher.release()
+        watcher.replay = None
+
+    async def _deliver_changes(self, watcher: Watcher, changes: Iterable[Change], drain: Drain | None) -> None:
+        count = size = 0
+        for change in changes:
+            self._watchers.announce_to(watcher, change)
+            count += 1
+            size += change.size + (0 if change.current is None else len(change.current.body))
+            if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
+                count = size = 0
+                await _pause(drain)
+        await _pause(drain)
+
+    async def _deliver_held(self, watcher: Watcher, drain: Drain | None) -> None:
+        count = size = 0
+        for event in watcher.take_held():
+            watcher.deliver_replayed(event)
+            count += 1
+            size += len(event.entry.body)
+            if count == _REPLAY_SLICE or size > _REPLAY_BYTES:
+                count = size = 0
+                await _pause(drain)
+        await _pause(drain)
+
+    async def _replay_from_storage(self, watcher: Watcher, after_revision: int, last: int, drain: Drain | None) -> None:
+        """As `_replay`, for a watch from before the event window: from the storage's history, up to `last`."""
+        found: list[Event] = []
+
+        def take(events: Sequence[Event]) -> None:
+            for event in events:
+                if event.revision <= last and _concerns(watcher.target, event.key) and len(found) <= _HISTORY_LIMIT:
+                    found.append(event)
+
+        try:
+            subscription = await self._storage.subscribe(watcher.target, after_revision=after_revision, deliver=take)
+        except (Compacted, StorageUnavailable) as error:
+            watcher.replay = None
+            watcher.end(error)
+            return
+        subscription.cancel()
+        if len(found) > _HISTORY_LIMIT:
+            watcher.replay = None
+            watcher.end(WatchTooSlow(f"more than {_HISTORY_LIMIT} events since revision {after_revision}"))
+            return
+        await self._replay(watcher, map(self._change, found), drain)
+
+    def _change(self, event: Event) -> Change:
+        """An old event of the storage as the window would have kept it."""
+        previous = self._entry(event.previous) if event.previous is not None else None
+        current = self._entry(event.current) if event.current is not None else None
+        value = event.previous.value if event.previous is not None else None
+        return Change(event.revision, event.key, previous, value, current, 0.0)
+
+
+async def _pause(drain: Drain | None) -> None:
+    """Lets others have the loop, and a watcher take what it was given."""
+    await asyncio.sleep(0)
+    if drain is not None:
+        await drain()
+
+
+def _concerns(target: str, key: str) -> bool:
+    """Whether a change of `key` is one of what is watched."""
+    return key.startswith(target) if target.endswith("/") else key == target

@@ -1,0 +1,77 @@
+"""The event window: the last changes of a resource, to resume watches from and to list the recent past."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Final
+
+from steersman.storage.cache.entry import Change, Entry
+
+COUNT_KEPT: Final = 100
+"""So many changes are kept however old they are, if they are not too large."""
+COUNT_LIMIT: Final = 10_000
+FRESH_SECONDS: Final = 75.0
+"""Changes up to this age are kept, within the limits; as upstream's event freshness."""
+BYTES_LIMIT: Final = 32 << 20
+
+_REVISION = attrgetter("revision")
+_GONE: Final = Change(0, "", None, None, None, 0.0)
+
+
+class EventWindow:
+    """Changes in revision order. All those later than `start` are there."""
+
+    def __init__(
+        self,
+        start: int,
+        *,
+        count_kept: int = COUNT_KEPT,
+        count_limit: int = COUNT_LIMIT,
+        bytes_limit: int = BYTES_LIMIT,
+        fresh_seconds: float = FRESH_SECONDS,
+    ) -> None:
+        self.start = start
+        self.size = 0
+        """The bytes it holds on to, roughly."""
+        self._changes: list[Change] = []
+        self._first = 0
+        """Where in `_changes` the window begins; what is before it is gone and removed in bulk."""
+        self._count_kept = count_kept
+        self._count_limit = count_limit
+        self._bytes_limit = bytes_limit
+        self._fresh_seconds = fresh_seconds
+
+    def __len__(self) -> int:
+        return len(self._changes) - self._first
+
+    def add(self, change: Change) -> None:
+        """Adds the newest change and lets go of the oldest as the limits demand."""
+        changes = self._changes
+        changes.append(change)
+        self.size += change.size
+        count = len(changes) - self._first
+        stale = change.time - self._fresh_seconds
+        while (
+            count > self._count_limit
+            or self.size > self._bytes_limit
+            or (count > self._count_kept and changes[self._first].time < stale)
+        ):
+            oldest = changes[self._first]
+            # Frees what it holds now; the list itself is shortened once in a while.
+            changes[self._first] = _GONE
+            self.start = oldest.revision
+            self.size -= oldest.size
+            self._first += 1
+            count -= 1
+        if self._first > 64 and self._first * 2 > len(changes):
+            del changes[: self._first]
+            self._first = 0
+
+    def since(self, revision: int) -> list[Change]:
+        """The changes later than `revision`, which must not be before `start`, oldest first."""
+        return self._changes[bisect_right(self._changes, revision, lo=self._first, key=_REVISION) :]
+
+    def undo(self, revision: int) -> dict[str, Entry | None]:
+        """What each key that changed since `revision` held at it."""
+        return {change.key: change.previous for change in reversed(self.since(revision))}

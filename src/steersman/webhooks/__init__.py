@@ -1,0 +1,1 @@
+"""Clients of other servers: where they are, as kubeconfig files say it, and requests to webhooks."""

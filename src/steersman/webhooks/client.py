@@ -1,0 +1,173 @@
+"""Requests to webhooks, as client-go's RESTClient and apiserver's `util/webhook` make them: JSON is posted, what failed
+in passing is tried again, and what went wrong is said in their words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError, generic_server_response
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.values.durations import format_duration
+from steersman.net.ascii import is_digits
+from steersman.net.client.dial import DialError, dial, resolve
+from steersman.net.client.http_client import Answer, BadAnswer, send
+from steersman.net.message import BodyAborted
+from steersman.webhooks.kubeconfig import Endpoint
+
+TIMEOUT: Final = 30.0
+"""Seconds for a request with its answer."""
+MAX_ANSWER_BYTES: Final = 3 << 20
+_STEPS: Final = 5
+_FACTOR: Final = 1.5
+_JITTER: Final = 0.2
+_MAX_RETRIES: Final = 10
+"""How often it is tried again because the webhook says when."""
+_PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
+
+
+class WebhookError(Exception):
+    """There is no answer, or none that can be used; the text is upstream's."""
+
+    def __init__(self, text: str, *, again: bool = False) -> None:
+        super().__init__(text)
+        self.again = again
+        """Whether another attempt may fare better."""
+
+
+class WebhookClient:
+    """Posts to one endpoint. `backoff` is in seconds, before the second attempt; before later ones it is longer."""
+
+    def __init__(
+        self, endpoint: Endpoint, backoff: float, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    ) -> None:
+        self._endpoint = endpoint
+        self._backoff = backoff
+        self._sleep = sleep
+        query = f"{'&' if '?' in endpoint.target else '?'}timeout={format_duration(int(TIMEOUT * 1e9))}"
+        self._target = endpoint.target + query
+        self._url = f"{endpoint.url}{query}"
+
+    async def post(self, body: bytes) -> bytes:
+        """The body of the answer, which is not empty. Raises WebhookError, and StatusError for an answer that says that
+        it failed."""
+        wait = self._backoff
+        for step in range(_STEPS):
+            try:
+                return await self._post_patiently(body)
+            except (StatusError, WebhookError) as error:
+                again = error.again if isinstance(error, WebhookError) else _is_passing(error)
+                if not again or step == _STEPS - 1:
+                    raise
+            await self._sleep(wait * (1 + _JITTER * random.random()))
+            wait *= _FACTOR
+        raise AssertionError("every attempt returns or raises")
+
+    async def _post_patiently(self, body: bytes) -> bytes:
+        """Waits as long as the webhook says that it should."""
+        for _ in range(_MAX_RETRIES):
+            try:
+                return await self._post(body)
+            except StatusError as error:
+                if not error.retry_after or (error.code != 429 and error.code < 500):
+                    raise
+                await self._sleep(error.retry_after)
+        return await self._post(body)
+
+    async def _post(self, body: bytes) -> bytes:
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                return await self._exchange(body)
+        except TimeoutError:
+            why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            raise self._failed(why) from None
+        except (DialError, BadAnswer, ValueError, OSError) as error:
+            raise self._failed(str(error), again="connection reset" in str(error)) from None
+        except BodyAborted as error:
+            raise WebhookError(
+                f"unexpected error when reading response body. Please retry. Original error: {error}"
+            ) from None
+
+    def _failed(self, why: str, *, again: bool = False) -> WebhookError:
+        return WebhookError(f"Post {quote(self._url)}: {why}", again=again)
+
+    async def _exchange(self, body: bytes) -> bytes:
+        endpoint = self._endpoint
+        headers = [
+            ("Host", endpoint.url.partition("://")[2].partition("/")[0]),
+            ("User-Agent", "steersman"),
+            ("Content-Length", str(len(body))),
+            ("Accept", "application/json, */*"),
+            ("Content-Type", "application/json"),
+        ]
+        if credentials := endpoint.credentials():
+            headers.append(("Authorization", credentials))
+        addresses = await resolve(endpoint.host) if endpoint.server_name != endpoint.host else ()
+        connection = await dial(endpoint.server_name, endpoint.port, endpoint.tls, addresses=addresses)
+        try:
+            answer = await send(connection, "POST", self._target, headers, _whole(body))
+        except BaseException:
+            connection.close()
+            raise
+        try:
+            data = await answer.read(MAX_ANSWER_BYTES + 1)
+        finally:
+            await answer.close()
+        if len(data) > MAX_ANSWER_BYTES:
+            raise WebhookError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+        if not 200 <= answer.status <= 206:
+            raise _refusal(answer, data)
+        if not data:
+            content_type = answer.header("content-type")
+            raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
+        return data
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def _is_passing(error: StatusError) -> bool:
+    return error.reason in _PASSING or bool(error.retry_after)
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    """A Status as a webhook may answer with."""
+
+    kind: str = ""
+    api_version: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+_STATUS: Final = msgspec.json.Decoder(_Status)
+
+
+def _refusal(answer: Answer, data: bytes) -> StatusError:
+    """The error that an answer is: its own Status if it is one, else what its code says."""
+    try:
+        status = _STATUS.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        status = _Status()
+    if (status.kind, status.api_version) == ("Status", "v1") and status.status != "Success":
+        wait = status.details.retry_after_seconds if status.details is not None else 0
+        return StatusError(status.code, status.reason, status.message, retry_after=wait, details_present=bool(wait))
+    text = "unknown"
+    if answer.header("content-type").startswith("text/"):
+        text = trim_space(data.decode("utf-8", "replace"))
+    after = answer.header("retry-after")
+    retry_after = int(after) if is_digits(after) and len(after) < 6 else 0
+    return generic_server_response(answer.status, "POST", message=text, retry_after=retry_after)

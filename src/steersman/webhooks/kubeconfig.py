@@ -1,0 +1,212 @@
+"""Kubeconfig files that say how this server reaches another one, e.g. a webhook; read as client-go's clientcmd does."""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_type_meta, yaml_as_json
+from steersman.machinery.errors.field import quote
+from steersman.machinery.go.strings import to_lower, trim_space
+from steersman.machinery.private_files import warn_of_access
+from steersman.net.client.verification import judge_as_go
+
+NO_CONFIGURATION: Final = (
+    "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+)
+_NOT_SUPPORTED: Final = {"cluster": ("proxy-url",), "user": ("exec", "auth-provider", "as", "as-uid", "as-groups")}
+
+
+class KubeconfigError(ValueError):
+    """A kubeconfig that cannot be used; the text is upstream's where it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Another server: where it is, and who this one is to it. `tls` is None for plain HTTP."""
+
+    url: str
+    host: str
+    port: int
+    target: str
+    """The path, and a query if there is one."""
+    tls: ssl.SSLContext | None
+    server_name: str
+    """By which its certificate is verified."""
+    credentials: Callable[[], str]
+    """The Authorization header, empty for none. Raises OSError if it is in a file that cannot be read."""
+
+
+def load_kubeconfig(path: Path) -> Endpoint:
+    """The server of the current context, and the user's credentials. Raises KubeconfigError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise KubeconfigError(f"stat {path}: {_reason(error)}") from None
+    try:
+        peek_type_meta(data, media_of(data))
+        config = decode_untyped(data if media_of(data) == "json" else yaml_as_json(data)) or {}
+    except DecodeError as error:
+        raise KubeconfigError(f"error loading config file {quote(str(path))}: {error}") from None
+    name = _text(config, "current-context")
+    context = _named(config, "contexts", "context", name)
+    if name and context is None:
+        raise KubeconfigError(
+            f"invalid configuration: [context was not found for specified context: {name}, "
+            "cluster has no server defined]"
+        )
+    cluster_name, user_name = (_text(context or {}, each) for each in ("cluster", "user"))
+    cluster = _named(config, "clusters", "cluster", cluster_name)
+    user = _named(config, "users", "user", user_name) or {}
+    if not cluster:
+        raise KubeconfigError(NO_CONFIGURATION)
+    for what, given in (("cluster", cluster), ("user", user)):
+        for key in _NOT_SUPPORTED[what]:
+            if given.get(key):
+                raise KubeconfigError(f"not supported yet: {key} in {path}")
+    server = _text(cluster, "server")
+    if not server:
+        raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(cluster_name)}")
+    return _endpoint(
+        server, _Files(path.absolute().parent, cluster, cluster_name), _Files(path.absolute().parent, user, user_name)
+    )
+
+
+class _Files:
+    """A cluster or a user: its members are given themselves, in base64 (`NAME-data`), or as the path of a file."""
+
+    def __init__(self, folder: Path, given: dict[str, Any], name: str) -> None:
+        self.folder = folder
+        self.given = given
+        self.name = name
+
+    def text(self, key: str) -> str:
+        return _text(self.given, key)
+
+    def path(self, key: str) -> Path | None:
+        text = self.text(key)
+        return self.folder / text if text else None
+
+    def pem(self, key: str, shown: str) -> bytes:
+        """What is given under `key`, empty if nothing is. Raises KubeconfigError."""
+        if text := self.text(f"{key}-data"):
+            try:
+                return base64.b64decode(text, validate=True)
+            except ValueError as error:  # binascii.Error, or text that is not ASCII
+                raise KubeconfigError(f"invalid configuration: {key}-data of {self.name}: {error}") from None
+        path = self.path(key)
+        if path is None:
+            return b""
+        try:
+            data = path.read_bytes()
+            if shown == "client-key":
+                warn_of_access(path)
+        except OSError as error:
+            why = f"unable to read {shown} {path} for {self.name} due to open {path}: {_reason(error)}"
+            raise KubeconfigError(f"invalid configuration: {why}") from None
+        if not data:  # none would mean the system's authorities, or no credentials
+            raise KubeconfigError(f"invalid configuration: {shown} {path} for {self.name} is empty")
+        return data
+
+
+def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
+    insecure = bool(cluster.given.get("insecure-skip-tls-verify"))
+    authority = cluster.pem("certificate-authority", "certificate-authority")
+    certificate, key = user.pem("client-certificate", "client-cert"), user.pem("client-key", "client-key")
+    if certificate and not key:
+        raise KubeconfigError(
+            f"invalid configuration: client-key-data or client-key must be specified for {user.name} to use the "
+            "clientCert authentication method."
+        )
+    if insecure and authority:
+        raise KubeconfigError("specifying a root certificates file with the insecure flag is not allowed")
+    if "://" not in server:
+        server = f"{'https' if authority or insecure or certificate else 'http'}://{server}"
+        if urlsplit(server).path not in ("", "/"):
+            raise KubeconfigError(f"host must be a URL or a host:port pair: {quote(server.partition('://')[2])}")
+    try:
+        url = urlsplit(server)
+        port = url.port or {"http": 80, "https": 443}[url.scheme]
+    except (ValueError, KeyError):
+        raise KubeconfigError(f"the server {quote(server)} is no URL of HTTP or HTTPS") from None
+    if not url.hostname:
+        raise KubeconfigError(f"the server {quote(server)} has no host")
+    tls = None
+    if url.scheme == "https":
+        tls = _tls(authority, certificate, key, insecure=insecure)
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    server_name = cluster.text("tls-server-name") or url.hostname
+    return Endpoint(server, url.hostname, port, target, tls, server_name, _credentials(user))
+
+
+def _tls(authority: bytes, certificate: bytes, key: bytes, *, insecure: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context() if not authority else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        else:
+            judge_as_go(context)
+        if authority:
+            context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
+        if certificate:
+            with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads them from files only; nobody else may
+                file.write(certificate + b"\n" + key)
+                file.flush()
+                context.load_cert_chain(file.name)
+    except ssl.SSLError as error:
+        raise KubeconfigError(f"tls: these certificates or keys cannot be used: {error.reason or error}") from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _credentials(user: _Files) -> Callable[[], str]:
+    path = user.path("tokenFile")
+    if path is not None:
+        return lambda: f"Bearer {_token_in(path)}"
+    header = ""
+    if token := user.text("token"):
+        header = f"Bearer {token}"
+    elif user.text("username") or user.text("password"):
+        pair = f"{user.text('username')}:{user.text('password')}"
+        header = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return lambda: header
+
+
+def _token_in(path: Path) -> str:
+    """Raises OSError if there is no token in the file."""
+    try:
+        token = trim_space(path.read_bytes().decode("ascii"))
+    except UnicodeDecodeError:
+        raise OSError(f'the token in the file "{path}" is not ASCII') from None
+    if not token:
+        raise OSError(f'read empty token from file "{path}"')
+    return token
+
+
+def _named(config: Any, plural: str, singular: str, name: str) -> dict[str, Any] | None:
+    """The last item of a list by its name."""
+    found = None
+    items = config.get(plural) if isinstance(config, dict) else None
+    for each in items if isinstance(items, list) else ():
+        if isinstance(each, dict) and each.get("name") == name:
+            given = each.get(singular)
+            found = given if isinstance(given, dict) else {}
+    return found
+
+
+def _text(given: Any, key: str) -> str:
+    value = given.get(key) if isinstance(given, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _reason(error: OSError) -> str:
+    return to_lower(os.strerror(error.errno)) if error.errno else str(error)

@@ -1,0 +1,79 @@
+"""Conversions made from types that are alike."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from steersman.machinery.conversion.alike import alike, both_ways
+from steersman.machinery.conversion.conversion import Conversion
+
+
+class Shared(msgspec.Struct):
+    x: int = 0
+
+
+class OldPart(msgspec.Struct):
+    name: str = ""
+
+
+class NewPart(msgspec.Struct):
+    name: str = ""
+
+
+class Old(msgspec.Struct):
+    kind: str = ""
+    api_version: str = ""
+    number: int = 0
+    shared: Shared = msgspec.field(default_factory=Shared)
+    part: OldPart | None = None
+    parts: list[OldPart] | None = None
+    named: dict[str, OldPart] = {}
+
+
+class New(msgspec.Struct):
+    kind: str = ""
+    api_version: str = ""
+    number: int = 0
+    shared: Shared = msgspec.field(default_factory=Shared)
+    part: NewPart | None = None
+    parts: list[NewPart] | None = None
+    named: dict[str, NewPart] = {}
+
+
+class Longer(msgspec.Struct):
+    kind: str = ""
+    api_version: str = ""
+    number: str = ""
+
+
+def test_every_member_is_carried_over() -> None:
+    there, back = both_ways(Old, New)
+    old = Old("K", "v1", 3, Shared(5), OldPart("a"), [OldPart("b")], {"c": OldPart("d")})
+    new = there.convert(old)
+    assert new == New("", "", 3, Shared(5), NewPart("a"), [NewPart("b")], {"c": NewPart("d")})
+    assert new.shared is old.shared
+    new.kind, new.api_version = "K", "v1"
+    assert back.convert(new) == Old("", "", 3, Shared(5), OldPart("a"), [OldPart("b")], {"c": OldPart("d")})
+    assert there.convert(Old()) == New()
+    assert there.convert(Old(parts=[])) == New(parts=[])
+
+
+def test_types_that_are_not_alike_need_a_conversion_of_their_own() -> None:
+    class Odd(msgspec.Struct):
+        kind: str = ""
+        api_version: str = ""
+        number: int = 0
+
+    with pytest.raises(TypeError, match="Old differs in"):
+        alike(Old, Odd)
+    with pytest.raises(TypeError, match="are not alike"):
+        alike(Odd, Longer)
+
+
+def test_parts_that_are_not_alike_are_converted_as_they_are_said_to_be() -> None:
+    def shout(part: OldPart) -> NewPart:
+        return NewPart(part.name.upper())
+
+    convert = alike(Old, New, (Conversion(OldPart, NewPart, shout),))
+    assert convert(Old(parts=[OldPart("a")])).parts == [NewPart("A")]

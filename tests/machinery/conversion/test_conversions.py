@@ -1,0 +1,134 @@
+"""The ways between versions of kinds that are not alike."""
+
+from __future__ import annotations
+
+import json
+
+from steersman.api.autoscaling import v1 as autoscaling_v1
+from steersman.api.autoscaling import v2 as autoscaling_v2
+from steersman.api.events import v1 as events
+from steersman.machinery.codec.serializer import decode_json, to_plain
+from steersman.machinery.conversion.autoscaling import (
+    BEHAVIOR,
+    CONDITIONS,
+    CURRENT_METRICS,
+    METRICS,
+    from_v1,
+    to_v1,
+    without_annotations,
+)
+from steersman.machinery.conversion.events import from_core, to_core
+
+
+def test_events_keep_everything_on_the_way_to_core_and_back() -> None:
+    event = decode_json(
+        events.Event,
+        b'{"metadata":{"name":"e"},"eventTime":"2024-01-01T00:00:00.000001Z","series":{"count":2,'
+        b'"lastObservedTime":"2024-01-01T00:00:01.000000Z"},"reportingController":"c","reportingInstance":"i",'
+        b'"action":"a","reason":"r","regarding":{"kind":"Pod"},"related":{"kind":"Node"},"note":"n","type":"Normal",'
+        b'"deprecatedSource":{"host":"h"},"deprecatedFirstTimestamp":"2024-01-01T00:00:00Z","deprecatedCount":3}',
+    )
+    stored = to_core(event)
+    assert (stored.message, stored.involved_object.kind, stored.count, stored.reporting_component) == (
+        "n",
+        "Pod",
+        3,
+        "c",
+    )
+    again = from_core(stored)
+    assert to_plain(again) == to_plain(event)
+
+
+V2 = {
+    "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
+    "minReplicas": 1,
+    "maxReplicas": 5,
+    "metrics": [
+        {
+            "type": "Resource",
+            "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "100Mi"}},
+        },
+        {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": {"type": "AverageValue", "averageValue": "1k"}}},
+        {
+            "type": "Object",
+            "object": {
+                "describedObject": {"kind": "Ingress", "name": "i"},
+                "target": {"type": "AverageValue", "averageValue": "2"},
+                "metric": {"name": "hits", "selector": {"matchLabels": {"a": "b"}}},
+            },
+        },
+        {
+            "type": "External",
+            "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "30"}},
+        },
+        {
+            "type": "ContainerResource",
+            "containerResource": {
+                "name": "cpu",
+                "target": {"type": "Utilization", "averageUtilization": 60},
+                "container": "c",
+            },
+        },
+        {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
+    ],
+    "behavior": {
+        "scaleUp": {
+            "stabilizationWindowSeconds": 0,
+            "selectPolicy": "Max",
+            "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}],
+        },
+        "scaleDown": {"tolerance": "100m"},
+    },
+}
+
+
+def test_what_v1_has_no_members_for_travels_in_annotations_of_upstreams_form() -> None:
+    hpa = decode_json(autoscaling_v2.HorizontalPodAutoscaler, json.dumps({"spec": V2}).encode())
+    hpa.status.conditions = [autoscaling_v2.HorizontalPodAutoscalerCondition(type="AbleToScale", status="True")]
+    cpu = autoscaling_v2.MetricValueStatus(average_utilization=40, average_value="10m")
+    hpa.status.current_metrics = [
+        autoscaling_v2.MetricStatus(
+            type="Resource", resource=autoscaling_v2.ResourceMetricStatus(name="cpu", current=cpu)
+        )
+    ]
+    old = to_v1(hpa)
+    assert old.spec.target_cpu_utilization_percentage == 50
+    assert old.status.current_cpu_utilization_percentage == 40
+    annotations = old.metadata.annotations
+    assert annotations[METRICS].startswith(
+        '[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"100Mi"}},'
+        '{"type":"Pods","pods":{"metricName":"rps","targetAverageValue":"1k"}},'
+        '{"type":"Object","object":{"target":{"kind":"Ingress","name":"i"},"metricName":"hits","targetValue":"0",'
+        '"selector":{"matchLabels":{"a":"b"}},"averageValue":"2"}},'
+    )
+    assert annotations[BEHAVIOR] == (
+        '{"ScaleUp":{"StabilizationWindowSeconds":0,"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,'
+        '"PeriodSeconds":15}],"Tolerance":null},"ScaleDown":{"StabilizationWindowSeconds":null,"SelectPolicy":null,'
+        '"Policies":null,"Tolerance":"100m"}}'
+    )
+    assert annotations[CONDITIONS] == '[{"type":"AbleToScale","status":"True","lastTransitionTime":null}]'
+    assert annotations[CURRENT_METRICS] == (
+        '[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":40,"currentAverageValue":"10m"}}]'
+    )
+    assert hpa.metadata.annotations == {}
+
+    again = from_v1(old)
+    assert to_plain(again)["spec"] == V2
+    assert again.metadata.annotations == {}
+    assert again.status.conditions == hpa.status.conditions
+    assert again.status.current_metrics == hpa.status.current_metrics
+
+
+def test_an_autoscaler_of_v1_without_metrics_aims_at_eighty_percent() -> None:
+    old = autoscaling_v1.HorizontalPodAutoscaler()
+    old.metadata.annotations = {METRICS: "no json", "other": "stays"}
+    new = from_v1(old)
+    assert new.spec.metrics[0].resource.target.average_utilization == 80
+    assert new.metadata.annotations == {"other": "stays"}
+
+
+def test_v2_never_shows_the_annotations_of_v1() -> None:
+    hpa = autoscaling_v2.HorizontalPodAutoscaler()
+    assert without_annotations(hpa) is hpa
+    hpa.metadata.annotations = {BEHAVIOR: "{}", "other": "stays"}
+    assert without_annotations(hpa).metadata.annotations == {"other": "stays"}

@@ -1,0 +1,315 @@
+"""Whose turn it is in the slow lane, and what gives way there."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from steersman.api.core.v1 import Pod
+from steersman.kinds.built_in import built_in
+from steersman.machinery.codec import yaml
+from steersman.machinery.codec.serializer import encode, from_plain, to_plain
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import FieldError
+from steersman.machinery.errors.status import GroupKind
+from steersman.machinery.lane import threads as lane_threads
+from steersman.machinery.lane.threads import give_way, paced
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.managed_fields.fields_v1 import decode_fields, encode_fields
+from steersman.machinery.managed_fields.typed_value import field_set, validate
+from steersman.machinery.patch import merge_patch
+from steersman.registry.pod_template.defaults import set_pod_defaults
+from steersman.registry.pod_template.validation.options import PodValidationOptions
+from steersman.registry.pod_template.validation.pods import validate_pod_create
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowLane]:
+    """One in which steps are done one at a time, however long they take."""
+    monkeypatch.setattr(lane_threads, "_LONG", 1000.0)
+    gc.enable()  # a lane of an earlier test that rests soon may hold it, and this one leaves alone what others hold
+    made = SlowLane()
+    yield made
+    made.close()
+
+
+class Clock:
+    """Stands for the processor time of the threads: a step takes as long as the test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.done: list[str] = []
+        monkeypatch.setattr(lane_threads, "thread_time", lambda: self.now)
+        monkeypatch.setattr(lane_threads, "_SLICE", -1.0)  # every call of give_way looks whose turn it is
+
+    def step(self, name: str, seconds: float) -> None:
+        self.now += seconds
+        self.done.append(name)
+
+    def long_step(self, name: str, slices: int, seconds: float) -> None:
+        for number in range(slices):
+            self.step(f"{name}{number}", seconds)
+            give_way()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+class Held:
+    """A lane in which nothing is done until `go` is called."""
+
+    def __init__(self, lane: SlowLane) -> None:
+        self._over = threading.Event()
+        self._held = asyncio.ensure_future(lane.run(self._over.wait))
+        self.lane = lane
+        self.asked: list[asyncio.Future[Any]] = []
+
+    async def ask(self, user: str, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        asked = asyncio.ensure_future(self.lane.of(user).run(work, *args))
+        self.asked.append(asked)
+        await asyncio.sleep(0)
+        return asked
+
+    async def go(self) -> None:
+        self._over.set()
+        await asyncio.gather(self._held, *self.asked, return_exceptions=True)
+
+
+async def held(lane: SlowLane) -> Held:
+    made = Held(lane)
+    await asyncio.sleep(0)
+    return made
+
+
+async def test_turns_are_shared_by_the_time_used(lane: SlowLane, clock: Clock) -> None:
+    busy = await held(lane)
+    for number in range(4):
+        await busy.ask("alice", clock.step, f"a{number}", 1.0)
+    for number in range(40):
+        await busy.ask("bob", clock.step, f"b{number}", 0.11)
+    await busy.go()
+    before = [clock.done[: clock.done.index(f"a{number}")] for number in range(4)]
+    assert [sum(name[0] == "b" for name in each) for each in before] == [0, 10, 19, 28]
+
+
+async def test_who_comes_later_has_saved_nothing_up(lane: SlowLane, clock: Clock) -> None:
+    busy = await held(lane)
+
+    def bob_comes() -> None:
+        for number in range(3):
+            asked = asyncio.run_coroutine_threadsafe(busy.ask("bob", clock.step, f"b{number}", 60.0), loop)
+            asked.result()
+        clock.step("a1", 60.0)
+
+    loop = asyncio.get_running_loop()
+    await busy.ask("alice", clock.step, "a0", 100.0)
+    await busy.ask("alice", bob_comes)
+    last = await busy.ask("alice", clock.step, "a2", 60.0)
+    await busy.go()
+    await last
+    await busy.go()
+    assert clock.done == ["a0", "a1", "b0", "a2", "b1", "b2"]
+
+
+async def test_a_long_step_gives_way_to_those_of_others(lane: SlowLane, clock: Clock) -> None:
+    busy = await held(lane)
+    await busy.ask("alice", clock.long_step, "a", 4, 1.0)
+    await busy.ask("alice", clock.step, "of the same user", 1.0)
+    await busy.ask("bob", clock.step, "bob", 1.0)
+    await busy.ask("carol", clock.long_step, "c", 2, 1.5)
+    await busy.go()
+    assert clock.done == ["a0", "bob", "c0", "a1", "c1", "a2", "a3", "of the same user"]
+
+
+async def test_what_belongs_to_no_user_comes_first_and_gives_way_to_nobody(lane: SlowLane, clock: Clock) -> None:
+    busy = await held(lane)
+
+    def alice() -> None:
+        asyncio.run_coroutine_threadsafe(busy.ask("", clock.long_step, "s", 2, 50.0), loop).result()
+        clock.long_step("a", 2, 1.0)
+
+    loop = asyncio.get_running_loop()
+    await busy.ask("alice", alice)
+    bob = await busy.ask("bob", clock.step, "bob", 1.0)
+    await busy.go()
+    await bob
+    await busy.go()
+    assert clock.done == ["a0", "s0", "s1", "bob", "a1"]
+
+
+async def test_nobody_has_both_threads(lane: SlowLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_threads, "_LONG", 0.0)
+    over = threading.Event()
+    done: list[str] = []
+    alice = lane.of("alice")
+    first = asyncio.ensure_future(alice.run(over.wait))
+    second = asyncio.ensure_future(alice.run(done.append, "alice"))
+    await asyncio.sleep(0)
+    for number in range(3):
+        await lane.of("bob").run(done.append, str(number))
+    assert done == ["0", "1", "2"]
+    over.set()
+    await asyncio.gather(first, second)
+    assert done[-1] == "alice"
+
+
+async def test_a_paused_step_that_nobody_waits_for_is_not_gone_on_with(lane: SlowLane, clock: Clock) -> None:
+    begun, over = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def alice() -> None:
+        begun.set()
+        over.wait()
+        try:
+            clock.long_step("a", 3, 1.0)
+        finally:
+            ended.append("alice")
+
+    asked = asyncio.ensure_future(lane.of("alice").run(alice))
+    await asyncio.to_thread(begun.wait)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    over.set()
+    await lane.of("bob").run(clock.step, "bob", 1.0)
+    assert clock.done == ["a0", "bob"]
+    assert ended == ["alice"]
+
+
+async def test_a_paused_step_is_finished_when_the_lane_is_closed(lane: SlowLane, clock: Clock) -> None:
+    busy = await held(lane)
+    closed = threading.Event()
+
+    def bob() -> None:
+        loop.call_soon_threadsafe(lane.close)
+        closed.wait()
+
+    loop = asyncio.get_running_loop()
+    alice = await busy.ask("alice", clock.long_step, "a", 3, 1.0)
+    await busy.ask("bob", bob)
+    never = await busy.ask("carol", clock.step, "never", 5.0)
+    going = asyncio.ensure_future(busy.go())
+    await alice
+    closed.set()
+    assert clock.done == ["a0", "a1", "a2"]
+    with pytest.raises(asyncio.CancelledError):
+        await never
+    await going
+    with pytest.raises(RuntimeError, match="closed"):
+        await lane.run(int)
+
+
+async def test_so_many_steps_may_be_paused_as_there_are_threads(lane: SlowLane, clock: Clock) -> None:
+    busy = await held(lane)
+    for number in range(100):
+        await busy.ask(f"user{number}", clock.long_step, f"u{number} ", 3, 1.0)
+    await busy.go()
+    assert len(clock.done) == 300
+
+
+async def test_users_are_forgotten(lane: SlowLane) -> None:
+    for number in range(1000):
+        await lane.of(f"user{number}").run(int)
+    assert len(lane._threads._users) < 200
+
+
+async def test_a_lane_that_does_not_rest_collects_when_little_is_alive_or_at_last(
+    lane: SlowLane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr(lane_threads, "_LOOK_EVERY", -1.0)
+    monkeypatch.setattr(gc, "collect", collected.append)
+    monkeypatch.setattr(lane_threads, "_FEW", 0)
+    await lane.run(int)
+    assert not collected
+    monkeypatch.setattr(lane_threads, "_FEW", 10**9)
+    await lane.run(int)
+    assert collected == [0]
+    monkeypatch.setattr(lane_threads, "_FEW", 0)
+    monkeypatch.setattr(lane_threads, "_COLLECTION_AT_LAST", -1.0)
+    await lane.run(int)
+    assert collected == [0, 0]
+
+
+# What gives way
+
+
+class Ways:
+    """Stands for a step of the lane, and counts how often it gave way."""
+
+    def __init__(self) -> None:
+        self.began = float("-inf")
+        self.threads = self
+        self.given = 0
+
+    def give_way(self, _step: Ways) -> None:
+        self.given += 1
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> Ways:
+    made = Ways()
+    monkeypatch.setattr(lane_threads._here, "step", made)
+    return made
+
+
+def test_a_few_items_are_not_worth_it(ways: Ways) -> None:
+    assert list(paced(range(10))) == list(range(10))
+    assert ways.given == 0
+    assert list(paced(range(100))) == list(range(100))
+    assert ways.given == 100
+
+
+MANY = 1000
+
+
+def pod() -> Pod:
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(MANY)]
+    return from_plain(Pod, {"metadata": {"name": "a", "namespace": "b"}, "spec": {"containers": containers}})
+
+
+def test_yaml_gives_way_at_each_value(ways: Ways) -> None:
+    text = yaml.from_json(encode({"items": [{"key": "value"}] * MANY, "more": {f"a-{key}": 1 for key in range(MANY)}}))
+    assert ways.given > 3 * MANY
+    ways.given = 0
+    yaml.load(text)
+    assert ways.given > 3 * MANY
+
+
+def test_defaulting_and_validating_a_pod_give_way_at_each_container(ways: Ways) -> None:
+    made = pod()
+    set_pod_defaults(made)
+    assert ways.given >= MANY
+    ways.given = 0
+    assert not list(validate_pod_create(made, PodValidationOptions()))
+    assert ways.given >= MANY - 10
+
+
+def test_field_ownership_gives_way_at_each_item(ways: Ways) -> None:
+    schema = built_in(Pod).schema
+    assert schema is not None
+    value = to_plain(pod())
+    validate(schema.root, value)
+    assert ways.given >= MANY
+    ways.given = 0
+    fields = field_set(schema.root, value)
+    assert ways.given >= MANY
+    ways.given = 0
+    decode_fields(bytes(encode_fields(fields)))
+    assert ways.given >= MANY
+
+
+def test_patches_and_errors_give_way(ways: Ways) -> None:
+    merge_patch.apply({}, {str(number): {} for number in range(MANY)})
+    assert ways.given >= MANY
+    ways.given = 0
+    found = (FieldError("FieldValueInvalid", str(number)) for number in range(MANY))
+    errors.invalid(GroupKind("", "Pod"), "a", found)
+    assert ways.given >= MANY

@@ -1,0 +1,24 @@
+"""Memory is given back where the C library can, and nothing happens where it cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.machinery.lane import memory
+
+
+def test_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(memory, "_trim", lambda: asked.append)
+    memory.give_memory_back()
+    assert asked == [0]
+    monkeypatch.setattr(memory, "_trim", lambda: None)
+    memory.give_memory_back()
+    assert asked == [0]
+
+
+def test_another_c_library_has_nothing_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory._trim.cache_clear()
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert memory._trim() is None
+    memory._trim.cache_clear()

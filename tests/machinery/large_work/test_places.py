@@ -1,0 +1,89 @@
+"""Places for requests with large bodies: few at once, shared by users, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.machinery.large_work.places import Place, Places
+from steersman.machinery.large_work.slow_lane import SlowLane
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_no_more_are_begun_than_there_are_places() -> None:
+    places = Places(2)
+    first, second, third = (Place(places, f"user-{number}", 1) for number in range(3))
+    await first.take()
+    await first.take()
+    await second.take()
+    waiting = asyncio.ensure_future(third.take())
+    await settled()
+    assert not waiting.done()
+    first.give_back()
+    first.give_back()
+    await waiting
+    third.give_back()
+    second.give_back()
+    assert places._taken == {}
+
+
+async def test_the_next_is_of_a_user_with_the_fewest_and_the_smallest_of_these() -> None:
+    places = Places(2)
+    held = [Place(places, "alice", 1), Place(places, "bob", 1)]
+    for each in held:
+        await each.take()
+    order: list[str] = []
+
+    async def wait(name: str, user: str, size: int) -> None:
+        place = Place(places, user, size)
+        await place.take()
+        order.append(name)
+        place.give_back()
+
+    tasks = [
+        asyncio.ensure_future(wait(*each))
+        for each in (("alice's", "alice", 1), ("carol's large", "carol", 9), ("dora's small", "dora", 2))
+    ]
+    await settled()
+    held[1].give_back()
+    await asyncio.gather(*tasks)
+    assert order == ["dora's small", "carol's large", "alice's"]
+    held[0].give_back()
+
+
+async def test_who_goes_away_takes_no_place_with_them() -> None:
+    places = Places(1)
+    held = Place(places, "alice", 1)
+    await held.take()
+    gone, given = (asyncio.ensure_future(Place(places, user, 1).take()) for user in ("bob", "carol"))
+    await settled()
+    gone.cancel()
+    await settled()
+    held.give_back()
+    given.cancel()  # it has been given the place, and does not know it yet
+    await settled()
+    assert places._taken == {}
+    last = Place(places, "dora", 1)
+    await asyncio.wait_for(last.take(), 1)
+
+
+async def test_the_lane_does_nothing_for_a_request_before_it_has_its_place() -> None:
+    lane = SlowLane()
+    try:
+        held = [Place(lane.places, f"user-{number}", 1) for number in range(6)]
+        for each in held:
+            await each.take()
+        done: list[int] = []
+        place = Place(lane.places, "late", 1)
+        running = asyncio.ensure_future(lane.of("late", place).run(done.append, 1))
+        await settled()
+        assert not done
+        await lane.of("small").run(done.append, 0)
+        held[0].give_back()
+        await running
+        assert done == [0, 1]
+    finally:
+        lane.close()

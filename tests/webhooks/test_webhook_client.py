@@ -1,0 +1,261 @@
+"""Webhooks: a real HTTPS server is reached as a kubeconfig says, and what it answers is told in client-go's words."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from steersman.machinery.errors.status import StatusError
+from steersman.server.certificates import CertificateFiles, ensure_certificates
+from steersman.webhooks.client import MAX_ANSWER_BYTES, WebhookClient, WebhookError
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, load_kubeconfig
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    return ensure_certificates(tmp_path_factory.mktemp("certificates"), ["127.0.0.1"])
+
+
+class Hook:
+    """Answers with what is in `answers`, in turn; the last one stays. Keeps the requests."""
+
+    def __init__(self) -> None:
+        self.answers: list[bytes] = []
+        self.asked: list[tuple[str, dict[str, str], bytes]] = []
+        self.client_certificates: list[Any] = []
+        self.port = 0
+
+    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        given = {"content-length": str(len(body)), "content-type": "application/json"} | headers
+        head = "".join(f"{key.replace('_', '-')}: {value}\r\n" for key, value in given.items())
+        self.answers.append(f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + body)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        line, *fields = head.strip().split("\r\n")
+        headers = {key.lower(): value for key, _, value in (each.partition(": ") for each in fields)}
+        body = await reader.readexactly(int(headers["content-length"]))
+        self.asked.append((line, headers, body))
+        self.client_certificates.append(writer.get_extra_info("peercert"))
+        writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+        writer.close()
+
+
+@pytest_asyncio.fixture
+async def hook(files: CertificateFiles) -> AsyncIterator[Hook]:
+    found = Hook()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.server, files.server_key)
+    context.load_verify_locations(files.ca)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    async with await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=context) as server:
+        found.port = server.sockets[0].getsockname()[1]
+        yield found
+
+
+def a_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None, **more: Any) -> Path:
+    config = {
+        "clusters": [{"name": "h", "cluster": cluster}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "h", "user": "u"}}],
+        "current-context": "c",
+        **more,
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+class Waits(list[float]):
+    """Time that was to be waited, and was not."""
+
+    async def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def client(hook: Hook, files: CertificateFiles, tmp_path: Path) -> WebhookClient:
+    cluster = {"server": f"https://127.0.0.1:{hook.port}/policy", "certificate-authority": str(files.ca)}
+    return WebhookClient(load_kubeconfig(a_kubeconfig(tmp_path, cluster)), 1.0, Waits())
+
+
+def waits(client: WebhookClient) -> Waits:
+    found = client._sleep
+    assert isinstance(found, Waits)
+    return found
+
+
+async def test_json_is_posted_and_the_answer_given(client: WebhookClient, hook: Hook):
+    hook.answer(200, b"{}")
+    assert await client.post(b"body") == b"{}"
+    ((line, headers, body),) = hook.asked
+    assert (line, body) == ("POST /policy?timeout=30s HTTP/1.1", b"body")
+    assert headers["content-type"] == "application/json"
+    assert headers["host"] == f"127.0.0.1:{hook.port}"
+    assert "authorization" not in headers
+
+
+async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, files: CertificateFiles, tmp_path: Path):
+    hook.answer(200, b"{}")
+    (tmp_path / "token").write_text("from-file\n")
+    pair = base64.b64encode(b"me:secret").decode()
+    inline = {
+        "client-certificate-data": base64.b64encode(files.admin.read_bytes()).decode(),
+        "client-key-data": base64.b64encode(files.admin_key.read_bytes()).decode(),
+    }
+    authority = base64.b64encode(files.ca.read_bytes()).decode()
+    for user, expected in (
+        ({"token": "t"}, "Bearer t"),
+        ({"token": "t", "tokenFile": "token"}, "Bearer from-file"),
+        ({"username": "me", "password": "secret"}, f"Basic {pair}"),
+        ({}, None),
+        (inline, None),
+    ):
+        cluster = {"server": f"https://127.0.0.1:{hook.port}", "certificate-authority-data": authority}
+        endpoint = load_kubeconfig(a_kubeconfig(tmp_path, cluster, user))
+        await WebhookClient(endpoint, 1.0).post(b"")
+        assert hook.asked[-1][1].get("authorization") == expected
+    assert [bool(each) for each in hook.client_certificates] == [False, False, False, False, True]
+
+
+async def test_a_server_nobody_vouches_for_is_not_asked(hook: Hook, tmp_path: Path):
+    url = f"https://127.0.0.1:{hook.port}"
+    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": url}))
+    with pytest.raises(WebhookError) as caught:
+        await WebhookClient(endpoint, 1.0).post(b"")
+    assert str(caught.value) == (
+        f'Post "{url}?timeout=30s": tls: failed to verify certificate: x509: certificate signed by unknown authority'
+    )
+    hook.answer(200, b"{}")
+    endpoint = load_kubeconfig(a_kubeconfig(tmp_path, {"server": url, "insecure-skip-tls-verify": True}))
+    assert await WebhookClient(endpoint, 1.0).post(b"") == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("status", "attempts", "reason", "text"),
+    [
+        (404, 1, "NotFound", "the server could not find the requested resource"),
+        (401, 1, "Unauthorized", "the server has asked for the client to provide credentials"),
+        (500, 5, "InternalError", 'an error on the server ("unknown") has prevented the request from succeeding'),
+        (429, 5, "TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    ],
+)
+async def test_what_may_pass_is_tried_five_times(
+    client: WebhookClient, hook: Hook, status: int, attempts: int, reason: str, text: str
+):
+    hook.answer(status, b"{}")
+    with pytest.raises(StatusError) as caught:
+        await client.post(b"")
+    assert (caught.value.code, caught.value.reason, caught.value.message) == (status, reason, text)
+    assert len(hook.asked) == attempts
+    told = waits(client)
+    assert len(told) == attempts - 1
+    assert all(1.5**step <= wait <= 1.2 * 1.5**step for step, wait in enumerate(told))
+
+
+async def test_a_webhook_may_say_when_to_come_back(client: WebhookClient, hook: Hook):
+    hook.answer(503, b"", retry_after="7")
+    hook.answer(429, b"", retry_after="3")
+    hook.answer(200, b"{}")
+    assert await client.post(b"") == b"{}"
+    assert waits(client) == [7, 3]
+
+
+async def test_a_status_is_the_error_that_it_is(client: WebhookClient, hook: Hook):
+    told = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": "no",
+        "reason": "Forbidden",
+        "code": 403,
+    }
+    hook.answer(500, json.dumps(told).encode())
+    with pytest.raises(StatusError) as caught:
+        await client.post(b"")
+    assert (caught.value.code, caught.value.reason, caught.value.message) == (403, "Forbidden", "no")
+    assert len(hook.asked) == 1
+
+
+async def test_an_answer_must_have_a_body_of_some_length(client: WebhookClient, hook: Hook):
+    hook.answer(200)
+    with pytest.raises(WebhookError) as caught:
+        await client.post(b"")
+    assert str(caught.value) == "0-length response with status code: 200 and content type: application/json"
+    hook.answers = []
+    hook.answer(200, b"x" * (MAX_ANSWER_BYTES + 1))
+    with pytest.raises(WebhookError) as caught:
+        await client.post(b"")
+    assert str(caught.value) == f"the answer is longer than {MAX_ANSWER_BYTES} bytes"
+    hook.answers = [b""]
+    with pytest.raises(WebhookError) as caught:
+        await client.post(b"")
+    assert str(caught.value).endswith('/policy?timeout=30s": EOF')
+
+
+def test_addresses_need_no_scheme(tmp_path: Path):
+    def at(server: str, **cluster: Any) -> Endpoint:
+        return load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, **cluster}))
+
+    plain = at("a.example")
+    assert (plain.host, plain.port, plain.target, plain.tls) == ("a.example", 80, "/", None)
+    safe = at("a.example:8443", **{"insecure-skip-tls-verify": True, "tls-server-name": "b.example"})
+    assert (safe.host, safe.port, safe.server_name, safe.tls is not None) == ("a.example", 8443, "b.example", True)
+    assert at("https://a.example/x?y=z").target == "/x?y=z"
+
+
+NOTHING = (
+    "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "more", "why"),
+    [
+        ({}, {}, NOTHING),
+        ({"server": "a"}, {"current-context": ""}, NOTHING),
+        ({"server": "a"}, {"clusters": []}, NOTHING),
+        ({"server": "a"}, {"current-context": "d"},
+         "invalid configuration: [context was not found for specified context: d, cluster has no server defined]"),
+        ({"insecure-skip-tls-verify": True}, {}, 'invalid configuration: no server found for cluster "h"'),
+        ({"server": "a", "certificate-authority": "/nope"}, {},
+         "invalid configuration: unable to read certificate-authority /nope for h due to open /nope: no such file or "
+         "directory"),
+        ({"server": "a", "certificate-authority-data": "YQ==", "insecure-skip-tls-verify": True}, {},
+         "specifying a root certificates file with the insecure flag is not allowed"),
+        ({"server": "a"}, {"users": [{"name": "u", "user": {"client-certificate-data": "YQ=="}}]},
+         "invalid configuration: client-key-data or client-key must be specified for u to use the clientCert "
+         "authentication method."),
+        ({"server": "foo:1/x"}, {}, 'host must be a URL or a host:port pair: "foo:1/x"'),
+        ({"server": "a"}, {"users": [{"name": "u", "user": {"exec": {"command": "x"}}}]},
+         "not supported yet: exec in "),
+    ],
+)  # fmt: skip
+def test_a_kubeconfig_that_cannot_be_used_is_told_why(
+    tmp_path: Path, cluster: dict[str, Any], more: dict[str, Any], why: str
+):
+    with pytest.raises(KubeconfigError) as caught:
+        load_kubeconfig(a_kubeconfig(tmp_path, cluster, **more))
+    assert str(caught.value).startswith(why)
+
+
+def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path):
+    path = tmp_path / "kubeconfig"
+    with pytest.raises(KubeconfigError) as caught:
+        load_kubeconfig(path)
+    assert str(caught.value) == f"stat {path}: no such file or directory"
+    path.write_text("a: [")
+    with pytest.raises(KubeconfigError) as caught:
+        load_kubeconfig(path)
+    assert str(caught.value) == (
+        f'error loading config file "{path}": yaml: line 1: did not find expected node content'
+    )
