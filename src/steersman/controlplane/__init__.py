@@ -1,1 +1,1 @@
-"""The composition root: the three servers chained, options to configuration, bootstrap objects."""
+"""The composition root: options to configuration, stores, bootstrap objects."""

@@ -1,7 +1,4 @@
-"""The whole API server: storage, stores, the three servers chained, and what runs around them.
-
-Aggregator -> KubeAPI -> APIExtensions -> not found
-"""
+"""The whole API server: storage, stores, the server with its catalogue, and what runs around them."""
 
 from __future__ import annotations
 
