@@ -7,8 +7,10 @@ import gzip
 import json
 import re
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +21,9 @@ from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.net.in_process import InProcessClient
 from steersman.openapi import descriptions
+from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.openapi.protobuf import encode_document
-from steersman.openapi.service import OpenAPIService, install_openapi
+from steersman.openapi.service import OpenAPIService
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.config import Config
@@ -33,7 +36,7 @@ V3_PROTOBUF = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 ETAG = re.compile('"[0-9A-F]{128}"')
 
 
-def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService]:
+async def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService]:
     config = Config(
         authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer(), bind_address="127.0.0.1", port=0
     ).complete()
@@ -43,14 +46,16 @@ def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService]:
     GroupOrder(server.catalogue)
     server.prepare_run()
     Discovery(server).install()
-    service = install_openapi(server)
+    on_first_use = OpenAPIOnFirstUse(server)
+    on_first_use.install()
+    service = await on_first_use.service()
     server.lifecycle.serving = True
     return server, service
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
-    server, _ = new_server()
+    server, _ = await new_server()
     yield server
     server.config.executor.shutdown()
     server.config.slow_lane.close()
@@ -188,14 +193,14 @@ async def test_v2_is_compressed_for_those_who_accept_that(client: InProcessClien
 
 
 async def test_server_with_fewer_resources_has_fewer_documents() -> None:
-    server, _ = new_server([each for each in RESOURCES if each.plural in ("configmaps", "deployments")])
+    server, _ = await new_server([each for each in RESOURCES if each.plural in ("configmaps", "deployments")])
     client = InProcessClient(server.handler)
     index = await index_of(client)
     assert set(index) == {"api", "api/v1", "apis", "apis/apps", "apis/apps/v1"}
     core = (await ask(client, index["api/v1"])).json()
     assert {path.split("/")[-1] for path in core["paths"] if "{name}" not in path} == {"", "configmaps"}
     assert "io.k8s.api.core.v1.Pod" not in core["components"]["schemas"]
-    everything, _ = new_server()
+    everything, _ = await new_server()
     assert (await index_of(InProcessClient(everything.handler)))["api/v1"] != index["api/v1"]
     for each in (server, everything):
         each.config.executor.shutdown()
@@ -214,7 +219,7 @@ class Kettles:
 
 
 async def test_documents_can_be_published_replaced_and_withdrawn() -> None:
-    server, service = new_server()
+    server, service = await new_server()
     client = InProcessClient(server.handler)
     name = "apis/example.com/v1"
     before = await index_of(client)
@@ -233,7 +238,7 @@ async def test_documents_can_be_published_replaced_and_withdrawn() -> None:
 
 
 async def test_v2_holds_what_others_add_but_not_in_place_of_its_own() -> None:
-    server, service = new_server()
+    server, service = await new_server()
     client = InProcessClient(server.handler)
     before = await ask(client, "/openapi/v2")
     path, pod = "/apis/example.com/v1/kettles", "io.k8s.api.core.v1.Pod"
@@ -256,7 +261,7 @@ async def test_state_of_a_document_depends_on_where_its_descriptions_come_from(
 ) -> None:
     now = await index_of(client)
     monkeypatch.setattr(descriptions, "_PACKAGE", "no-such-package")
-    server, _ = new_server()
+    server, _ = await new_server()
     other = InProcessClient(server.handler)
     without = await index_of(other)
     assert without["api/v1"] != now["api/v1"]
@@ -286,3 +291,24 @@ async def test_kubectl_explains_fields(server: Server, tmp_path: Any) -> None:
             assert expected in out.decode()
     finally:
         await server.stop()
+
+
+async def test_nothing_of_it_is_imported_before_somebody_asks(tmp_path: Path) -> None:
+    """A server that is never asked for a document does without."""
+    program = (
+        "import sys, steersman.controlplane.control_plane\n"
+        "print([name for name in sys.modules if name.startswith('steersman.openapi.')])"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, cwd=tmp_path
+    )
+    output, _ = await process.communicate()
+    assert output.decode().strip() == "['steersman.openapi.first_use']"
+
+
+async def test_the_first_to_ask_at_the_same_time_are_answered_by_one_service() -> None:
+    server, _ = await new_server()
+    on_first_use = OpenAPIOnFirstUse(server)
+    first, second = await asyncio.gather(on_first_use.service(), on_first_use.service())
+    assert first is second
+    server.config.executor.shutdown()

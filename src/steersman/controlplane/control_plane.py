@@ -51,7 +51,7 @@ from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import make_private_folder, write_whole
 from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
-from steersman.openapi.service import install_openapi
+from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.objects import Reading
@@ -212,7 +212,7 @@ class ControlPlane:
             ),
             lambda: self._keys.jwks,
         )
-        install_openapi(server)
+        OpenAPIOnFirstUse(server).install()
         install_debug_paths(server, options.as_flags())
         install_basic_paths(server)
         install_metrics(config.registry, self._stores, lambda: server.http)

@@ -36,15 +36,6 @@ _V3_PREFIX: Final = "/openapi/v3/"
 _MESSAGES: Final = {PROTOBUF_V2: V2_DOCUMENT, PROTOBUF_V3: V3_DOCUMENT}
 
 
-def install_openapi(server: Server) -> OpenAPIService:
-    """Adds /openapi/v2, /openapi/v3 and the v3 documents below it, for everything the server serves."""
-    service = OpenAPIService(server)
-    server.add_path("/openapi/v2", service.answer_v2)
-    server.add_path("/openapi/v3", service.answer_index)
-    server.add_prefix(_V3_PREFIX, service.answer_v3)
-    return service
-
-
 class OpenAPIService:
     """The documents of a server. Its methods run on the event loop.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -11,6 +10,8 @@ from functools import lru_cache
 @lru_cache(maxsize=1)
 def _trim() -> Callable[[int], int] | None:
     """glibc's malloc_trim; None with another C library."""
+    import ctypes  # which a server at rest never needs
+
     if not sys.platform.startswith("linux"):
         return None
     trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,0 +1,48 @@
+"""The paths of OpenAPI on a server that may never be asked for a document: what makes them is imported when it is."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from steersman.endpoints.request import Request
+from steersman.net.message import Response
+from steersman.server.server import Server
+
+if TYPE_CHECKING:
+    from steersman.openapi.service import OpenAPIService
+
+
+class OpenAPIOnFirstUse:
+    """Answers as `OpenAPIService` does."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._making: asyncio.Task[OpenAPIService] | None = None
+
+    def install(self) -> None:
+        """Adds the paths."""
+        self._server.add_path("/openapi/v2", self._answer_v2)
+        self._server.add_path("/openapi/v3", self._answer_index)
+        self._server.add_prefix("/openapi/v3/", self._answer_v3)
+
+    async def service(self) -> OpenAPIService:
+        """What answers, made in a thread by the first who asks."""
+        if self._making is None:
+            self._making = asyncio.ensure_future(self._make())
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> OpenAPIService:
+        module = await asyncio.to_thread(import_module, "steersman.openapi.service")
+        made: OpenAPIService = module.OpenAPIService(self._server)
+        return made
+
+    async def _answer_v2(self, request: Request) -> Response:
+        return await (await self.service()).answer_v2(request)
+
+    async def _answer_index(self, request: Request) -> Response:
+        return await (await self.service()).answer_index(request)
+
+    async def _answer_v3(self, request: Request) -> Response:
+        return await (await self.service()).answer_v3(request)
