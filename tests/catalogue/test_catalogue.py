@@ -88,8 +88,18 @@ def test_groups_and_versions_are_in_the_order_of_their_priorities(catalogue: Cat
     for group in ("b", "a", "c"):
         catalogue.put(resource("foos", "v1", "v2", group=group), None, None)
     assert list(catalogue.groups()) == [Group("a", ("v2", "v1")), Group("b", ("v2", "v1")), Group("c", ("v2", "v1"))]
-    catalogue.prioritize({("c", "v1"): Priority(2000, 200), ("b", "v2"): Priority(1500, 1)})
+    catalogue.prioritize("c", "v1", Priority(2000, 200))
+    catalogue.prioritize("b", "v2", Priority(1500, 1))
     assert list(catalogue.groups()) == [Group("c", ("v1", "v2")), Group("b", ("v1", "v2")), Group("a", ("v2", "v1"))]
+
+
+def test_a_group_version_of_which_nothing_is_said_any_more_comes_last(catalogue: Catalogue) -> None:
+    for group in ("a", "b"):
+        catalogue.put(resource("foos", group=group), None, None)
+    catalogue.prioritize("b", "v1", Priority(2000))
+    assert [each.name for each in catalogue.groups()] == ["b", "a"]
+    catalogue.prioritize("b", "v1", None)
+    assert [each.name for each in catalogue.groups()] == ["a", "b"]
 
 
 def test_versions_are_sorted_as_kubernetes_does() -> None:
@@ -107,7 +117,7 @@ def test_whoever_subscribes_is_told_of_each_group_that_changes(catalogue: Catalo
     before = catalogue.revision
     catalogue.put(resource("bars", group="other"), None, None)
     catalogue.remove("e.x", "foos")
-    catalogue.prioritize({("other", "v1"): Priority()})
+    catalogue.prioritize("other", "v1", Priority())
     assert told[1:] == ["other", "e.x", "other"]
     assert catalogue.revision == before + 3
 

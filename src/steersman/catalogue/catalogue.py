@@ -7,7 +7,7 @@ OpenAPI, metrics and the checks of owners read the catalogue, and whoever keeps 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -134,10 +134,13 @@ class Catalogue:
             if not kinds:
                 del self._by_kind[each.form.gvk]
 
-    def prioritize(self, priorities: Mapping[tuple[str, str], Priority]) -> None:
-        """Puts group versions in order; those that are not named come last, stable ones before others."""
-        self._priorities = dict(priorities)
-        self._changed({group for group, _ in priorities})
+    def prioritize(self, group: str, version: str, priority: Priority | None) -> None:
+        """Says where a group version stands; with None it comes last again, as those of which nothing is said."""
+        if priority is None:
+            self._priorities.pop((group, version), None)
+        else:
+            self._priorities[group, version] = priority
+        self._changed({group})
 
     def subscribe(self, changed: Changed) -> None:
         """Tells of the groups there are, and from then on of every change."""

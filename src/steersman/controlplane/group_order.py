@@ -25,22 +25,24 @@ class GroupOrder:
             (each.group, each.version): Priority(each.group_priority, each.version_priority) for each in GROUP_VERSIONS
         }
         self._of_services: dict[str, tuple[tuple[str, str], Priority]] = {}
-        catalogue.prioritize(self._built_in)
+        for key, priority in self._built_in.items():
+            catalogue.prioritize(*key, priority)
 
     def follow(self, services: Store[APIService]) -> None:
         """Takes the order from these from now on."""
         read = services.kind.part(_READING.paths)
 
         def changed(_: str, name: str, entry: Entry | None) -> None:
+            before = self._of_services.pop(name, None)
             found = None if entry is None else _READING.make(read(entry.body))
-            if found == self._of_services.get(name):
-                return
-            if found is None:
-                del self._of_services[name]
-            else:
+            if found is not None:
                 self._of_services[name] = found
-            order = {**self._built_in, **dict(self._of_services.values())}
-            self._catalogue.prioritize(order)
+            if found == before:
+                return
+            if before is not None and (found is None or found[0] != before[0]):
+                self._catalogue.prioritize(*before[0], self._built_in.get(before[0]))
+            if found is not None:
+                self._catalogue.prioritize(*found[0], found[1])
 
         Follower(services, changed).begin()
 

@@ -1,6 +1,6 @@
 """Conversions that have to wait, e.g. for another program, used by code that cannot.
 
-Objects that are read are converted in batches before anything is made of them (`WaitingConversion.convert`). What is
+Objects that are read are converted in batches before anything is made of them (`endpoints.Scope.converted`). What is
 written goes through code that converts here and there (patches, ownership by version): `settled` runs it, and where it
 asks for what is not converted yet, it is stopped there, that is converted, and it is run again. So such code must leave
 what it is given as it is until it has converted all it needs.
