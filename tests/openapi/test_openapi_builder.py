@@ -15,7 +15,8 @@ from built_documents import EVERYTHING, documents_of, every_v3, v2
 
 from steersman.api.index import ON_REQUEST
 from steersman.endpoints.discovery import served_versions
-from steersman.openapi.schemas import merged, recorded
+from steersman.machinery.patch.merge_patch import apply
+from steersman.openapi.schemas import recorded
 
 ROOT = Path(__file__).parents[2]
 PODS = "/api/v1/namespaces/{namespace}/pods"
@@ -132,7 +133,7 @@ def test_ids_of_operations_are_each_of_one_operation() -> None:
 
 
 def test_a_merge_patch_takes_away_changes_and_adds() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None, "e": 4}, "d": [5]}) == {
+    assert apply({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None, "e": 4}, "d": [5]}) == {
         "a": {"c": 2, "e": 4}, "d": [5],
     }  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from steersman.controlplane.computed import ComputedStorage
@@ -32,9 +32,9 @@ class Stores:
         self._objects[key] = StoreObjects(store)
         return store
 
-    async def start(self, stores: Iterable[tuple[str, str]] = ()) -> None:
-        """Fills the caches of these stores, side by side; of all, if none is named."""
-        await asyncio.gather(*(self._stores[key].start() for key in stores or self._stores))
+    async def start(self) -> None:
+        """Fills the caches of all stores, side by side."""
+        await asyncio.gather(*(store.start() for store in self._stores.values()))
 
     async def remove(self, group: str, plural: str) -> None:
         """Ends a store, its watches and its cache. Raises KeyError if there is none."""

@@ -44,7 +44,7 @@ class Documents:
                     self._by_group[group.name] = known = self._of_group(group.name, group.versions)
                 found += known
             self._catalogue = {each.name: each for each in found}
-        paths = self._server.all_paths()
+        paths = self._server.paths
         return self._catalogue | {each.name: each for path, each in self._of_paths.items() if path in paths}
 
     def _of_group(self, group: str, versions: tuple[str, ...]) -> list[Document]:

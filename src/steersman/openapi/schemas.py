@@ -18,6 +18,7 @@ import orjson
 from steersman.api.index import MODULES
 from steersman.endpoints.discovery import ServedResource
 from steersman.kinds.kind import Kind
+from steersman.machinery.patch import merge_patch
 from steersman.openapi.custom import schemas_of, schemas_v2_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
 from steersman.openapi.descriptions import Descriptions
@@ -149,19 +150,9 @@ def recorded(name: str) -> Schema:
     if not type_name and facts is None:
         raise LookupError(f"there is no schema {name}")
     schema = derive(type_name) if type_name else {}
-    return schema if facts is None else merged(schema, orjson.loads(bytes(facts)))
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386) applied; the target may change."""
-    if not isinstance(patch, dict):
-        return patch
-    found = target if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = merged(found.get(name), value)
+    if facts is None:
+        return schema
+    found: Schema = merge_patch.apply(schema, orjson.loads(bytes(facts)))
     return found
 
 

@@ -54,8 +54,8 @@ class Discovery:
         """By group: those of it and of its versions."""
         self._fragments: dict[str, bytes] = {}
         """Aggregated, encoded, by group."""
-        self._lists: dict[tuple[str, str], dict[str, Any]] = {}
-        """By group version."""
+        self._lists: dict[str, dict[str, Any]] = {}
+        """Of group versions, by path."""
         self._roots: dict[bool, _Documents] = {}
 
     def install(self) -> None:
@@ -71,11 +71,11 @@ class Discovery:
         self._fragments.pop(name, None)
         there = self._paths.pop(name, set())
         handlers = self._handlers(name)
-        for path in there - handlers.keys():
-            self._server.remove_path(path)
-            self._lists.pop(_group_version(path), None)
+        for path in there:
+            self._lists.pop(path, None)
+            if path not in handlers:
+                self._server.remove_path(path)
         for path, handler in handlers.items():
-            self._lists.pop(_group_version(path), None)
             if path not in there:
                 self._server.add_web_service(path, handler)
         if handlers:
@@ -140,16 +140,11 @@ class Discovery:
         return _plain(document, request)
 
     async def _answer_version(self, name: str, version: str, request: Request) -> Response:
-        key = (name, version)
-        document = self._lists.get(key)
+        path = root_of(name, version)
+        document = self._lists.get(path)
         if document is None:
-            self._lists[key] = document = resource_list(name, version, self._catalogue.resources(name, version))
+            self._lists[path] = document = resource_list(name, version, self._catalogue.resources(name, version))
         return _plain(document, request)
-
-
-def _group_version(path: str) -> tuple[str, str]:
-    group, _, version = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")
-    return group, version
 
 
 def _versions(groups: Sequence[Group]) -> dict[str, Any]:

@@ -15,24 +15,16 @@ from steersman.registry.resource.claim_validation import (
 )
 from steersman.registry.resource.limits import MAX_CONFIGS, MAX_SELECTORS
 from steersman.registry.resource.names import validate_items
-from steersman.registry.resource.selector_verdicts import NO_VERDICTS, judge_selectors
-from steersman.registry.services import Services
-from steersman.rest.allocator import Inquiry
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, SelectorInquiry
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
 
 
-class DeviceClassInquiry(Inquiry[DeviceClass]):
-    """Compiles selectors."""
-
-    def __init__(self, services: Services) -> None:
-        self._slow_lane = services.slow_lane
-
+class DeviceClassInquiry(SelectorInquiry[DeviceClass]):
     async def look_into(self, ctx: Context, new: DeviceClass, old: DeviceClass | None) -> None:
         if len(new.spec.selectors) <= MAX_SELECTORS:
-            stored = old is not None and _is_stored(new, old)
-            ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), new.spec.selectors, stored=stored)
+            await self.judge(ctx, new.spec.selectors, stored=old is not None and _is_stored(new, old))
 
 
 class DeviceClassStrategy(Strategy[DeviceClass]):

@@ -17,7 +17,7 @@ from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_status_validation import DeviceId, device_id, validate_claim_status
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults, set_toleration_defaults
-from steersman.registry.resource.selector_verdicts import NO_VERDICTS, claim_selectors, judge_selectors
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, SelectorInquiry, claim_selectors
 from steersman.registry.resource.status_rights import missing_rights
 from steersman.registry.services import Services
 from steersman.registry.status_metadata import reset_metadata_for_status
@@ -34,16 +34,12 @@ def set_defaults(claim: ResourceClaim) -> None:
             set_toleration_defaults(result.tolerations)
 
 
-class ResourceClaimInquiry(Inquiry[ResourceClaim]):
-    """Compiles the selectors of new claims; they never change."""
-
-    def __init__(self, services: Services) -> None:
-        self._slow_lane = services.slow_lane
+class ResourceClaimInquiry(SelectorInquiry[ResourceClaim]):
+    """Of new claims only: selectors never change."""
 
     async def look_into(self, ctx: Context, new: ResourceClaim, old: ResourceClaim | None) -> None:
         if old is None:
-            selectors = claim_selectors(new.spec.devices)
-            ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), selectors)
+            await self.judge(ctx, claim_selectors(new.spec.devices))
 
 
 class ResourceClaimStrategy(AdminAccessStrategy[ResourceClaim]):

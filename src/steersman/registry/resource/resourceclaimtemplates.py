@@ -14,9 +14,7 @@ from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.resource.admin_access import AdminAccessStrategy
 from steersman.registry.resource.claim_validation import validate_device_claim
 from steersman.registry.resource.defaults import set_claim_defaults
-from steersman.registry.resource.selector_verdicts import NO_VERDICTS, Verdicts, claim_selectors, judge_selectors
-from steersman.registry.services import Services
-from steersman.rest.allocator import Inquiry
+from steersman.registry.resource.selector_verdicts import NO_VERDICTS, SelectorInquiry, Verdicts, claim_selectors
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 
@@ -26,15 +24,9 @@ def set_defaults(template: ResourceClaimTemplate) -> None:
     set_claim_defaults(template.spec.spec)
 
 
-class ResourceClaimTemplateInquiry(Inquiry[ResourceClaimTemplate]):
-    """Compiles selectors."""
-
-    def __init__(self, services: Services) -> None:
-        self._slow_lane = services.slow_lane
-
+class ResourceClaimTemplateInquiry(SelectorInquiry[ResourceClaimTemplate]):
     async def look_into(self, ctx: Context, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> None:
-        selectors = claim_selectors(new.spec.spec.devices)
-        ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), selectors)
+        await self.judge(ctx, claim_selectors(new.spec.spec.devices))
 
 
 class ResourceClaimTemplateStrategy(AdminAccessStrategy[ResourceClaimTemplate]):

@@ -7,20 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from steersman.api.resource.v1 import DeviceClaim, DeviceSelector
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.validation.formats import byte_length
 from steersman.registry.resource.limits import MAX_ALTERNATIVES, MAX_EXPRESSION, MAX_REQUESTS, MAX_SELECTORS
+from steersman.registry.services import Services
+from steersman.rest.allocator import Inquiry
+from steersman.rest.context import Context
 
 if TYPE_CHECKING:
     from steersman.registry.resource.device_selectors import Verdict
+
+T = TypeVar("T")
 
 Verdicts = Mapping[str, "Verdict"]
 """By expression."""
 
 NO_VERDICTS: Final[Verdicts] = {}
+
+
+class SelectorInquiry(Inquiry[T]):
+    """Compiles the selectors of what is written."""
+
+    def __init__(self, services: Services) -> None:
+        self._slow_lane = services.slow_lane
+
+    async def judge(self, ctx: Context, selectors: Iterable[DeviceSelector], *, stored: bool = False) -> None:
+        """Keeps the verdicts on them for validation; see `judge_selectors`."""
+        ctx.found = await judge_selectors(self._slow_lane.of(ctx.user.name), selectors, stored=stored)
 
 
 async def judge_selectors(

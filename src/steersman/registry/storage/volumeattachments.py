@@ -8,13 +8,13 @@ from typing import Final
 from steersman.api.storage.v1 import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentStatus
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, required, too_long
-from steersman.machinery.validation.formats import byte_length, inclusive_range_error
+from steersman.machinery.validation.formats import byte_length, inclusive_range_error, total_length
 from steersman.machinery.validation.object_meta import FIELD_IMMUTABLE, name_is_dns_subdomain
 from steersman.registry.persistent_volume.defaults import set_persistent_source_defaults
 from steersman.registry.persistent_volume.validation import validate_inline_volume_spec
 from steersman.registry.printing.internal_text import internal_text
 from steersman.registry.status_metadata import reset_metadata_for_status
-from steersman.registry.validation.drivers import size_of, validate_driver_name
+from steersman.registry.validation.drivers import validate_driver_name
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
@@ -51,7 +51,8 @@ def _validate_source(source: VolumeAttachmentSource, path: Path) -> Iterator[Fie
 
 
 def _validate_status(status: VolumeAttachmentStatus, path: Path) -> Iterator[FieldError]:
-    if size_of(status.attachment_metadata) > MAX_METADATA_SIZE:
+    metadata = status.attachment_metadata
+    if total_length(metadata, metadata.values(), most=MAX_METADATA_SIZE) > MAX_METADATA_SIZE:
         yield too_long(path / "attachmentMetadata", MAX_METADATA_SIZE)
     for error, name in ((status.attach_error, "attachError"), (status.detach_error, "detachError")):
         if error is None:

@@ -7,17 +7,12 @@ from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_long
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.validation.formats import byte_length, is_dns1123_subdomain, is_qualified_name
+from steersman.machinery.validation.formats import byte_length, is_dns1123_subdomain, is_qualified_name, total_length
 
 MAX_PARAMETERS: Final = 512
 MAX_PARAMETERS_SIZE: Final = 256 * 1024
 """Bytes of all names and values."""
 MAX_DRIVER_NAME: Final = 63
-
-
-def size_of(values: Mapping[str, str]) -> int:
-    """Bytes of all names and values."""
-    return sum(byte_length(key) + byte_length(value) for key, value in values.items())
 
 
 def validate_provisioner(name: str, path: Path) -> Iterator[FieldError]:
@@ -36,7 +31,7 @@ def validate_parameters(parameters: Mapping[str, str], path: Path, *, needed: bo
         return
     if "" in parameters:
         yield invalid(path, "", "field can not be empty.")
-    if size_of(parameters) > MAX_PARAMETERS_SIZE:
+    if total_length(parameters, parameters.values(), most=MAX_PARAMETERS_SIZE) > MAX_PARAMETERS_SIZE:
         yield too_long(path, MAX_PARAMETERS_SIZE)
     if needed and not parameters:
         yield required(path, "must contain at least one key/value pair")
