@@ -10,8 +10,8 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation,
 from steersman.api.core.v1 import Pod
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
-from steersman.machinery.errors.status import GroupResource, StatusError
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 CONTAINER = {"name": "c", "image": "i"}
 

@@ -8,8 +8,8 @@ from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attri
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors.status import GroupResource, StatusError
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 
 def attributes(operation: Operation = CREATE, **more: object) -> Attributes:

@@ -14,8 +14,8 @@ from steersman.api.core.v1 import ConfigMap, Namespace, Pod
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain, to_plain
-from steersman.machinery.errors.status import GroupResource, StatusError
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 RESOURCES = {"Pod": "pods", "ConfigMap": "configmaps", "Namespace": "namespaces"}
 

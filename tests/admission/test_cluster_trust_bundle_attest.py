@@ -8,8 +8,7 @@ from writes import ALICE, Allowing, refusal
 from steersman.admission.interface import CREATE, Attributes
 from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.errors.status import GroupResource
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 
 class BundleSpec(msgspec.Struct):

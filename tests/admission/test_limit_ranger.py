@@ -11,8 +11,8 @@ from steersman.admission_plugins.limit_ranger import ANNOTATION, LimitRanger
 from steersman.api.core.v1 import LimitRange, PersistentVolumeClaim, Pod
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain, to_plain
-from steersman.machinery.errors.status import GroupResource, StatusError
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.objects import Reading
 
 Resources = dict[str, dict[str, str]]

@@ -8,7 +8,8 @@ from writes import refusal, write_of
 from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
 from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.errors.status import GroupResource, StatusError, already_exists, bad_request
+from steersman.machinery.errors.status import StatusError, already_exists, bad_request
+from steersman.machinery.identity.schema import GroupResource
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.namespaces import NAMESPACES
 

@@ -14,8 +14,7 @@ from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSele
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
-from steersman.machinery.errors.status import GroupResource
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.rest.objects import Reading
 

@@ -18,8 +18,8 @@ from steersman.admission_plugins.quota.resource_quota import LimitedResource, Re
 from steersman.api.core import v1 as core
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
-from steersman.machinery.errors.status import OPTIMISTIC_LOCK, GroupResource, StatusError, conflict, not_found
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.errors.status import OPTIMISTIC_LOCK, StatusError, conflict, not_found
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.context import Context
 from steersman.rest.objects import Reading
 

@@ -17,7 +17,7 @@ from steersman.admission_plugins.quota.resource_quota import LimitedResource
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement, Toleration
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import OptionsError
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 HEAD = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"
 SECURITY = {"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration"}

@@ -7,7 +7,7 @@ import pytest
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Pod
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.status import GroupKind, GroupResource
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import ANY_NAME, StatusStrategy, Strategy

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from steersman.authentication.user import UserInfo
-from steersman.machinery.errors.status import GroupResource, StatusError, forbidden
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.errors.status import StatusError, forbidden
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]

@@ -9,7 +9,8 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import FieldError, Path, not_supported
-from steersman.machinery.errors.status import GroupResource, plain_internal
+from steersman.machinery.errors.status import plain_internal
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _ALWAYS: Final = "Always"

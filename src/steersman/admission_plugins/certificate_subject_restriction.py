@@ -6,8 +6,8 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.authentication.user import SYSTEM_MASTERS
-from steersman.machinery.errors.status import GroupResource
 from steersman.machinery.go.pem import decode_block
+from steersman.machinery.identity.schema import GroupResource
 
 _REQUESTS: Final = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 SIGNER: Final = "kubernetes.io/kube-apiserver-client"

@@ -8,7 +8,7 @@ from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.signers import may_use_signer
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _BUNDLES: Final = GroupResource("certificates.k8s.io", "clustertrustbundles")
 

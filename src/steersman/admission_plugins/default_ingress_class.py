@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.machinery.built_in.classes import INGRESS_CLASS
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _INGRESSES: Final = GroupResource("networking.k8s.io", "ingresses")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.machinery.built_in.classes import STORAGE_CLASS
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 

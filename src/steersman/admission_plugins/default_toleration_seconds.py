@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Toleration
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _SERVICES: Final = GroupResource("", "services")
 

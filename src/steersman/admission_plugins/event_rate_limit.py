@@ -14,7 +14,8 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Event
-from steersman.machinery.errors.status import GroupResource, StatusError
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource
 
 _EVENTS: Final = GroupResource("", "events")
 _LONGEST_KEY: Final = 256

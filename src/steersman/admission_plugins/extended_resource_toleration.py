@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import PodSpec, Toleration
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.resource_names import is_extended_resource
 
 _PODS: Final = GroupResource("", "pods")

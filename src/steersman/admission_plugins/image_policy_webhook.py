@@ -17,8 +17,13 @@ from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta
-from steersman.machinery.errors.status import GroupResource, StatusError
-from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import (
+    GroupResource,
+    GroupVersionError,
+    no_kind_registered,
+    parse_group_version,
+)
 from steersman.webhooks.client import WebhookError
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors.status import GroupResource, forbidden
+from steersman.machinery.errors.status import forbidden
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _HOSTNAME: Final = "kubernetes.io/hostname"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import MAX_VALUES, done, too_many_values
 from steersman.machinery.values.quantity import Quantity, parse
 from steersman.rest.objects import ByNamespace, Objects, Reading

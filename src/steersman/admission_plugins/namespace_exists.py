@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors.status import GroupResource, not_found
+from steersman.machinery.errors.status import not_found
+from steersman.machinery.identity.schema import GroupResource
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 

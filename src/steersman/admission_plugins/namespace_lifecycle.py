@@ -7,14 +7,8 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import (
-    CAUSE_NAMESPACE_TERMINATING,
-    Cause,
-    GroupResource,
-    forbidden,
-    internal,
-    not_found,
-)
+from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_path_segment_name
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})

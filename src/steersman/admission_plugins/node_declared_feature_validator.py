@@ -9,7 +9,7 @@ from steersman.admission.interface import UPDATE, Attributes, Plugin
 from steersman.api.core.v1 import PodSpec, ResourceRequirements
 from steersman.machinery.built_in.pod_resources import is_sidecar
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
 
 _PODS: Final = GroupResource("", "pods")

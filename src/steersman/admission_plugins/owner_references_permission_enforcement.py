@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.authorization.attributes import Attributes as Action
 from steersman.authorization.interface import Authorizer, Verdict, decide
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _TURN: Final = 50

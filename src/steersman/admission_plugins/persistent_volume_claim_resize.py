@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
 from steersman.machinery.built_in.classes import storage_class_of
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
 
 _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")

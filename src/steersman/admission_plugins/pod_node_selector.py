@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.api.core.v1 import PodSpec
 from steersman.machinery.errors.field import Path, invalid
-from steersman.machinery.errors.status import GroupResource, forbidden, internal, plain_internal
+from steersman.machinery.errors.status import forbidden, internal, plain_internal
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 
 _PODS: Final = GroupResource("", "pods")

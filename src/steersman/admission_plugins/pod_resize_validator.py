@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from steersman.admission.interface import UPDATE, Attributes, Plugin
 from steersman.machinery.built_in.pod_resources import requests_of_spec
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import Cause, GroupResource, StatusError
+from steersman.machinery.errors.status import Cause, StatusError
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
 
 _PODS: Final = GroupResource("", "pods")

@@ -16,7 +16,8 @@ from steersman.machinery.codec.go_json import unmarshal
 from steersman.machinery.codec.go_types import GoType, struct_of
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
-from steersman.machinery.errors.status import GroupResource, not_found, plain_internal
+from steersman.machinery.errors.status import not_found, plain_internal
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _NAMESPACES: Final = GroupResource("", "namespaces")

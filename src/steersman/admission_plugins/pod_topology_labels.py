@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _COPIED: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
 _CLASSES: Final = GroupResource("scheduling.k8s.io", "priorityclasses")

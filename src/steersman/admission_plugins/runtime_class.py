@@ -11,7 +11,8 @@ from steersman.admission_plugins.tolerations import merge_tolerations
 from steersman.api.core.v1 import PodSpec
 from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import GroupResource, plain_internal
+from steersman.machinery.errors.status import plain_internal
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
 
 _PODS: Final = GroupResource("", "pods")

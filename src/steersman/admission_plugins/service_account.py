@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
 from steersman.api.core import v1 as core
-from steersman.machinery.errors.status import GroupResource, plain_internal
+from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import done
 
 DEFAULT_ACCOUNT: Final = "default"

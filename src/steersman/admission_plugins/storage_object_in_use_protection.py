@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 FINALIZERS: Final = {
     GroupResource("", "persistentvolumes"): "kubernetes.io/pv-protection",

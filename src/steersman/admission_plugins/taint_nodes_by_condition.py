@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
 from steersman.api.core.v1 import Taint
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 
 _NODES: Final = GroupResource("", "nodes")
 _KEY: Final = "node.kubernetes.io/not-ready"

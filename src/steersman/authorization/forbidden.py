@@ -5,7 +5,8 @@ from __future__ import annotations
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Verdict
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import GroupResource, StatusError, forbidden
+from steersman.machinery.errors.status import StatusError, forbidden
+from steersman.machinery.identity.schema import GroupResource
 
 
 def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:

@@ -53,8 +53,7 @@ from steersman.controlplane.admission_configuration import AdmissionConfiguratio
 from steersman.controlplane.options import Options, OptionsError
 from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
-from steersman.machinery.errors.status import GroupResource
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects, Reading
 from steersman.webhooks.client import WebhookClient

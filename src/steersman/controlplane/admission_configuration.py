@@ -37,8 +37,8 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError, decode_as, decode_untyped, yaml_as_json
 from steersman.machinery.errors import field as fields
 from steersman.machinery.errors.field import FieldError, aggregate
-from steersman.machinery.errors.status import GroupResource
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
 from steersman.machinery.values.durations import format_duration
 from steersman.registry.pod_template.validation.options import PodValidationOptions

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Computed, Labels, Registry
 from steersman.net.server import HttpServer
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR

@@ -13,7 +13,8 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.errors.go_numbers import parse_int
-from steersman.machinery.errors.status import GroupKind, bad_request, invalid
+from steersman.machinery.errors.status import bad_request, invalid
+from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.options import (

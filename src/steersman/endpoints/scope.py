@@ -19,7 +19,7 @@ from steersman.authorization.interface import Authorizer
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
 from steersman.rest.capabilities import Encoded, Item

@@ -9,8 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from steersman.machinery.codec.go_types import GoType
 from steersman.machinery.codec.strict import Decoded, Media
-from steersman.machinery.errors.status import GroupKind
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupKind, GroupVersionKind
 from steersman.machinery.managed_fields import Schema
 
 T = TypeVar("T")

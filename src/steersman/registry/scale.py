@@ -8,8 +8,8 @@ from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import Path
-from steersman.machinery.errors.status import GroupKind
 from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector, selector_from_set
 from steersman.machinery.validation.object_meta import validate_nonnegative
 from steersman.rest.resource import AGE, Column, Subresource

@@ -8,8 +8,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.kind import Kind
-from steersman.machinery.errors.status import GroupKind, GroupResource
-from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.identity.schema import GroupKind, GroupResource, GroupVersionKind
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
 from steersman.rest.conversion import WaitingConversion

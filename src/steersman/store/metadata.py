@@ -9,8 +9,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
-from steersman.machinery.errors.status import GroupKind, GroupResource, bad_request, conflict, internal, invalid
+from steersman.machinery.errors.status import bad_request, conflict, internal, invalid
 from steersman.machinery.identity.names import new_uid
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.machinery.values import times
 from steersman.rest.context import Context

@@ -13,8 +13,9 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.status import GroupKind, StatusError
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
+from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.validation.object_meta import (

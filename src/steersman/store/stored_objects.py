@@ -9,7 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import GroupResource, StatusError
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.allocator import Allocator, Inquiry

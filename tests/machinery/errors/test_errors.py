@@ -4,7 +4,8 @@ import pytest
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.status import Cause, GroupKind, GroupResource
+from steersman.machinery.errors.status import Cause
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 
 PODS = GroupResource("", "pods")
 DEPLOYMENTS = GroupResource("apps", "deployments")

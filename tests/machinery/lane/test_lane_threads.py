@@ -16,7 +16,7 @@ from steersman.machinery.codec import yaml
 from steersman.machinery.codec.serializer import encode, from_plain, to_plain
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError
-from steersman.machinery.errors.status import GroupKind
+from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.lane import threads as lane_threads
 from steersman.machinery.lane.threads import give_way, paced
 from steersman.machinery.large_work.slow_lane import SlowLane

@@ -22,7 +22,8 @@ from steersman.admission_plugins.pod_security.levels import (
 from steersman.api.core.v1 import Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import GroupKind, GroupResource, forbidden, internal, invalid
+from steersman.machinery.errors.status import forbidden, internal, invalid
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 _NAMESPACES: Final = GroupResource("", "namespaces")

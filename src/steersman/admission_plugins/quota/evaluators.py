@@ -12,7 +12,7 @@ from typing import Any, Final
 from steersman.admission.interface import CREATE, UPDATE, Attributes
 from steersman.api.core.v1 import PersistentVolumeClaim, ScopedResourceSelectorRequirement, Service
 from steersman.machinery.built_in.pod_resources import Amounts
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.selectors.labels import Predicate, SelectorError, new_requirement
 from steersman.machinery.values.quantity import Quantity, parse

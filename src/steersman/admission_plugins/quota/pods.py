@@ -16,7 +16,7 @@ from steersman.machinery.built_in.pod_resources import (
     pod_limits,
     pod_requests,
 )
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.validation.resource_names import (
     COMPUTE,

@@ -11,7 +11,7 @@ from steersman.admission_plugins.quota.pods import IMPLICIT_CLASS, REQUESTS, is_
 from steersman.api.meta.v1 import OwnerReference
 from steersman.api.resource.v1 import DeviceClass, DeviceRequest, ResourceClaim
 from steersman.machinery.built_in.pod_resources import Amounts
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.values.quantity import Quantity
 from steersman.rest.objects import Objects, Reading

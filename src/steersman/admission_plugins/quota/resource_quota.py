@@ -18,7 +18,8 @@ from steersman.admission_plugins.quota.evaluators import Evaluator
 from steersman.api.core.v1 import ResourceQuota as Quota
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement
 from steersman.machinery.built_in.pod_resources import Amounts
-from steersman.machinery.errors.status import GroupResource, StatusError, internal, plain_internal
+from steersman.machinery.errors.status import StatusError, internal, plain_internal
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.machinery.values.quantity import parse

@@ -17,8 +17,8 @@ from steersman.endpoints.responses import plain_response
 from steersman.endpoints.scope import Scope
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.strict import DecodeError, Media, decode_object, peek_type_meta
-from steersman.machinery.errors.status import GroupKind, bad_request, invalid
-from steersman.machinery.identity.schema import no_kind_registered
+from steersman.machinery.errors.status import bad_request, invalid
+from steersman.machinery.identity.schema import GroupKind, no_kind_registered
 from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response

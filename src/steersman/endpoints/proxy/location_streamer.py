@@ -17,7 +17,6 @@ from steersman.endpoints.proxy.passing import PassedBody
 from steersman.endpoints.request import Request
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import (
-    GroupResource,
     StatusError,
     bad_request,
     generic_server_response,
@@ -25,6 +24,7 @@ from steersman.machinery.errors.status import (
     plain_internal,
 )
 from steersman.machinery.go.urls import url_error
+from steersman.machinery.identity.schema import GroupResource
 from steersman.net.client.dial import DialError
 from steersman.net.client.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded

@@ -11,32 +11,8 @@ from typing import Any, Final
 
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.identity.schema import NO_RESOURCE, GroupKind, GroupResource
 from steersman.machinery.lane.threads import give_way
-
-
-@dataclass(frozen=True, slots=True)
-class GroupResource:
-    """A resource of any version, e.g. ("apps", "deployments"); prints as `deployments.apps`."""
-
-    group: str
-    resource: str
-
-    def __str__(self) -> str:
-        return f"{self.resource}.{self.group}" if self.group else self.resource
-
-
-NO_RESOURCE: Final = GroupResource("", "")
-
-
-@dataclass(frozen=True, slots=True)
-class GroupKind:
-    """A kind of any version, e.g. ("apps", "Deployment"); prints as `Deployment.apps`."""
-
-    group: str
-    kind: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Names of versions and kinds: k8s.io/apimachinery `runtime/schema`."""
+"""Names of versions, kinds and resources: k8s.io/apimachinery `runtime/schema`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,29 @@ from typing import Final, NamedTuple
 
 class GroupVersionError(ValueError):
     """The text is not `VERSION` or `GROUP/VERSION`; the message is upstream's."""
+
+
+class GroupResource(NamedTuple):
+    """A resource of any version, e.g. ("apps", "deployments"); prints as `deployments.apps`."""
+
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+NO_RESOURCE: Final = GroupResource("", "")
+
+
+class GroupKind(NamedTuple):
+    """A kind of any version, e.g. ("apps", "Deployment"); prints as `Deployment.apps`."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
 class GroupVersion(NamedTuple):

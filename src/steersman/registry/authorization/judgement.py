@@ -9,7 +9,8 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, decide
 from steersman.authorization.reviews import review_status
 from steersman.machinery.errors.field import FieldError
-from steersman.machinery.errors.status import GroupKind, invalid
+from steersman.machinery.errors.status import invalid
+from steersman.machinery.identity.schema import GroupKind
 
 
 def require_valid(errors: Iterable[FieldError]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Final
 from steersman.api.core.v1 import ComponentCondition, ComponentStatus
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.status import GroupResource, not_found
+from steersman.machinery.errors.status import not_found
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource

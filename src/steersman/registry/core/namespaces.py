@@ -9,7 +9,8 @@ from steersman.api.core.v1 import Namespace, NamespaceStatus
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.errors.status import GroupResource, conflict
+from steersman.machinery.errors.status import conflict
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import name_is_dns_label
 from steersman.machinery.values.times import now

@@ -14,9 +14,10 @@ from steersman.api.core.v1 import Node, Pod, Secret, ServiceAccount
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import service_account_username
 from steersman.machinery.errors.field import Path, invalid
-from steersman.machinery.errors.status import GroupKind, GroupResource, bad_request, conflict
+from steersman.machinery.errors.status import bad_request, conflict
 from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.names import new_uid
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 

@@ -10,7 +10,8 @@ from steersman.api.rbac.v1 import AggregationRule, ClusterRole
 from steersman.authorization.rbac_rules import FULL_AUTHORITY
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
-from steersman.machinery.errors.status import GroupResource, forbidden
+from steersman.machinery.errors.status import forbidden
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector
 from steersman.machinery.validation.selectors import (
     STRICT,

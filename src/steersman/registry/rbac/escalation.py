@@ -18,7 +18,8 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import decide
 from steersman.authorization.rbac import RoleNotFound
 from steersman.authorization.rbac_rules import escalation
-from steersman.machinery.errors.status import GroupResource, forbidden, not_found, plain_internal
+from steersman.machinery.errors.status import forbidden, not_found, plain_internal
+from steersman.machinery.identity.schema import GroupResource
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 

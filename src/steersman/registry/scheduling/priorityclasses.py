@@ -9,7 +9,7 @@ from steersman.api.scheduling.v1 import PriorityClass
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required
-from steersman.machinery.errors.status import GroupResource
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_immutable
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource

@@ -7,7 +7,8 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import Status
 from steersman.machinery.errors.field import Path, aggregate, not_supported, required
-from steersman.machinery.errors.status import GroupResource, StatusError, bad_request, conflict, plain_internal
+from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
+from steersman.machinery.identity.schema import GroupResource
 from steersman.registry.core.pods.conditions import set_condition
 from steersman.registry.services import Services
 from steersman.rest.context import Context

@@ -15,8 +15,6 @@ from steersman.api.policy.v1 import Eviction, PodDisruptionBudget
 from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import (
     Cause,
-    GroupKind,
-    GroupResource,
     StatusError,
     bad_request,
     conflict,
@@ -26,6 +24,7 @@ from steersman.machinery.errors.status import (
     too_many_requests,
 )
 from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.selectors.labels import NOTHING, Predicate, SelectorError, from_label_selector
 from steersman.machinery.values import times
 from steersman.registry.core.pods.conditions import is_ready, set_condition

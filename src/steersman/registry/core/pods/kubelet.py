@@ -23,9 +23,10 @@ from steersman.endpoints.request import Request
 from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.machinery.errors.field import FORBIDDEN, FieldError, Path, forbidden, invalid, quote
 from steersman.machinery.errors.go_numbers import parse_int
-from steersman.machinery.errors.status import GroupKind, GroupResource, StatusError, bad_request, internal, not_found
+from steersman.machinery.errors.status import StatusError, bad_request, internal, not_found
 from steersman.machinery.errors.status import forbidden as forbidden_request
 from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
 from steersman.machinery.values.times import TimeError, canonical_time
 from steersman.net.ascii import is_digits

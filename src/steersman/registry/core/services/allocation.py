@@ -10,9 +10,10 @@ from typing import Final
 
 from steersman.api.core.v1 import Service
 from steersman.machinery.errors.field import Path, invalid
-from steersman.machinery.errors.status import GroupKind, StatusError, plain_internal
+from steersman.machinery.errors.status import StatusError, plain_internal
 from steersman.machinery.errors.status import internal as internal_error
 from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.identity.schema import GroupKind
 from steersman.registry.core.services.cluster_ips import AddressError, ClusterIPs, RangeFull
 from steersman.registry.core.services.fields import (
     CLUSTER_IP,

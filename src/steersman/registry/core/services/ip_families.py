@@ -10,8 +10,8 @@ from typing import Final
 
 from steersman.api.core.v1 import Service
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.errors.status import GroupKind
 from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.identity.schema import GroupKind
 from steersman.registry.core.services.fields import (
     EXTERNAL_NAME,
     NONE,

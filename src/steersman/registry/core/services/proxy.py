@@ -17,7 +17,8 @@ from steersman.endpoints.proxy.upgrade_aware import proxy
 from steersman.endpoints.request import Request
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.go_numbers import parse_int
-from steersman.machinery.errors.status import GroupResource, StatusError, bad_request, not_found, service_unavailable
+from steersman.machinery.errors.status import StatusError, bad_request, not_found, service_unavailable
+from steersman.machinery.identity.schema import GroupResource
 from steersman.net.message import Response
 from steersman.registry.core.pods.kubelet import pod_tls
 from steersman.registry.core.proxy_names import proxied_path, split_scheme_name_port
