@@ -11,7 +11,8 @@ from steersman.api.core.v1 import Pod
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
 
 CONTAINER = {"name": "c", "image": "i"}
 
@@ -25,12 +26,23 @@ def make_pod(spec: dict[str, Any] | None = None, **metadata: Any) -> Pod:
 
 
 def a_write(
-    obj: Any, operation: Operation = CREATE, *, resource: str = "pods", group: str = "", **more: Any
+    obj: Any,
+    operation: Operation = CREATE,
+    *,
+    resource: str = "pods",
+    group: str = "",
+    subresource: str = "",
+    namespace: str | None = None,
+    **more: Any,
 ) -> Attributes:
     """The record of a write of `obj`; `old` is what it replaces."""
-    given = {"namespace": obj.metadata.namespace, "name": obj.metadata.name, "obj": obj, **more}
+    given = {"name": obj.metadata.name, "obj": obj, **more}
+    action = Action(
+        operation.lower(), group, "v1", resource, subresource,
+        obj.metadata.namespace if namespace is None else namespace, given["name"],
+    )  # fmt: skip
     kind = GroupVersionKind(group, "v1", type(obj).__name__)
-    return Attributes(operation, UserInfo("alice"), GroupResource(group, resource), kind, "v1", **given)
+    return Attributes(operation, UserInfo("alice"), action, kind, **given)
 
 
 def an_update(new: Any, old: Any, **more: Any) -> Attributes:

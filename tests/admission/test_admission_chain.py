@@ -9,13 +9,14 @@ from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 
 def attributes(operation: Operation = CREATE, **more: object) -> Attributes:
-    given = {"namespace": "ns", "name": "a", **more}
-    resource, kind = GroupResource("", "configmaps"), GroupVersionKind("", "v1", "ConfigMap")
-    return Attributes(operation, UserInfo("alice"), resource, kind, "v1", **given)  # type: ignore[arg-type]
+    action = Action(operation.lower(), "", "v1", "configmaps", namespace="ns", name="a")
+    given = {"action": action, "name": "a", "kind": GroupVersionKind("", "v1", "ConfigMap"), **more}
+    return Attributes(operation, UserInfo("alice"), **given)  # type: ignore[arg-type]
 
 
 class Telling(Plugin):
@@ -63,9 +64,7 @@ async def test_a_plugin_that_names_resources_is_asked_about_no_other() -> None:
     named.resources = frozenset({GroupResource("", "secrets")})
     chain = Chain((named, everything))
     await chain.admit(attributes())
-    secret = attributes()
-    secret.resource = GroupResource("", "secrets")
-    await chain.admit(secret)
+    await chain.admit(attributes(action=Action("create", resource="secrets")))
     assert calls == ["a admit", "b admit", "a admit"]
     assert Chain((named,)).handles(CREATE)
 

@@ -15,7 +15,8 @@ from steersman.api.scheduling.v1 import PriorityClass
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
 
 RESOURCES = {"Pod": "pods", "ConfigMap": "configmaps", "Namespace": "namespaces"}
 
@@ -24,9 +25,12 @@ def about(obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
     """A write of `obj`, named by its metadata."""
     kind = type(obj).__name__
     group = "scheduling.k8s.io" if kind == "PriorityClass" else ""
-    resource = GroupResource(group, RESOURCES.get(kind, "priorityclasses"))
-    given = {"namespace": obj.metadata.namespace, "name": obj.metadata.name, "obj": obj, **more}
-    return Attributes(operation, UserInfo("alice"), resource, GroupVersionKind(group, "v1", kind), "v1", **given)
+    given = {"namespace": obj.metadata.namespace, "subresource": "", "name": obj.metadata.name, "obj": obj, **more}
+    action = Action(
+        operation.lower(), group, "v1", RESOURCES.get(kind, "priorityclasses"), given.pop("subresource"),
+        given.pop("namespace"), given["name"],
+    )  # fmt: skip
+    return Attributes(operation, UserInfo("alice"), action, GroupVersionKind(group, "v1", kind), **given)
 
 
 def pod(**spec: Any) -> Pod:

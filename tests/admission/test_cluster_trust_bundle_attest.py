@@ -8,7 +8,8 @@ from writes import ALICE, Allowing, refusal
 from steersman.admission.interface import CREATE, Attributes
 from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
 
 
 class BundleSpec(msgspec.Struct):
@@ -25,8 +26,8 @@ class Bundle(msgspec.Struct):
 def write(signer: str, subresource: str = "") -> Attributes:
     bundle = Bundle(ObjectMeta(name="b"), BundleSpec(signer))
     group = "certificates.k8s.io"
-    resource, kind = GroupResource(group, "clustertrustbundles"), GroupVersionKind(group, "v1", "ClusterTrustBundle")
-    return Attributes(CREATE, ALICE, resource, kind, "v1beta1", "", "b", subresource, bundle)
+    action = Action("create", group, "v1beta1", "clustertrustbundles", subresource, "", "b")
+    return Attributes(CREATE, ALICE, action, GroupVersionKind(group, "v1", "ClusterTrustBundle"), "b", bundle)
 
 
 async def test_a_bundle_of_a_signer_is_for_those_who_may_attest() -> None:

@@ -12,7 +12,8 @@ from steersman.api.core.v1 import LimitRange, PersistentVolumeClaim, Pod
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.rest.objects import Reading
 
 Resources = dict[str, dict[str, str]]
@@ -59,10 +60,9 @@ def claim(storage: str) -> PersistentVolumeClaim:
 
 def about(obj: Any, operation: Operation = CREATE, *, old: Any = None, subresource: str = "") -> Attributes:
     kind = type(obj).__name__
-    resource = GroupResource("", {"Pod": "pods"}.get(kind, "persistentvolumeclaims"))
-    return Attributes(
-        operation, UserInfo("alice"), resource, GroupVersionKind("", "v1", kind), "v1", "ns", "p", subresource, obj, old
-    )  # fmt: skip
+    resource = {"Pod": "pods"}.get(kind, "persistentvolumeclaims")
+    action = Action(operation.lower(), "", "v1", resource, subresource, "ns", "p")
+    return Attributes(operation, UserInfo("alice"), action, GroupVersionKind("", "v1", kind), "p", obj, old)
 
 
 async def refusal(plugin: LimitRanger, attributes: Attributes) -> str:

@@ -76,7 +76,10 @@ async def test_an_owner_that_was_blocked_stays_so_without_a_right() -> None:
 async def test_owners_are_judged_where_they_are() -> None:
     authorizer = Allowing(("update", "nodes/finalizers", "n"), FINALIZE_D)
     await judge(authorizer, note(owner("n", kind="Node", version="v1", block=True), owner("d", block=True)))
-    asked = [(each.api_group, each.api_version, each.resource, each.namespace) for each in authorizer.asked[-2:]]
+    asked = [
+        (each.action.group, each.action.version, each.action.resource, each.action.namespace)
+        for each in authorizer.asked[-2:]
+    ]
     assert asked == [("", "v1", "nodes", ""), ("apps", "v1", "deployments", "ns")]
 
 

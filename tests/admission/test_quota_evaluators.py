@@ -14,6 +14,7 @@ from steersman.api.core.v1 import PersistentVolumeClaim, Pod, ScopedResourceSele
 from steersman.api.resource.v1 import DeviceClass, ResourceClaim
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.selectors.labels import SelectorError
 from steersman.rest.objects import Reading
@@ -47,8 +48,8 @@ def pod(*resources: Plain, status: Plain | None = None, **spec: Any) -> Pod:
 
 
 def about(operation: Operation, subresource: str = "", obj: Any = None, old: Any = None) -> Attributes:
-    resource, kind = GroupResource("", "things"), GroupVersionKind("", "v1", "Thing")
-    return Attributes(operation, UserInfo("alice"), resource, kind, "v1", "ns", "p", subresource, obj, old)
+    action = Action(operation.lower(), "", "v1", "things", subresource, "ns", "p")
+    return Attributes(operation, UserInfo("alice"), action, GroupVersionKind("", "v1", "Thing"), "p", obj, old)
 
 
 def scope(name: str, operator: str = "Exists", *values: str) -> ScopedResourceSelectorRequirement:

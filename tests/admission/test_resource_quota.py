@@ -19,6 +19,7 @@ from steersman.api.core import v1 as core
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
 from steersman.machinery.errors.status import OPTIMISTIC_LOCK, StatusError, conflict, not_found
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.context import Context
 from steersman.rest.objects import Reading
@@ -69,7 +70,7 @@ class Quotas:
         self.put(quota)
 
     async def update(self, ctx: Context, name: str, change: Callable[[Any], Any], *, subresource: str = "") -> None:
-        assert (ctx.namespace, subresource) == ("ns", "status")
+        assert (ctx.action.namespace, subresource) == ("ns", "status")
         await asyncio.sleep(0)
         self.before_write()
         if name not in self.stored:
@@ -99,11 +100,8 @@ def about(
     obj: Any, operation: Operation = CREATE, *, old: Any = None, subresource: str = "", **more: Any
 ) -> Attributes:
     kind = type(obj).__name__
-    resource = GroupResource("", PLURALS[kind])
-    given: Plain = {"subresource": subresource, "obj": obj, "old": old, **more}
-    return Attributes(
-        operation, UserInfo("alice"), resource, GroupVersionKind("", "v1", kind), "v1", "ns", "n", **given
-    )
+    action = Action(operation.lower(), "", "v1", PLURALS[kind], subresource, "ns", "n")
+    return Attributes(operation, UserInfo("alice"), action, GroupVersionKind("", "v1", kind), "n", obj, old, **more)
 
 
 def note() -> core.ConfigMap:
@@ -203,16 +201,8 @@ async def test_a_status_is_recorded_even_beyond_the_quota() -> None:
 
 async def test_events_and_reviews_are_not_counted() -> None:
     admit = plugin(Quotas(quota({"count/events": "0"}))).validate
-    event = Attributes(
-        CREATE,
-        UserInfo("alice"),
-        GroupResource("", "events"),
-        GroupVersionKind("", "v1", "Event"),
-        "v1",
-        "ns",
-        "n",
-        obj=core.Event(),
-    )
+    action = Action("create", "", "v1", "events", namespace="ns", name="n")
+    event = Attributes(CREATE, UserInfo("alice"), action, GroupVersionKind("", "v1", "Event"), "n", core.Event())
     assert await refusal(admit(event)) == ""
 
 

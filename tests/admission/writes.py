@@ -9,9 +9,10 @@ import pytest
 
 from steersman.admission.interface import CREATE, Attributes, Operation
 from steersman.authentication.user import UserInfo
-from steersman.authorization.attributes import Attributes as Action
+from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.rest.resource import Resource
 
 ALICE = UserInfo("alice")
@@ -20,8 +21,12 @@ ALICE = UserInfo("alice")
 def write_of(resource: Resource[Any], obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
     """A write of `obj` by alice, named by its metadata."""
     metadata = obj.metadata
-    given = {"namespace": metadata.namespace, "name": metadata.name, "obj": obj, **more}
-    return Attributes(operation, ALICE, resource.group_resource, resource.group_kind, resource.version, **given)
+    given = {"namespace": metadata.namespace, "subresource": "", "name": metadata.name, "obj": obj, **more}
+    action = Action(
+        operation.lower(), resource.group, resource.version, resource.plural, given.pop("subresource"),
+        given.pop("namespace"), given["name"],
+    )  # fmt: skip
+    return Attributes(operation, ALICE, action, resource.kind.gvk, **given)
 
 
 async def refusal(work: Awaitable[None]) -> str:
@@ -37,10 +42,11 @@ class Allowing:
 
     def __init__(self, *allowed: tuple[str, str, str]) -> None:
         self._allowed = allowed
-        self.asked: list[Action] = []
+        self.asked: list[Question] = []
 
-    def authorize(self, attributes: Action) -> Verdict:
+    def authorize(self, attributes: Question) -> Verdict:
         self.asked.append(attributes)
-        resource = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
-        allowed = (attributes.verb, resource, attributes.name) in self._allowed
+        action = attributes.action
+        resource = f"{action.resource}/{action.subresource}" if action.subresource else action.resource
+        allowed = (action.verb, resource, action.name) in self._allowed
         return Verdict(Decision.ALLOW if allowed else Decision.NO_OPINION)

@@ -10,6 +10,7 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.reconcile import AUTOUPDATE, Operation, reconcile_binding, reconcile_role
+from steersman.machinery.identity.action import Action
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_objects_are_complete_and_fresh_each_time():
 
 
 @pytest.mark.parametrize(
-    ("user", "attributes", "reason"),
+    ("user", "action", "reason"),
     [
         (
             UserInfo("system:kube-scheduler"),
@@ -50,20 +51,20 @@ def test_objects_are_complete_and_fresh_each_time():
         ),
         (
             UserInfo("system:serviceaccount:kube-system:generic-garbage-collector"),
-            {"verb": "patch", "api_group": "any.example.com", "resource": "t", "subresource": "x", "namespace": "n"},
+            {"verb": "patch", "group": "any.example.com", "resource": "t", "subresource": "x", "namespace": "n"},
             'ClusterRoleBinding "system:controller:generic-garbage-collector" of ClusterRole '
             '"system:controller:generic-garbage-collector" to ServiceAccount "generic-garbage-collector/kube-system"',
         ),
     ],
 )
-def test_components_hold_their_roles(authorizer, user, attributes, reason):
-    verdict = authorizer.authorize(Attributes(user, resource_request=True, **attributes))
+def test_components_hold_their_roles(authorizer, user, action, reason):
+    verdict = authorizer.authorize(Attributes(user, Action(**action)))
     assert verdict.reason == f"RBAC: allowed by {reason}"
 
 
 def test_everyone_may_see_health_and_version_and_nothing_else(authorizer):
     anonymous = UserInfo("system:anonymous", groups=("system:unauthenticated",))
-    answers = {path: authorizer.authorize(Attributes(anonymous, "get", path=path)).allowed for path in (
+    answers = {path: authorizer.authorize(Attributes(anonymous, Action("get"), path)).allowed for path in (
         "/healthz", "/livez", "/readyz", "/version", "/version/", "/livez/ping", "/", "/api", "/metrics"
     )}  # fmt: skip
     assert [path for path, yes in answers.items() if yes] == ["/healthz", "/livez", "/readyz", "/version", "/version/"]

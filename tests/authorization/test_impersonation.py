@@ -11,8 +11,9 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.impersonation import Impersonated, Impersonation, node_name, service_account
 from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 
-PODS = {"api_version": "v1", "namespace": "ns", "resource": "pods", "resource_request": True}
+PODS = {"version": "v1", "namespace": "ns", "resource": "pods"}
 ROBOT = "system:serviceaccount:ns:robot"
 
 
@@ -25,8 +26,8 @@ class Rights:
 
     def authorize(self, attributes: Attributes) -> Verdict:
         self.asked.append(attributes)
-        resource = "/".join(part for part in (attributes.resource, attributes.subresource) if part)
-        right = f"{attributes.verb} {resource} {attributes.name}".strip()
+        resource = "/".join(part for part in (attributes.action.resource, attributes.action.subresource) if part)
+        right = f"{attributes.action.verb} {resource} {attributes.action.name}".strip()
         return Verdict(Decision.ALLOW if right in self.allowed else Decision.NO_OPINION)
 
 
@@ -35,7 +36,7 @@ async def become(wanted: UserInfo, *rights: str, requestor: UserInfo | None = No
 
 
 def action(requestor: UserInfo | None = None, verb: str = "list") -> Attributes:
-    return Attributes(requestor or UserInfo("jane"), verb, **PODS)
+    return Attributes(requestor or UserInfo("jane"), Action(verb, **PODS))
 
 
 async def refusal(wanted: UserInfo, *rights: str, requestor: UserInfo | None = None) -> str:

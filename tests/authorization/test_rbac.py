@@ -24,6 +24,7 @@ from steersman.authorization import rbac, rbac_bindings
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
+from steersman.machinery.identity.action import Action
 from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
 
 API = "rbac.authorization.k8s.io"
@@ -32,15 +33,16 @@ API = "rbac.authorization.k8s.io"
 # An evaluator without index or memory, from https://kubernetes.io/docs/reference/access-authn-authz/rbac/.
 
 
-def documented_rule_allows(rule, a):
+def documented_rule_allows(rule, attributes):
+    a = attributes.action
     if "*" not in rule.verbs and a.verb not in rule.verbs:
         return False
-    if not a.resource_request:
+    if attributes.path is not None:
         return any(
-            a.path == url or (url.endswith("*") and a.path.startswith(url.rstrip("*")))
+            attributes.path == url or (url.endswith("*") and attributes.path.startswith(url.rstrip("*")))
             for url in rule.non_resource_urls
         )
-    if "*" not in rule.api_groups and a.api_group not in rule.api_groups:
+    if "*" not in rule.api_groups and a.group not in rule.api_groups:
         return False
     wanted = {"*", f"{a.resource}/{a.subresource}", f"*/{a.subresource}"} if a.subresource else {"*", a.resource}
     if not wanted & set(rule.resources):
@@ -60,7 +62,7 @@ def documented_subject_is(subject, namespace, user):
 def documented_allowed(objects, a):
     roles, bindings = objects
     for (namespace, _), (role_ref, subjects) in bindings.items():
-        if namespace not in ("", a.namespace):
+        if namespace not in ("", a.action.namespace):
             continue
         if not any(documented_subject_is(subject, namespace, a.user) for subject in subjects):
             continue
@@ -124,17 +126,22 @@ USERS = st.builds(
 )
 RESOURCE_QUESTIONS = st.builds(
     Attributes,
-    user=USERS,
-    verb=st.sampled_from(["get", "list", "delete"]),
-    namespace=st.sampled_from(["", *NAMESPACES, "three"]),
-    api_group=st.sampled_from(["", "apps"]),
-    resource=st.sampled_from(["pods", "things"]),
-    subresource=st.sampled_from(["", "log"]),
-    name=st.sampled_from(["", "a", "c"]),
-    resource_request=st.just(True),
+    USERS,
+    st.builds(
+        Action,
+        verb=st.sampled_from(["get", "list", "delete"]),
+        namespace=st.sampled_from(["", *NAMESPACES, "three"]),
+        group=st.sampled_from(["", "apps"]),
+        resource=st.sampled_from(["pods", "things"]),
+        subresource=st.sampled_from(["", "log"]),
+        name=st.sampled_from(["", "a", "c"]),
+    ),
 )
 PATH_QUESTIONS = st.builds(
-    Attributes, user=USERS, verb=st.sampled_from(["get", "post"]), path=st.sampled_from(["/healthz", "/api", "/api/v1"])
+    Attributes,
+    USERS,
+    st.builds(Action, verb=st.sampled_from(["get", "post"])),
+    path=st.sampled_from(["/healthz", "/api", "/api/v1"]),
 )
 
 
@@ -199,9 +206,7 @@ async def test_decisions_are_the_same_where_there_is_much_to_look_through(lane, 
 
 
 def everything_allowed(authorizer, user, namespace, name=""):
-    return authorizer.authorize(
-        Attributes(user, "get", namespace=namespace, resource="pods", name=name, resource_request=True)
-    )
+    return authorizer.authorize(Attributes(user, Action("get", namespace=namespace, resource="pods", name=name)))
 
 
 READ_PODS = [PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])]
@@ -301,7 +306,7 @@ class TestMuchToLookThrough:
         return found
 
     async def judge(self, served, name=""):
-        question = Attributes(ALICE, "get", namespace="n", resource="pods", name=name, resource_request=True)
+        question = Attributes(ALICE, Action("get", namespace="n", resource="pods", name=name))
         verdict = served.authorizer.authorize(question)
         assert not isinstance(verdict, Verdict)
         verdict = await verdict
@@ -345,7 +350,7 @@ class TestMuchToLookThrough:
     async def test_a_right_that_is_taken_away_meanwhile_does_not_count(self, served):
         served.role("r", READ_PODS * 2_000, namespace="n")
         served.bind("b", "r", Subject(kind="User", name="alice"), namespace="n", kind="Role")
-        question = Attributes(ALICE, "get", namespace="n", resource="pods", resource_request=True)
+        question = Attributes(ALICE, Action("get", namespace="n", resource="pods"))
         for take_away in (
             lambda: served.role("r", None, namespace="n"),
             lambda: served.bind("b", "r", Subject(kind="User", name="bob"), namespace="n", kind="Role"),
@@ -363,7 +368,7 @@ class TestMuchToLookThrough:
         for number in range(0, 20_000, 1_000):
             served.bind(f"b{number:05}", "r", Subject(kind="Group", name=f"g{number}"), namespace="n")
         crowd = UserInfo("alice", groups=tuple(f"g{number}" for number in reversed(range(20_000))))
-        question = Attributes(crowd, "get", namespace="n", resource="pods", resource_request=True)
+        question = Attributes(crowd, Action("get", namespace="n", resource="pods"))
         assert calls(lambda: asyncio.ensure_future(served.authorizer.authorize(question)).cancel()) < 50
         assert (await decide(served.authorizer, question)).reason == (
             'RBAC: allowed by RoleBinding "b00000/n" of ClusterRole "r" to Group "g0"'
@@ -375,7 +380,7 @@ class TestMuchToLookThrough:
             served.bind(f"b{number}", f"{'r' * 200}{number}", Subject(kind="User", name="alice"), namespace="n")
         assert 60_000 < len((await self.judge(served)).reason) < 80_000
         for number in range(400):
-            question = Attributes(ALICE, "get", namespace="n", resource=f"r{number}", resource_request=True)
+            question = Attributes(ALICE, Action("get", namespace="n", resource=f"r{number}"))
             await decide(served.authorizer, question)
         assert len(served.authorizer._judgements) < 300
 
@@ -425,8 +430,8 @@ def test_what_clients_ask_does_not_fill_the_memory(cluster):
     cluster.role("r", READ_PODS)
     cluster.bind("b", "r", Subject(kind="User", name="alice"))
     for number in range(40_000):
-        authorizer.authorize(Attributes(ALICE, "get", path=f"/{number}"))
-    authorizer.authorize(Attributes(ALICE, "get", path="/" + "x" * 10_000))
+        authorizer.authorize(Attributes(ALICE, Action("get"), f"/{number}"))
+    authorizer.authorize(Attributes(ALICE, Action("get"), "/" + "x" * 10_000))
     assert len(authorizer._judgements) <= 32_768
     assert not any(len(part) > 512 for key in authorizer._judgements for part in key)
     assert everything_allowed(authorizer, ALICE, "n").allowed

@@ -19,6 +19,7 @@ from steersman.authorization.rbac_rules import (
     uncovered,
 )
 from steersman.authorization.rule_index import RuleIndex
+from steersman.machinery.identity.action import Action
 
 
 def some(*values):
@@ -213,4 +214,5 @@ def test_a_rule_in_one_line():
 
 
 def test_attributes_that_only_read():
-    assert [Attributes(ALICE, verb).read_only for verb in ("get", "list", "watch", "update")] == [True] * 3 + [False]
+    verbs = ("get", "list", "watch", "update")
+    assert [Attributes(ALICE, Action(verb)).read_only for verb in verbs] == [True] * 3 + [False]

@@ -17,6 +17,7 @@ from steersman.authorization.review_validation import (
     validate_subject_access_review,
 )
 from steersman.authorization.reviews import review_attributes, review_status, rules_review_status, subject_of
+from steersman.machinery.identity.action import Action
 
 ALICE = UserInfo("alice")
 NO = Verdict(Decision.NO_OPINION)
@@ -33,9 +34,8 @@ def asked(resource):
 
 def test_a_resource_question():
     attributes = asked({"verb": "get", "group": "apps", "resource": "d", "subresource": "scale", "namespace": "n"})
-    assert attributes.resource_request
-    assert (attributes.verb, attributes.api_group, attributes.api_version) == ("get", "apps", "*")
-    assert (attributes.resource, attributes.subresource, attributes.namespace) == ("d", "scale", "n")
+    assert attributes.path is None
+    assert attributes.action == Action("get", "apps", "*", "d", "scale", "n")
 
 
 def test_a_path_question_about_a_subject():
@@ -45,7 +45,7 @@ def test_a_path_question_about_a_subject():
     ).spec
     attributes = review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)
     assert attributes.user == UserInfo("u", "1", ("g",), {"k": ("v",)})
-    assert (attributes.resource_request, attributes.path) == (False, "/x")
+    assert (attributes.action, attributes.path) == (Action(), "/x")
 
 
 def test_selectors_are_read():

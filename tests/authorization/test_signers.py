@@ -8,6 +8,7 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.authorization.signers import may_use_signer
+from steersman.machinery.identity.action import Action
 
 ALICE = UserInfo("alice")
 
@@ -21,7 +22,7 @@ class Naming:
 
     def authorize(self, attributes: Attributes) -> Verdict:
         self.asked.append(attributes)
-        return Verdict(Decision.ALLOW if attributes.name == self.name else Decision.DENY)
+        return Verdict(Decision.ALLOW if attributes.action.name == self.name else Decision.DENY)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,5 @@ async def test_a_right_is_on_the_signer_or_all_of_its_domain(name: str, allowed:
     authorizer = Naming(name)
     assert await may_use_signer(authorizer, ALICE, "approve", "example.com/a") is allowed
     first = authorizer.asked[0]
-    assert (first.user, first.verb, first.api_group, first.api_version) == (
-        ALICE, "approve", "certificates.k8s.io", "*"
-    )  # fmt: skip
-    assert (first.resource, first.name, first.resource_request) == ("signers", "example.com/a", True)
+    assert first.user is ALICE
+    assert first.action == Action("approve", "certificates.k8s.io", "*", "signers", name="example.com/a")

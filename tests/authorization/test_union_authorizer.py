@@ -11,9 +11,10 @@ from steersman.authorization.forbidden import forbidden_error, internal_error_te
 from steersman.authorization.interface import Decision, ResolvedRules, Verdict, decide
 from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
 from steersman.authorization.union import UnionAuthorizer, UnionRuleResolver
+from steersman.machinery.identity.action import Action
 
 BOB = UserInfo("bob")
-QUESTION = Attributes(BOB, "get", namespace="n", resource="pods", resource_request=True)
+QUESTION = Attributes(BOB, Action("get", namespace="n", resource="pods"))
 ALLOW, DENY = Verdict(Decision.ALLOW, "yes"), Verdict(Decision.DENY, "no", "broken")
 UNSURE, LOST = Verdict(Decision.NO_OPINION, "hm"), Verdict(Decision.NO_OPINION, "what", "lost")
 
@@ -47,7 +48,7 @@ async def test_the_first_opinion_decides_and_without_one_all_are_told(verdicts, 
 def test_answers_from_memory_are_not_waited_for():
     union = UnionAuthorizer([PrivilegedGroupAuthorizer(), AlwaysDenyAuthorizer()])
     assert union.authorize(QUESTION) == Verdict(Decision.NO_OPINION, "Everything is forbidden.")
-    master = Attributes(UserInfo("admin", groups=("x", "system:masters")), "delete")
+    master = Attributes(UserInfo("admin", groups=("x", "system:masters")), Action("delete"))
     assert union.authorize(master).allowed
 
 
@@ -76,16 +77,7 @@ async def test_rule_resolvers_add_up():
 
 
 def resource(verb, name="", namespace="", group="", what="pods", subresource=""):
-    return Attributes(
-        BOB,
-        verb,
-        namespace=namespace,
-        api_group=group,
-        resource=what,
-        subresource=subresource,
-        name=name,
-        resource_request=True,
-    )
+    return Attributes(BOB, Action(verb, group, "v1", what, subresource, namespace, name))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +98,11 @@ def resource(verb, name="", namespace="", group="", what="pods", subresource="")
             '"nosuch.example.com" in the namespace "ns"',
         ),
         (
-            Attributes(BOB, "post", path="/metrics"),
+            Attributes(BOB, Action("post"), "/metrics"),
             'forbidden: User "bob" cannot post path "/metrics"',
         ),
         (
-            Attributes(UserInfo('<b>"&'), "get", path="/a"),
+            Attributes(UserInfo('<b>"&'), Action("get"), "/a"),
             'forbidden: User "&lt;b&gt;\\"&amp;" cannot get path "/a"',
         ),
     ],
@@ -124,7 +116,7 @@ def test_refusals_end_with_the_authorizers_reason():
     error = forbidden_error(resource("list", namespace="ns"), 'RBAC: role.rbac.authorization.k8s.io "x<" not found')
     assert error.message.endswith('in the namespace "ns": RBAC: role.rbac.authorization.k8s.io "x<" not found')
     assert error.status()["details"] == {"kind": "pods"}
-    assert forbidden_error(Attributes(BOB, "get", path="/a")).status()["details"] == {}
+    assert forbidden_error(Attributes(BOB, Action("get"), "/a")).status()["details"] == {}
 
 
 def test_errors_are_shown_without_markup():

@@ -65,7 +65,7 @@ def test_a_resource_that_is_put_again_takes_the_place_of_the_first(catalogue: Ca
     catalogue.put(resource("foos", "v2", "v1", verbs=("get",)), None, None)
     assert groups(catalogue) == {"e.x": ("v2", "v1")}
     route = catalogue.routes["/apis/e.x/v1/namespaces/{namespace}/foos/{name}"]
-    assert list(route.actions) == ["GET"]
+    assert list(route.methods) == ["GET"]
     assert not any("v1beta1" in template for template in catalogue.routes)
 
 

@@ -19,6 +19,7 @@ from steersman.controlplane import rbac_feed
 from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.identity.action import Action
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
 from steersman.registry.rbac.clusterroles import CLUSTER_ROLES
@@ -56,7 +57,7 @@ class Rights:
         await StoreObjects(self.stores[plural]).delete(loopback(namespace, name), name)
 
     def may_read(self, namespace: str) -> bool:
-        wanted = Attributes(UserInfo("alice"), "get", namespace, "", "v1", "pods", "", "p", resource_request=True)
+        wanted = Attributes(UserInfo("alice"), Action("get", "", "v1", "pods", "", namespace, "p"))
         verdict = self.authorizer.authorize(wanted)
         assert isinstance(verdict, Verdict)
         return verdict.decision is Decision.ALLOW
@@ -135,7 +136,7 @@ class TestLargeOnes:
     CROWD = [{"kind": "User", "apiGroup": GROUP, "name": f"user{number}"} for number in range(2_000)]
 
     async def judged(self, rights: Rights, namespace: str) -> bool:
-        wanted = Attributes(UserInfo("alice"), "get", namespace, "", "v1", "pods", "", "p", resource_request=True)
+        wanted = Attributes(UserInfo("alice"), Action("get", "", "v1", "pods", "", namespace, "p"))
         return (await decide(rights.authorizer, wanted)).allowed
 
     async def replace(self, rights: Rights, plural: str, name: str, **body: Any) -> None:

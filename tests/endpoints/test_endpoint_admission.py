@@ -46,9 +46,9 @@ class Recording(Plugin):
         self._record("validate", attributes)
 
     def _record(self, how: str, attributes: Attributes) -> None:
-        resource = str(attributes.resource)
-        if attributes.subresource:
-            resource += f"/{attributes.subresource}"
+        resource = str(attributes.action.group_resource)
+        if attributes.action.subresource:
+            resource += f"/{attributes.action.subresource}"
         shown = ",".join(type(each).__name__ for each in (attributes.obj, attributes.old) if each is not None)
         self.shown.append((how, attributes.operation, resource, str(attributes.kind), attributes.name, shown))
 

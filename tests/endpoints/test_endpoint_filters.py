@@ -14,6 +14,7 @@ from steersman.endpoints.filters.max_in_flight import with_max_in_flight
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import request_info
+from steersman.machinery.identity.action import Action
 from steersman.machinery.metrics import Registry
 from steersman.net import connection
 from steersman.net.body import EMPTY_BODY
@@ -255,9 +256,10 @@ async def test_the_action_to_be_judged_is_that_of_the_request(small: SmallServer
     await small.get("/apis/scheduling.k8s.io/v1/priorityclasses/x", user="alice")
     await small.ask("PUT", "/metrics/")
     first, second, third = small.rights.asked
-    assert (first.verb, first.namespace, first.resource, first.name) == ("deletecollection", "ns", "configmaps", "")
-    assert (second.verb, second.api_group, second.api_version, second.name) == ("get", "scheduling.k8s.io", "v1", "x")
-    assert (third.verb, third.path, third.resource_request) == ("put", "/metrics/", False)
+    assert first.action == Action("deletecollection", "", "v1", "configmaps", namespace="ns")
+    assert second.action == Action("get", "scheduling.k8s.io", "v1", "priorityclasses", name="x")
+    assert [each.path for each in (first, second)] == [None, None]
+    assert (third.action, third.path) == (Action("put"), "/metrics/")
 
 
 # Headers
@@ -381,7 +383,7 @@ async def test_before_it_is_known_who_asks_a_long_query_is_not_read(start_server
     query = "&".join(["a%41=%42"] * 9_000) + "&fieldSelector=metadata.name=a"
     assert (await small.get(f"{NOTES}?{query}", user="nobody")).status == 401
     assert (await small.get(f"{NOTES}?{query}", user="mallory")).status == 403
-    assert small.rights.asked[-1].name == "a"
+    assert small.rights.asked[-1].action.name == "a"
     assert read == []
     assert (await small.get(f"{NOTES}?{query}", user="alice")).status == 200
     assert read == [len(query)]

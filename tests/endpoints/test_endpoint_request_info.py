@@ -7,61 +7,62 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.endpoints.request_info import BadRequestInfo, Target, read_request_info, request_info
+from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields
 
-# method, target, verb, api prefix, group, version, namespace, resource, subresource, name, extra parts
+# method, target, verb, group, version, namespace, resource, subresource, name, extra parts
 RESOURCES = [
-    ("GET", "/api/v1/namespaces/other/pods/foo", "get", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("GET", "/api/v1/namespaces/other/pods", "list", "api", "", "v1", "other", "pods", "", "", ()),
-    ("GET", "/api/v1/namespaces/other/pods/", "list", "api", "", "v1", "other", "pods", "", "", ()),
-    ("GET", "/api/v1/pods", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("HEAD", "/api/v1/pods", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("HEAD", "/api/v1/namespaces/other/pods/foo", "get", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("POST", "/api/v1/namespaces/other/pods", "create", "api", "", "v1", "other", "pods", "", "", ()),
-    ("PUT", "/api/v1/namespaces/other/pods/foo", "update", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("PATCH", "/api/v1/namespaces/other/pods/foo", "patch", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("DELETE", "/api/v1/namespaces/other/pods/foo", "delete", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("DELETE", "/api/v1/namespaces/other/pods", "deletecollection", "api", "", "v1", "other", "pods", "", "", ()),
-    ("DELETE", "/api/v1/nodes", "deletecollection", "api", "", "v1", "", "nodes", "", "", ()),
-    ("OPTIONS", "/api/v1/nodes", "", "api", "", "v1", "", "nodes", "", "", ()),
-    ("GET", "/api/v1/pods?watch=true", "watch", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/pods?watch=1", "watch", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/pods?watch", "watch", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/pods?watch=false", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/pods?watch=0", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/namespaces/other/pods/foo?watch=true", "get", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("GET", "/api/v1/watch/pods", "watch", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/watch/namespaces/other/pods", "watch", "api", "", "v1", "other", "pods", "", "", ()),
-    ("GET", "/api/v1/watch/namespaces/other/pods/foo", "watch", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("GET", "/api/v1/watch/namespaces", "watch", "api", "", "v1", "", "namespaces", "", "", ()),
-    ("GET", "/api/v1/proxy/namespaces/other/pods/foo/a/b", "proxy", "api", "", "v1", "other", "pods", "", "foo", ()),
-    ("GET", "/api/v1/namespaces", "list", "api", "", "v1", "", "namespaces", "", "", ()),
-    ("GET", "/api/v1/namespaces/other", "get", "api", "", "v1", "other", "namespaces", "", "other", ()),
-    ("PUT", "/api/v1/namespaces/other/finalize", "update", "api", "", "v1", "other", "namespaces", "finalize",
+    ("GET", "/api/v1/namespaces/other/pods/foo", "get", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/namespaces/other/pods", "list", "", "v1", "other", "pods", "", "", ()),
+    ("GET", "/api/v1/namespaces/other/pods/", "list", "", "v1", "other", "pods", "", "", ()),
+    ("GET", "/api/v1/pods", "list", "", "v1", "", "pods", "", "", ()),
+    ("HEAD", "/api/v1/pods", "list", "", "v1", "", "pods", "", "", ()),
+    ("HEAD", "/api/v1/namespaces/other/pods/foo", "get", "", "v1", "other", "pods", "", "foo", ()),
+    ("POST", "/api/v1/namespaces/other/pods", "create", "", "v1", "other", "pods", "", "", ()),
+    ("PUT", "/api/v1/namespaces/other/pods/foo", "update", "", "v1", "other", "pods", "", "foo", ()),
+    ("PATCH", "/api/v1/namespaces/other/pods/foo", "patch", "", "v1", "other", "pods", "", "foo", ()),
+    ("DELETE", "/api/v1/namespaces/other/pods/foo", "delete", "", "v1", "other", "pods", "", "foo", ()),
+    ("DELETE", "/api/v1/namespaces/other/pods", "deletecollection", "", "v1", "other", "pods", "", "", ()),
+    ("DELETE", "/api/v1/nodes", "deletecollection", "", "v1", "", "nodes", "", "", ()),
+    ("OPTIONS", "/api/v1/nodes", "", "", "v1", "", "nodes", "", "", ()),
+    ("GET", "/api/v1/pods?watch=true", "watch", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch=1", "watch", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch", "watch", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch=false", "list", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?watch=0", "list", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/namespaces/other/pods/foo?watch=true", "get", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/watch/pods", "watch", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/watch/namespaces/other/pods", "watch", "", "v1", "other", "pods", "", "", ()),
+    ("GET", "/api/v1/watch/namespaces/other/pods/foo", "watch", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/watch/namespaces", "watch", "", "v1", "", "namespaces", "", "", ()),
+    ("GET", "/api/v1/proxy/namespaces/other/pods/foo/a/b", "proxy", "", "v1", "other", "pods", "", "foo", ()),
+    ("GET", "/api/v1/namespaces", "list", "", "v1", "", "namespaces", "", "", ()),
+    ("GET", "/api/v1/namespaces/other", "get", "", "v1", "other", "namespaces", "", "other", ()),
+    ("PUT", "/api/v1/namespaces/other/finalize", "update", "", "v1", "other", "namespaces", "finalize",
      "other", ()),
-    ("GET", "/api/v1/namespaces/other/status", "get", "api", "", "v1", "other", "namespaces", "status", "other", ()),
-    ("GET", "/api/v1/namespaces/other/pods/foo/status", "get", "api", "", "v1", "other", "pods", "status", "foo", ()),
-    ("POST", "/api/v1/namespaces/other/pods/foo/exec", "create", "api", "", "v1", "other", "pods", "exec", "foo", ()),
-    ("GET", "/api/v1/namespaces/other/pods/foo/proxy/a/b", "get", "api", "", "v1", "other", "pods", "proxy", "foo",
+    ("GET", "/api/v1/namespaces/other/status", "get", "", "v1", "other", "namespaces", "status", "other", ()),
+    ("GET", "/api/v1/namespaces/other/pods/foo/status", "get", "", "v1", "other", "pods", "status", "foo", ()),
+    ("POST", "/api/v1/namespaces/other/pods/foo/exec", "create", "", "v1", "other", "pods", "exec", "foo", ()),
+    ("GET", "/api/v1/namespaces/other/pods/foo/proxy/a/b", "get", "", "v1", "other", "pods", "proxy", "foo",
      ("a", "b")),
-    ("GET", "/api/v1/nodes/n/proxy/", "get", "api", "", "v1", "", "nodes", "proxy", "n", ()),
-    ("GET", "/apis/apps/v1/deployments", "list", "apis", "apps", "v1", "", "deployments", "", "", ()),
-    ("GET", "/apis/apps/v1/namespaces/other/deployments/foo", "get", "apis", "apps", "v1", "other", "deployments", "",
+    ("GET", "/api/v1/nodes/n/proxy/", "get", "", "v1", "", "nodes", "proxy", "n", ()),
+    ("GET", "/apis/apps/v1/deployments", "list", "apps", "v1", "", "deployments", "", "", ()),
+    ("GET", "/apis/apps/v1/namespaces/other/deployments/foo", "get", "apps", "v1", "other", "deployments", "",
      "foo", ()),
-    ("POST", "/apis/apps/v1/namespaces/other/deployments/foo/scale", "create", "apis", "apps", "v1", "other",
+    ("POST", "/apis/apps/v1/namespaces/other/deployments/foo/scale", "create", "apps", "v1", "other",
      "deployments", "scale", "foo", ()),
-    ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", "get", "apis",
+    ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", "get",
      "rbac.authorization.k8s.io", "v1", "", "clusterroles", "", "system:node", ()),
-    ("GET", "/api/v1/namespaces/other/pods?fieldSelector=metadata.name%3Dfoo", "list", "api", "", "v1", "other", "pods",
+    ("GET", "/api/v1/namespaces/other/pods?fieldSelector=metadata.name%3Dfoo", "list", "", "v1", "other", "pods",
      "", "foo", ()),
-    ("GET", "/api/v1/pods?fieldSelector=spec.nodeName=n,metadata.name==foo&watch=1", "watch", "api", "", "v1", "",
+    ("GET", "/api/v1/pods?fieldSelector=spec.nodeName=n,metadata.name==foo&watch=1", "watch", "", "v1", "",
      "pods", "", "foo", ()),
-    ("GET", "/api/v1/pods?fieldSelector=metadata.name!=foo", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/pods?fieldSelector=metadata.name=..", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("GET", "/api/v1/pods?fieldSelector=metadata.name=a/b", "list", "api", "", "v1", "", "pods", "", "", ()),
-    ("DELETE", "/api/v1/nodes?fieldSelector=metadata.name=n", "deletecollection", "api", "", "v1", "", "nodes", "",
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name!=foo", "list", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name=..", "list", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/pods?fieldSelector=metadata.name=a/b", "list", "", "v1", "", "pods", "", "", ()),
+    ("DELETE", "/api/v1/nodes?fieldSelector=metadata.name=n", "deletecollection", "", "v1", "", "nodes", "",
      "", ()),
-    ("GET", "/api/v1/watch/pods?fieldSelector=metadata.name=foo", "watch", "api", "", "v1", "", "pods", "", "", ()),
+    ("GET", "/api/v1/watch/pods?fieldSelector=metadata.name=foo", "watch", "", "v1", "", "pods", "", "", ()),
 ]  # fmt: skip
 
 OTHERS = [
@@ -88,11 +89,10 @@ def split(target: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("case", RESOURCES, ids=lambda case: f"{case[0]} {case[1]}")
 def test_requests_for_resources(case) -> None:
-    method, target, verb, prefix, group, version, namespace, resource, subresource, name, extra = case
+    method, target, verb, group, version, namespace, resource, subresource, name, extra = case
     info = request_info(method, *split(target))
     assert info.resource_request
-    assert (info.verb, info.api_prefix, info.group, info.version) == (verb, prefix, group, version)
-    assert (info.namespace, info.resource, info.subresource, info.name) == (namespace, resource, subresource, name)
+    assert info.judged == Action(verb, group, version, resource, subresource, namespace, name)
     assert verb == "proxy" or info.target.path == "/".join(extra)
 
 
@@ -100,7 +100,7 @@ def test_requests_for_resources(case) -> None:
 def test_requests_for_other_paths(method: str, path: str, verb: str) -> None:
     info = request_info(method, path, "")
     assert not info.resource_request
-    assert (info.verb, info.path, info.resource, info.version) == (verb, path, "", "")
+    assert (info.judged, info.path) == (Action(verb), path)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch", "/api/v1/proxy", "/apis/apps/v1/watch", "/api/v1/watch/"])
@@ -134,8 +134,8 @@ def test_no_path_is_too_odd(method: str, path: str, query: str) -> None:
             info = read_request_info(method, each, query)
         except BadRequestInfo:
             continue
-        assert info.resource_request or not (info.version or info.resource or info.name)
-        assert len(info.verb) <= len("deletecollection")
+        assert info.resource_request or info.action == Action(info.action.verb)
+        assert len(info.action.verb) <= len("deletecollection")
 
 
 TEMPLATES = [
@@ -181,7 +181,7 @@ def test_a_path_has_one_template_and_says_what_stands_for_its_parameters(
 
 def test_no_name_is_taken_from_options_that_cannot_be_read() -> None:
     for query in ("limit=x", "timeoutSeconds=x", "labelSelector=a%20b", "fieldSelector=,x"):
-        assert request_info("GET", "/api/v1/pods", f"{query}&fieldSelector=metadata.name=foo").name == ""
+        assert request_info("GET", "/api/v1/pods", f"{query}&fieldSelector=metadata.name=foo").judged.name == ""
 
 
 def test_a_field_selector_is_not_read_before_somebody_asks_for_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +189,8 @@ def test_a_field_selector_is_not_read_before_somebody_asks_for_the_name(monkeypa
     parse = fields.parse
     monkeypatch.setattr(fields, "parse", lambda text: read.append(text) or parse(text))
     info = read_request_info("GET", "/api/v1/pods", "fieldSelector=metadata.name=foo")
-    assert (info.verb, info.long_running, read) == ("list", False, [])
-    assert [info.name, info.name] == ["foo", "foo"]
+    assert (info.action.verb, info.long_running, read) == ("list", False, [])
+    assert [info.judged.name, info.judged.name] == ["foo", "foo"]
     assert read == ["metadata.name=foo"]
 
 

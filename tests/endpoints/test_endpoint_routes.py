@@ -6,6 +6,7 @@ import gzip
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from small_server import SmallServer
 
@@ -13,6 +14,7 @@ from steersman.endpoints.filters import request_info as filter_module
 from steersman.endpoints.installer import Level
 from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import RequestInfo, Target, read_request_info
+from steersman.machinery.identity.action import Action
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer
 from steersman.net.message import Request as HttpRequest
@@ -300,7 +302,7 @@ async def test_aggregated_discovery_is_sent_once(small: SmallServer) -> None:
 @pytest.mark.parametrize(
     "judged",
     [
-        {"namespace": "other"}, {"_name": "b"}, {"resource": "secrets"}, {"subresource": "status"}, {"group": "apps"},
+        {"namespace": "other"}, {"name": "b"}, {"resource": "secrets"}, {"subresource": "status"}, {"group": "apps"},
         {"version": "v2"}, {"verb": "list"}, {"target": Target("other", "a")}, {"target": Target("ns", "b")},
         {"target": Target("ns", "a", "status")},
     ],
@@ -312,8 +314,10 @@ async def test_what_was_not_judged_is_not_done(
 
     def differently(*request: str) -> RequestInfo:
         info = read_request_info(*request)
-        for name, value in judged.items():
-            setattr(info, name, value)
+        if "target" in judged:
+            info.target = judged["target"]
+        else:
+            info.action = msgspec.structs.replace(info.action, **judged)
         return info
 
     monkeypatch.setattr(filter_module, "request_info", differently)
@@ -326,9 +330,9 @@ async def test_what_was_not_judged_is_not_done(
 async def test_a_handler_knows_nothing_of_where_to_act_before_its_route_has_looked(small: SmallServer) -> None:
     http = HttpRequest("GET", f"{NOTES}/a", "", Headers.of([]), EMPTY_BODY, Peer())
     request = Request(http)
-    assert request.target == Target()
+    assert request.action == Action()
     request.info = read_request_info("GET", http.path, "")
     route = small.server.catalogue.routes[request.info.template]
     assert (route.level, route.resource) == (Level.OBJECT, "configmaps")
     route.handler(request)
-    assert request.target == Target("ns", "a")
+    assert request.action == Action("get", "", "v1", "configmaps", namespace="ns", name="a")

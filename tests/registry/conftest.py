@@ -17,6 +17,7 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.rbac_feed import feed
 from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -62,11 +63,12 @@ class Cluster:
         return obj
 
     def context(self, store: Store[Any], namespace: str, name: str, **more: Any) -> Context:
-        return Context(
-            **{"user": ADMIN, "group": store.resource.group, "resource": store.resource.plural, **more},
-            namespace=namespace if store.resource.namespaced else "",
-            name=name,
-        )
+        resource = store.resource
+        action = Action(
+            more.pop("verb", ""), more.pop("group", resource.group), resource.version, resource.plural,
+            more.pop("subresource", ""), namespace if resource.namespaced else "", name,
+        )  # fmt: skip
+        return Context(**{"user": ADMIN, "action": action, **more})
 
     async def create(self, plural: str, body: dict[str, Any], *, group: str = "", **more: Any) -> dict[str, Any]:
         """Creates in the namespace `ns`; `more` goes into the context."""

@@ -19,6 +19,7 @@ from steersman.controlplane.resources import AGGREGATOR, KUBE_API
 from steersman.endpoints import ownership
 from steersman.machinery.codec.serializer import decoder, deep_copy
 from steersman.machinery.errors.field import first_errors
+from steersman.machinery.identity.action import Action
 from steersman.registry.pod_template.path_warnings import overlapping_path_warnings
 from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.rest.context import Context
@@ -58,7 +59,7 @@ def _go_through(resource: Resource[Any], strategies: dict[str, Any], body: dict[
 
 def _judge(resource: Resource[Any], name: str, strategy: Any, obj: Any, sizes: Sizes) -> None:
     """What a strategy has to say about a new object and an update; what it encodes on the way stays as it is."""
-    ctx = Context(namespace="ns" if resource.namespaced else "", group=resource.group, resource=resource.plural)
+    ctx = Context(action=Action("", resource.group, "", resource.plural, "", "ns" if resource.namespaced else ""))
     new, old = deep_copy(obj), deep_copy(obj)
     strategy.prepare_for_update(ctx, new, old)
     for wrapped in (with_texts, lambda value: value):

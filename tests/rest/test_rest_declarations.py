@@ -40,7 +40,7 @@ def test_a_warning_is_told_once() -> None:
 def test_the_server_itself_may_do_everything() -> None:
     ctx = loopback("ns", "a")
     assert (ctx.user.name, ctx.user.groups) == ("system:apiserver", ("system:masters",))
-    assert (ctx.namespace, ctx.name, ctx.dry_run) == ("ns", "a", False)
+    assert (ctx.action.namespace, ctx.action.name, ctx.dry_run) == ("ns", "a", False)
     assert loopback().warnings is not loopback().warnings
 
 

@@ -16,6 +16,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.errors.field import FieldError, Path, forbidden
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.allocator import Allocator, Inquiry, Settle
@@ -158,7 +159,8 @@ class StoreClient:
 
     def context(self, namespace: str = "ns", **more: Any) -> Context:
         given = namespace if self.store.resource.namespaced else ""
-        return Context(namespace=given, warnings=self.warnings, **more)
+        action = Action(group=more.pop("group", ""), namespace=given)
+        return Context(action=action, warnings=self.warnings, **more)
 
     def plain(self, item: Item) -> dict[str, Any]:
         obj: dict[str, Any] = json.loads(b"{" + item.body)

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError, forbidden
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
 
@@ -25,22 +26,18 @@ CONNECT: Final[Operation] = "CONNECT"
 class Attributes:
     """One write to be admitted.
 
-    `kind` is that of `obj` and `old`, which are of the stored version, or of a subresource's own kind (Scale, Binding,
-    Eviction); None where there is none. Plugins of `admit` may change `obj`, or put another object in its place.
-    `name` is that of the URL, or of a new object; empty where it has none yet, and for a collection. `lane` is where a
-    plugin does what takes longer the larger the object is (see machinery.large_work.slow_lane.done); None if the object
-    is not large.
+    `action` is that of the request. `kind` is that of `obj` and `old`, which are of the stored version, or of a
+    subresource's own kind (Scale, Binding, Eviction); None where there is none. Plugins of `admit` may change `obj`, or
+    put another object in its place. `name` is that of the URL, or of a new object; empty where it has none yet, and for
+    a collection. `lane` is where a plugin does what takes longer the larger the object is (see
+    machinery.large_work.slow_lane.done); None if the object is not large.
     """
 
     operation: Operation
     user: UserInfo
-    resource: GroupResource
+    action: Action
     kind: GroupVersionKind
-    version: str
-    """Of the resource, in the request."""
-    namespace: str
     name: str
-    subresource: str = ""
     obj: Any = None
     old: Any = None
     options: Any = None
@@ -54,7 +51,7 @@ class Attributes:
 
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
-        return forbidden(self.resource, self.name or _own_name(self.obj), reason)
+        return forbidden(self.action.group_resource, self.name or _own_name(self.obj), reason)
 
     def warn(self, text: str) -> None:
         """Adds a warning for the client, once."""
@@ -110,12 +107,12 @@ class Chain:
 
     async def admit(self, attributes: Attributes) -> None:
         """Lets every mutating plugin change the object, in order."""
-        for plugin in self._mutating[attributes.operation].of(attributes.resource):
+        for plugin in self._mutating[attributes.operation].of(attributes.action):
             await plugin.admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Asks every validating plugin, in order; the first refusal ends it."""
-        for plugin in self._validating[attributes.operation].of(attributes.resource):
+        for plugin in self._validating[attributes.operation].of(attributes.action):
             await plugin.validate(attributes)
 
 
@@ -134,6 +131,6 @@ class _Handling:
                 plugin for plugin in plugins if plugin.resources is None or resource in plugin.resources
             )
 
-    def of(self, resource: GroupResource) -> tuple[Plugin, ...]:
-        groups = self._named.get(resource.resource)
-        return self._usual if groups is None else groups.get(resource.group, self._usual)
+    def of(self, action: Action) -> tuple[Plugin, ...]:
+        groups = self._named.get(action.resource)
+        return self._usual if groups is None else groups.get(action.group, self._usual)

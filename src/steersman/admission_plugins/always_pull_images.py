@@ -47,7 +47,7 @@ class AlwaysPullImages(Plugin):
 
 def _concerns(attributes: Attributes) -> bool:
     """Whether it is about a pod, and not an update that brings no new image."""
-    if attributes.subresource:
+    if attributes.action.subresource:
         return False
     if attributes.operation == CREATE:
         return True

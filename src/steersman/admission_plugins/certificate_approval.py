@@ -25,7 +25,7 @@ class CertificateApproval(Plugin):
         self._authorizer = authorizer
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.subresource != "approval":
+        if attributes.action.subresource != "approval":
             return
         signer = attributes.old.spec.signer_name
         if not await may_use_signer(self._authorizer, attributes.user, "approve", signer):

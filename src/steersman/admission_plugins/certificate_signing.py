@@ -25,7 +25,7 @@ class CertificateSigning(Plugin):
         self._authorizer = authorizer
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.subresource != "status":
+        if attributes.action.subresource != "status":
             return
         new, old = attributes.obj, attributes.old
         if new.status.certificate == old.status.certificate and _failures(new) == _failures(old):

@@ -22,7 +22,7 @@ class CertificateSubjectRestriction(Plugin):
     validates = True
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.subresource or attributes.obj.spec.signer_name != SIGNER:
+        if attributes.action.subresource or attributes.obj.spec.signer_name != SIGNER:
             return
         try:
             organizations = _organizations(attributes.obj.spec.request or b"")

@@ -25,7 +25,7 @@ class ClusterTrustBundleAttest(Plugin):
         self._authorizer = authorizer
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         signer = attributes.obj.spec.signer_name
         if signer and not await may_use_signer(self._authorizer, attributes.user, "attest", signer):

@@ -24,7 +24,7 @@ class DefaultIngressClass(Plugin):
         self._default = default
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         ingress = attributes.obj
         if ingress.spec.ingress_class_name is None and INGRESS_CLASS not in ingress.metadata.annotations:

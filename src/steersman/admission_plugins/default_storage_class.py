@@ -24,7 +24,7 @@ class DefaultStorageClass(Plugin):
         self._default = default
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         claim = attributes.obj
         # a class of "" asks for volumes without one

@@ -27,7 +27,7 @@ def _server_key(attributes: Attributes) -> str:
 
 
 def _namespace_key(attributes: Attributes) -> str:
-    return attributes.namespace
+    return attributes.action.namespace
 
 
 def _user_key(attributes: Attributes) -> str:

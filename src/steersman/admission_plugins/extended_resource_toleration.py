@@ -21,7 +21,7 @@ class ExtendedResourceToleration(Plugin):
     mutates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         spec: PodSpec = attributes.obj.spec
         requested = {

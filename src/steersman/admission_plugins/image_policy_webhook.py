@@ -66,7 +66,7 @@ class ImagePolicyWebhook(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for images that may not run, and where nobody can tell."""
-        if attributes.subresource not in ("", "ephemeralcontainers"):
+        if attributes.action.subresource not in ("", "ephemeralcontainers"):
             return
         try:
             status = await self._status(_review(attributes))
@@ -102,13 +102,12 @@ class ImagePolicyWebhook(Plugin):
 def _review(attributes: Attributes) -> ImageReviewSpec:
     pod: Pod = attributes.obj
     spec = pod.spec
-    containers = (
-        spec.ephemeral_containers if attributes.subresource else [*(spec.containers or ()), *spec.init_containers]
-    )
+    is_debugging = attributes.action.subresource
+    containers = spec.ephemeral_containers if is_debugging else [*(spec.containers or ()), *spec.init_containers]
     return ImageReviewSpec(
         containers=[ImageReviewContainerSpec(image=each.image) for each in containers],
         annotations={key: value for key, value in pod.metadata.annotations.items() if _ANNOTATIONS in key},
-        namespace=attributes.namespace,
+        namespace=attributes.action.namespace,
     )
 
 

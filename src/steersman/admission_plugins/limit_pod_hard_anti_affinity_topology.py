@@ -22,7 +22,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         affinity = attributes.obj.spec.affinity
         if affinity is None or affinity.pod_anti_affinity is None:

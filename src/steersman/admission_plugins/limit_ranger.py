@@ -45,7 +45,7 @@ class LimitRanger(Plugin):
         """Gives the containers of a pod the defaults for what they do not ask for themselves."""
         if attributes.kind.kind != "Pod":
             return
-        every, lane = await self._limits.of(attributes.namespace)
+        every, lane = await self._limits.of(attributes.action.namespace)
         if every and _looks_at(attributes):
             for limits in every:
                 await done(attributes.lane_where(lane), _fill_defaults, attributes.obj, limits)
@@ -55,7 +55,7 @@ class LimitRanger(Plugin):
         find = _FINDERS.get(attributes.kind.kind)
         if find is None:
             return
-        every, lane = await self._limits.of(attributes.namespace)
+        every, lane = await self._limits.of(attributes.action.namespace)
         if not every or not _looks_at(attributes):
             return
         for limits in every:
@@ -75,9 +75,9 @@ def _looks_at(attributes: Attributes) -> bool:
         return False
     if attributes.old is not None and attributes.old.metadata.deletion_timestamp is not None:
         return False
-    if attributes.subresource == "resize":
+    if attributes.action.subresource == "resize":
         return attributes.operation == UPDATE
-    if attributes.subresource:
+    if attributes.action.subresource:
         return False
     return attributes.operation == CREATE or attributes.kind.kind != "Pod"
 

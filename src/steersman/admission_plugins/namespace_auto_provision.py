@@ -22,7 +22,7 @@ class NamespaceAutoProvision(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Nothing is made on a dry run. 403 where the namespace cannot be made."""
-        namespace = attributes.namespace
+        namespace = attributes.action.namespace
         if attributes.dry_run or not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
         if self._phase(namespace) is not None:

@@ -23,7 +23,7 @@ class NamespaceExists(Plugin):
         self._phase = phase
 
     async def validate(self, attributes: Attributes) -> None:
-        namespace = attributes.namespace
+        namespace = attributes.action.namespace
         if not namespace or (attributes.kind.kind == "Namespace" and not attributes.kind.group):
             return
         if self._phase(namespace) is None:

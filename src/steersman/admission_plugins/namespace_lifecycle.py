@@ -13,7 +13,7 @@ from steersman.machinery.validation.formats import is_path_segment_name
 
 IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _NAMESPACES: Final = GroupResource("", "namespaces")
-_REVIEWS: Final = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
+_REVIEWS: Final = ("localsubjectaccessreviews", "authorization.k8s.io")
 
 
 class NamespaceLifecycle(Plugin):
@@ -28,22 +28,24 @@ class NamespaceLifecycle(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         is_namespace = attributes.kind.kind == "Namespace" and not attributes.kind.group
+        action = attributes.action
+        namespace = action.namespace
         if attributes.operation == DELETE:
             if is_namespace and attributes.name in IMMORTAL:
-                raise forbidden(attributes.resource, attributes.name, "this namespace may not be deleted")
+                raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
-        if not attributes.namespace or is_namespace or attributes.resource == _REVIEWS:
+        if not namespace or is_namespace or (action.resource, action.group) == _REVIEWS:
             return
-        phase = self._phase(attributes.namespace)
+        phase = self._phase(namespace)
         if phase is None:
-            if wrong := is_path_segment_name(attributes.namespace):
-                raise internal(f"invalid resource name {quote(attributes.namespace)}: [{' '.join(wrong)}]")
-            raise not_found(_NAMESPACES, attributes.namespace)
+            if wrong := is_path_segment_name(namespace):
+                raise internal(f"invalid resource name {quote(namespace)}: [{' '.join(wrong)}]")
+            raise not_found(_NAMESPACES, namespace)
         if attributes.operation != CREATE or phase != "Terminating":
             return
         error = attributes.forbid(
-            f"unable to create new content in namespace {attributes.namespace} because it is being terminated"
+            f"unable to create new content in namespace {namespace} because it is being terminated"
         )
-        text = f"namespace {attributes.namespace} is being terminated"
+        text = f"namespace {namespace} is being terminated"
         error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
         raise error

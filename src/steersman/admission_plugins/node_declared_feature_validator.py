@@ -33,7 +33,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if attributes.subresource not in ("", "resize"):
+        if attributes.action.subresource not in ("", "resize"):
             return
         pod, old = attributes.obj, attributes.old
         node = pod.spec.node_name

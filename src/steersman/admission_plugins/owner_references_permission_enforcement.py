@@ -10,9 +10,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.authorization.attributes import Attributes as Action
+from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource
 
 _PODS: Final = GroupResource("", "pods")
@@ -40,7 +43,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         # kubelets write the status of pods of which they may change nothing else
-        if attributes.subresource == "status" and attributes.resource == _PODS:
+        if attributes.action.subresource == "status" and attributes.action.group_resource == _PODS:
             return
         new, old = _owners(attributes.obj), _owners(attributes.old)
         if new == old:
@@ -70,11 +73,9 @@ class OwnerReferencesPermissionEnforcement(Plugin):
                 f"{owner.api_version} Kind {owner.kind}: {missing}"
             )
         for mapping in found:
-            action = Action(
-                attributes.user, "update", attributes.namespace if mapping.namespaced else "", group, version,
-                mapping.resource, "finalizers", owner.name, resource_request=True,
-            )  # fmt: skip
-            verdict = await decide(self._authorizer, action)
+            namespace = attributes.action.namespace if mapping.namespaced else ""
+            action = Action("update", group, version, mapping.resource, "finalizers", namespace, owner.name)
+            verdict = await decide(self._authorizer, Question(attributes.user, action))
             if not verdict.allowed:
                 raise attributes.forbid(
                     "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers "
@@ -88,18 +89,13 @@ def _owners(obj: Any) -> Sequence[Any]:
     return () if metadata is None else metadata.owner_references or ()
 
 
-def _deletion(attributes: Attributes) -> Action:
-    return Action(
-        attributes.user, "delete", attributes.namespace, attributes.resource.group, attributes.version,
-        attributes.resource.resource, attributes.subresource, attributes.name, resource_request=True,
-    )  # fmt: skip
+def _deletion(attributes: Attributes) -> Question:
+    action = msgspec.structs.replace(attributes.action, verb="delete", name=attributes.name)
+    return Question(attributes.user, action)
 
 
-def _finalizing_anything(attributes: Attributes) -> Action:
-    return Action(
-        attributes.user, "update", api_group="*", api_version="*", resource="*", subresource="finalizers", name="*",
-        resource_request=True,
-    )  # fmt: skip
+def _finalizing_anything(attributes: Attributes) -> Question:
+    return Question(attributes.user, Action("update", "*", "*", "*", "finalizers", name="*"))
 
 
 def _why(verdict: Verdict) -> str:

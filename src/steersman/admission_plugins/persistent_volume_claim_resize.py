@@ -25,7 +25,7 @@ class PersistentVolumeClaimResize(Plugin):
         self._find = find
 
     async def validate(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         new, old = attributes.obj, attributes.old
         if _size(new) <= _size(old):

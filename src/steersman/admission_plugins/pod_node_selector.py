@@ -50,7 +50,7 @@ class PodNodeSelector(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds the namespace's selector to the pod's. Raises StatusError 403 where they cannot both hold."""
-        if not attributes.subresource:
+        if not attributes.action.subresource:
             selector = self._agreed(attributes)
             spec: PodSpec = attributes.obj.spec
             spec.node_selector = selector | spec.node_selector
@@ -58,21 +58,21 @@ class PodNodeSelector(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403."""
-        if not attributes.subresource:
+        if not attributes.action.subresource:
             self._agreed(attributes)
             self._check_allowed(attributes)
 
     def _check_allowed(self, attributes: Attributes) -> None:
         """Raises StatusError 403 where the pod selects by what is not listed for its namespace."""
-        allowed = _parse(self._configured.get(attributes.namespace, ""))
+        allowed = _parse(self._configured.get(attributes.action.namespace, ""))
         if allowed and not attributes.obj.spec.node_selector.items() <= allowed.items():
             reason = "pod node label selector labels conflict with its namespace whitelist"
             raise forbidden(_PODS, attributes.obj.metadata.name, reason)
 
     def _agreed(self, attributes: Attributes) -> dict[str, str]:
-        annotated = self._find(attributes.namespace)
+        annotated = self._find(attributes.action.namespace)
         if annotated is None:
-            raise internal(f"namespace {attributes.namespace} does not exist")
+            raise internal(f"namespace {attributes.action.namespace} does not exist")
         text = annotated.selector
         selector = _parse(self._configured.get(DEFAULT, "") if text is None else text)
         pods = attributes.obj.spec.node_selector

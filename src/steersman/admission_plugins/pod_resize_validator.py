@@ -47,7 +47,7 @@ class PodResizeValidator(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for a node that is missing, too small, or not Linux."""
-        if attributes.subresource != "resize":
+        if attributes.action.subresource != "resize":
             return
         pod = attributes.obj
         name = pod.spec.node_name

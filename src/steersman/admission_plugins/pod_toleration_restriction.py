@@ -65,7 +65,7 @@ class PodTolerationRestriction(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Adds what the namespace's pods tolerate, and memory pressure where a pod has asked for resources."""
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         spec: PodSpec = attributes.obj.spec
         extra = self._defaults(attributes) if attributes.operation == CREATE else []
@@ -77,7 +77,7 @@ class PodTolerationRestriction(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 500, as upstream, where the pod tolerates what it may not."""
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         tolerations = attributes.obj.spec.tolerations
         if not tolerations:
@@ -97,9 +97,9 @@ class PodTolerationRestriction(Plugin):
         return _parse(text)
 
     def _annotations(self, attributes: Attributes) -> Annotations:
-        found = self._find(attributes.namespace)
+        found = self._find(attributes.action.namespace)
         if found is None:
-            raise not_found(_NAMESPACES, attributes.namespace)
+            raise not_found(_NAMESPACES, attributes.action.namespace)
         return found
 
 

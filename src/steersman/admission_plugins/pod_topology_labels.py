@@ -31,9 +31,9 @@ class PodTopologyLabels(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Labels a pod that is made on a node, or a binding, which hands its labels on to the pod."""
-        if not attributes.subresource:
+        if not attributes.action.subresource:
             node = attributes.obj.spec.node_name
-        elif attributes.subresource == "binding" and attributes.obj.target.kind == "Node":
+        elif attributes.action.subresource == "binding" and attributes.obj.target.kind == "Node":
             node = attributes.obj.target.name
         else:
             return

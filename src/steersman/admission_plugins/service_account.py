@@ -73,7 +73,7 @@ class ServiceAccount(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Gives a new pod its account, the account's pull secrets and a token. Raises StatusError 403."""
-        if attributes.subresource or attributes.operation != CREATE:
+        if attributes.action.subresource or attributes.operation != CREATE:
             return
         pod: core.Pod = attributes.obj
         spec = pod.spec
@@ -94,8 +94,8 @@ class ServiceAccount(Plugin):
 
         Raises StatusError 403, and 500 where an ephemeral container uses a secret that is not the account's.
         """
-        if attributes.subresource:
-            if attributes.subresource == "ephemeralcontainers" and attributes.operation == UPDATE:
+        if attributes.action.subresource:
+            if attributes.action.subresource == "ephemeralcontainers" and attributes.operation == UPDATE:
                 await self._check_ephemeral(attributes)
             return
         if attributes.operation != CREATE:
@@ -115,7 +115,7 @@ class ServiceAccount(Plugin):
                 raise plain_internal(fault)
 
     async def _account(self, attributes: Attributes, spec: core.PodSpec) -> Account:
-        namespace, name = attributes.namespace, spec.service_account_name
+        namespace, name = attributes.action.namespace, spec.service_account_name
         if not name:
             pod = attributes.obj.metadata.name
             raise attributes.forbid(f"no service account specified for pod {namespace}/{pod}")

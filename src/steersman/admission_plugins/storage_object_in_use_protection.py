@@ -27,9 +27,9 @@ class StorageObjectInUseProtection(Plugin):
     mutates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
-        finalizer = FINALIZERS[attributes.resource]
+        finalizer = FINALIZERS[attributes.action.group_resource]
         metadata = attributes.obj.metadata
         if finalizer not in metadata.finalizers:
             metadata.finalizers = [*metadata.finalizers, finalizer]

@@ -22,7 +22,7 @@ class TaintNodesByCondition(Plugin):
     mutates = True
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.subresource:
+        if attributes.action.subresource:
             return
         spec = attributes.obj.spec
         if not any(each.key == _KEY and each.effect == _EFFECT for each in spec.taints):

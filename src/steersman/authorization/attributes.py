@@ -5,29 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steersman.authentication.user import UserInfo
+from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 
 
 @dataclass(slots=True)
 class Attributes:
-    """One action to judge. With `resource_request` the resource fields count, without it `path` does.
+    """One action of a user to judge. With a `path` it is about that and no resource, and its verb counts alone.
 
-    `verb` is a Kubernetes verb (get, list, create...) on resources and a lower-case HTTP method on other paths.
-    `name` is empty where the request names no object, and holds the one of `metadata.name=` in a field selector.
-    The selectors are those that limit a list, watch or deletecollection; one that could not be read is empty, or holds
-    what could be read of it, and its error text is kept.
+    The name of the action is empty where the request names no object, and holds the one of `metadata.name=` in a field
+    selector. The selectors are those that limit a list, watch or deletecollection; one that could not be read is empty,
+    or holds what could be read of it, and its error text is kept.
     """
 
     user: UserInfo
-    verb: str = ""
-    namespace: str = ""
-    api_group: str = ""
-    api_version: str = ""
-    resource: str = ""
-    subresource: str = ""
-    name: str = ""
-    resource_request: bool = False
-    path: str = ""
+    action: Action
+    path: str | None = None
     field_selector: tuple[fields.Requirement, ...] = ()
     field_selector_error: str = ""
     label_selector: tuple[labels.Requirement, ...] = ()
@@ -36,4 +29,4 @@ class Attributes:
     @property
     def read_only(self) -> bool:
         """True for the verbs that change nothing."""
-        return self.verb in ("get", "list", "watch")
+        return self.action.verb in ("get", "list", "watch")

@@ -6,7 +6,6 @@ from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Verdict
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, forbidden
-from steersman.machinery.identity.schema import GroupResource
 
 
 def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:
@@ -14,8 +13,7 @@ def forbidden_error(attributes: Attributes, reason: str = "") -> StatusError:
     message = forbidden_message(attributes)
     if reason:
         message = f"{message}: {reason}"
-    resource = GroupResource(attributes.api_group, attributes.resource)
-    return forbidden(resource, attributes.name, message)
+    return forbidden(attributes.action.group_resource, attributes.action.name, message)
 
 
 def refusal(attributes: Attributes, verdict: Verdict) -> StatusError:
@@ -34,15 +32,14 @@ def internal_error_text(request_uri: str, error: str) -> str:
 
 
 def _message(attributes: Attributes) -> str:
-    who = f"User {quote(attributes.user.name)} cannot {attributes.verb}"
-    if not attributes.resource_request:
+    action = attributes.action
+    who = f"User {quote(attributes.user.name)} cannot {action.verb}"
+    if attributes.path is not None:
         return f"{who} path {quote(attributes.path)}"
-    resource = attributes.resource
-    if attributes.subresource:
-        resource = f"{resource}/{attributes.subresource}"
-    what = f"{who} resource {quote(resource)} in API group {quote(attributes.api_group)}"
-    if attributes.namespace:
-        return f"{what} in the namespace {quote(attributes.namespace)}"
+    resource = f"{action.resource}/{action.subresource}" if action.subresource else action.resource
+    what = f"{who} resource {quote(resource)} in API group {quote(action.group)}"
+    if action.namespace:
+        return f"{what} in the namespace {quote(action.namespace)}"
     return f"{what} at the cluster scope"
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from steersman.authentication.aggregate import aggregate
 from steersman.authentication.service_account_claims import NODE_NAME
 from steersman.authentication.user import (
@@ -29,6 +31,7 @@ from steersman.authorization.forbidden import forbidden_error, refusal
 from steersman.authorization.interface import Authorizer, decide
 from steersman.machinery.errors.field import Path, quote
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.machinery.validation.domains import is_domain_prefixed_path
 from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_subdomain
 
@@ -120,7 +123,7 @@ class _Mode:
         """The wanted user in full, with the groups that follow from the name. Raises StatusError: 403."""
         requestor = attributes.user
         if self._name:
-            await self._check(replace(attributes, verb=f"impersonate-on:{self._name}:{attributes.verb}"))
+            await self._check(_of(attributes, verb=f"impersonate-on:{self._name}:{attributes.action.verb}"))
         groups = await self._check_name(wanted, requestor)
         if wanted.uid:
             await self._check(self._right(requestor, _AUTHENTICATION, "uids", wanted.uid))
@@ -141,11 +144,11 @@ class _Mode:
         node = node_name(wanted.name) if self._name else ""
         account = service_account(wanted.name)
         if node:
-            right = replace(right, resource="nodes", name=node)
+            right = _of(right, resource="nodes", name=node)
             groups = (NODES,)
         elif account is not None:
             namespace, name = account
-            right = replace(right, resource="serviceaccounts", namespace=namespace, name=name)
+            right = _of(right, resource="serviceaccounts", namespace=namespace, name=name)
             groups = groups or service_account_groups(namespace)
         await self._check(right)
         return groups
@@ -156,12 +159,12 @@ class _Mode:
             if "" in groups:
                 raise forbidden_error(right, "impersonating the empty string group is not allowed")
             if SYSTEM_MASTERS in groups:
-                right = replace(right, name=SYSTEM_MASTERS)
+                right = _of(right, name=SYSTEM_MASTERS)
                 raise forbidden_error(right, "impersonating the system:masters group is not allowed")
-            if len(groups) >= _MANY and await self._allows(replace(right, name="*")):
+            if len(groups) >= _MANY and await self._allows(_of(right, name="*")):
                 return
         for group in groups:
-            await self._check(replace(right, name=group))
+            await self._check(_of(right, name=group))
 
     async def _check_extra(self, extra: Mapping[str, tuple[str, ...]], requestor: UserInfo) -> None:
         right = self._right(requestor, _AUTHENTICATION, "userextras", "")
@@ -169,17 +172,14 @@ class _Mode:
             for problem in _extra_problems(extra):
                 raise forbidden_error(right, problem)
             many = sum(len(values) for values in extra.values()) >= _MANY
-            if many and await self._allows(replace(right, subresource="*", name="*")):
+            if many and await self._allows(_of(right, subresource="*", name="*")):
                 return
         for key, values in extra.items():
             for value in values:
-                await self._check(replace(right, subresource=key, name=value))
+                await self._check(_of(right, subresource=key, name=value))
 
     def _right(self, requestor: UserInfo, group: str, resource: str, name: str) -> Attributes:
-        return Attributes(
-            requestor, self._verb, api_group=group, api_version="v1", resource=resource, name=name,
-            resource_request=True,
-        )  # fmt: skip
+        return Attributes(requestor, Action(self._verb, group, "v1", resource, name=name))
 
     async def _allows(self, attributes: Attributes) -> bool:
         return (await decide(self._authorizer, self._asked_as(attributes))).allowed
@@ -189,6 +189,11 @@ class _Mode:
         verdict = await decide(self._authorizer, asked)
         if not verdict.allowed:
             raise refusal(asked, verdict)
+
+
+def _of(attributes: Attributes, **changes: str) -> Attributes:
+    """The same question about another action, which differs in these."""
+    return replace(attributes, action=msgspec.structs.replace(attributes.action, **changes))
 
 
 def node_name(username: str) -> str:
@@ -235,8 +240,8 @@ def _is_name_alone(wanted: UserInfo) -> bool:
 def _of_any_node(attributes: Attributes) -> Attributes:
     """The question without which pod and node it is about: all pods of a daemon have the same right."""
     user = replace(attributes.user, extra={_ASSOCIATED_NODE_KEYS: tuple(sorted(attributes.user.extra))})
-    name = "*" if attributes.verb == "impersonate:associated-node" else attributes.name
-    return replace(attributes, user=user, name=name)
+    attributes = replace(attributes, user=user)
+    return _of(attributes, name="*") if attributes.action.verb == "impersonate:associated-node" else attributes
 
 
 def _extra_problems(extra: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -195,29 +195,24 @@ class RbacAuthorizer:
     # Judging
 
     def authorize(self, attributes: Attributes) -> Verdict | Awaitable[Verdict]:
-        user = attributes.user
-        if attributes.resource_request:
+        user, action, path = attributes.user, attributes.action, attributes.path
+        if path is None:
             key: _Key = (
-                attributes.namespace,
-                user.name,
-                user.groups,
-                attributes.verb,
-                attributes.api_group,
-                attributes.resource,
-                attributes.subresource,
-            )
+                action.namespace, user.name, user.groups, action.verb, action.group, action.resource,
+                action.subresource,
+            )  # fmt: skip
         else:
-            key = (attributes.namespace, user.name, user.groups, attributes.verb, attributes.path)
+            key = (action.namespace, user.name, user.groups, action.verb, path)
         judgement = self._judgements.get(key)
         if judgement is None:
-            grants = self._few_grants(user, attributes.namespace)
+            grants = self._few_grants(user, action.namespace)
             if grants is None:
                 assert self._lane is not None
                 return self._judge_in(self._lane.of(user.name), key, attributes)
             judgement = _judged(grants, attributes)
             self._remember(key, judgement)
         for allowance in judgement.allowances:
-            if allowance.names is None or attributes.name in allowance.names:
+            if allowance.names is None or action.name in allowance.names:
                 return allowance.verdict
         return judgement.refusal
 
@@ -233,14 +228,14 @@ class RbacAuthorizer:
 
         while True:
             generation = self._generation
-            held = await self._all_held(attributes.user, attributes.namespace)
+            held = await self._all_held(attributes.user, attributes.action.namespace)
             judgement, unread = await lane.run(_of_the_read, held, judged)
-            allowance = judgement.allowance(attributes.name)
+            allowance = judgement.allowance(attributes.action.name)
             if allowance is None and unread:
                 await _all_set(unread)
-                held = await self._all_held(attributes.user, attributes.namespace)
+                held = await self._all_held(attributes.user, attributes.action.namespace)
                 judgement = await lane.run(lambda held: judged(held.grants()), held)
-                allowance = judgement.allowance(attributes.name)
+                allowance = judgement.allowance(attributes.action.name)
             elif generation == self._generation and not unread:
                 self._remember(key, judgement)
             if allowance is None:
@@ -376,12 +371,12 @@ def _judged(grants: Iterable[Grant], attributes: Attributes) -> _Judgement:
 
 def _allowed_names(rules: RoleRules, attributes: Attributes) -> Sequence[Names]:
     """The objects for which a role allows such requests, in few sets; None alone for all."""
-    a = attributes
-    if not a.resource_request:
-        return (None,) if any(True for _ in rules.index.on_url(a.verb, a.path)) else ()
+    a = attributes.action
+    if attributes.path is not None:
+        return (None,) if any(True for _ in rules.index.on_url(a.verb, attributes.path)) else ()
     if a.subresource:
-        return rules.index.on_resource(a.verb, a.api_group, f"{a.resource}/{a.subresource}", f"*/{a.subresource}")
-    return rules.index.on_resource(a.verb, a.api_group, a.resource)
+        return rules.index.on_resource(a.verb, a.group, f"{a.resource}/{a.subresource}", f"*/{a.subresource}")
+    return rules.index.on_resource(a.verb, a.group, a.resource)
 
 
 def _error_of(lacking: Iterable[Grant], *more: str) -> str:

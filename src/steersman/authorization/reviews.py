@@ -23,6 +23,7 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import ResolvedRules, Verdict
 from steersman.machinery.errors.field import quote
+from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 
 _LABEL_OPERATORS: Final = {
@@ -49,7 +50,7 @@ def review_attributes(
     if resource_attributes is not None:
         return _resource_attributes(user, resource_attributes)
     if non_resource_attributes is not None:
-        return Attributes(user, non_resource_attributes.verb, path=non_resource_attributes.path)
+        return Attributes(user, Action(non_resource_attributes.verb), path=non_resource_attributes.path)
     raise ValueError("a review asks about resource attributes or non-resource attributes")
 
 
@@ -92,16 +93,13 @@ def rules_review_status(resolved: ResolvedRules) -> SubjectRulesReviewStatus:
 def _resource_attributes(user: UserInfo, resource: ResourceAttributes) -> Attributes:
     field_requirements, field_error = _field_selector(resource.field_selector)
     label_requirements, label_error = _label_selector(resource.label_selector)
+    action = Action(
+        resource.verb, resource.group, resource.version or "*", resource.resource, resource.subresource,
+        resource.namespace, resource.name,
+    )  # fmt: skip
     return Attributes(
         user,
-        resource.verb,
-        namespace=resource.namespace,
-        api_group=resource.group,
-        api_version=resource.version or "*",
-        resource=resource.resource,
-        subresource=resource.subresource,
-        name=resource.name,
-        resource_request=True,
+        action,
         field_selector=field_requirements,
         field_selector_error=field_error,
         label_selector=label_requirements,

@@ -9,16 +9,14 @@ from __future__ import annotations
 from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Authorizer, decide
+from steersman.machinery.identity.action import Action
 
 
 async def may_use_signer(authorizer: Authorizer, user: UserInfo, verb: str, signer_name: str) -> bool:
     """Whether `user` may `approve`, `sign` or `attest` (the verb) for a signer such as `example.com/name`."""
     domain = signer_name.partition("/")[0]
     for name in (signer_name, f"{domain}/*"):
-        attributes = Attributes(
-            user, verb, api_group="certificates.k8s.io", api_version="*", resource="signers", name=name,
-            resource_request=True,
-        )  # fmt: skip
-        if (await decide(authorizer, attributes)).allowed:
+        action = Action(verb, "certificates.k8s.io", "*", "signers", name=name)
+        if (await decide(authorizer, Attributes(user, action))).allowed:
             return True
     return False

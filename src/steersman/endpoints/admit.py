@@ -20,10 +20,10 @@ def attributes(
     name: str = "", options: Any = None, kind: GroupVersionKind | None = None,
 ) -> Attributes:  # fmt: skip
     """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource."""
-    target = request.target
+    action = request.action
     return Attributes(
-        operation, request.user, scope.group_resource, kind or scope.gvk, scope.version, target.namespace,
-        name or target.name, target.subresource, obj, old, options, ctx.dry_run, request.warnings, ctx.lane,
+        operation, request.user, action, kind or scope.gvk, name or action.name, obj, old, options, ctx.dry_run,
+        request.warnings, ctx.lane,
     )  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """Routes: made for each resource from what it can do, each under the template of its path.
 
 The template says where a route acts (its `level`), and the request info, which the authorizer has judged, comes from
-the same reading of the path. Handlers know namespace, name and subresource from what stood in the path for the
-parameters of the template (`request.target`) alone. Before one is called, `Route.handler` holds what was judged against
-what the route does, and refuses what is not the same.
+the same reading of the path. Before a handler is called, `Route.handler` holds what was judged against what stood in
+the path for the parameters of the template, and refuses what is not the same; only then the request has its `action`.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from steersman.endpoints.request_info import NAME, NAMESPACE, PATH, VERBS, Reque
 from steersman.endpoints.responses import method_not_allowed
 from steersman.endpoints.scope import Scope, Shared
 from steersman.machinery.errors.status import bad_request, plain_internal
+from steersman.machinery.identity.action import Action
 from steersman.net.message import Response
 from steersman.rest.resource import OtherVersion, Resource, Subresource
 
@@ -57,7 +57,7 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Method:
     """What a method of a route does, and the verbs that allow it."""
 
     handle: Handle
@@ -73,7 +73,7 @@ class Route:
     resource: str
     subresource: str
     level: Level
-    actions: dict[str, Action] = field(default_factory=dict)
+    methods: dict[str, Method] = field(default_factory=dict)
     """By method."""
     warning: str = ""
     """What every request is told that a handler answers, whatever the answer."""
@@ -81,36 +81,37 @@ class Route:
     """Another for each route there ever was."""
 
     def handler(self, request: Request) -> Handle:
-        """What answers this request, which from now on knows its target.
+        """What answers this request, which from now on knows its action.
 
         Raises StatusError 400 without a name, 405, and 500 if what the route does is not what was authorized.
         """
-        action = self.actions.get(request.method)
-        if action is None:
+        method = self.methods.get(request.method)
+        if method is None:
             raise method_not_allowed()
         info = request.info
         if info.agreed != self.number:
-            self._check(info, action)
+            self._check(info, method)
             info.agreed = self.number
-        request.target = info.target
-        return action.handle
+        request.action = info.action
+        request.subpath = info.target.path
+        return method.handle
 
-    def _check(self, info: RequestInfo, action: Action) -> None:
+    def _check(self, info: RequestInfo, method: Method) -> None:
         target = info.target
         if self.level.named and not target.name:
             raise bad_request("name must be provided")
-        if not self._does_what_is_judged(info, target) or info.verb not in action.verbs:
+        if not self._does_what_is_judged(info.judged, target) or info.action.verb not in method.verbs:
             raise plain_internal(f"what was authorized for {info.path!r} is not what its route does")
 
-    def _does_what_is_judged(self, info: RequestInfo, target: Target) -> bool:
-        judged = (info.group, info.version, info.resource, info.subresource, info.namespace)
+    def _does_what_is_judged(self, action: Action, target: Target) -> bool:
+        judged = (action.group, action.version, action.resource, action.subresource, action.namespace)
         routed = (self.group, self.version, self.resource, self.subresource, target.namespace)
         if judged != routed or target.subresource != self.subresource:
             return False
         if self.level.named:
-            return info.name == target.name
+            return action.name == target.name
         # the name that a field selector asks for narrows what may be listed or watched, and the selector what is shown
-        return not target.name and (not info.name or info.verb in ("list", "watch"))
+        return not target.name and (not action.name or action.verb in ("list", "watch"))
 
 
 def routes_of(versions: Iterable[ServedResource], storage: Any, services: Any, shared: Shared) -> Routes:
@@ -153,7 +154,7 @@ class _Installer:
                 level = Level.SUBRESOURCE if subresource else Level.OBJECT
             route = Route(scope.group, scope.version, plural, subresource, level, warning=self._warning)
             self._routes[template] = route
-        route.actions[method] = Action(handle, verbs)
+        route.methods[method] = Method(handle, verbs)
 
 
 def _install_version(

@@ -65,7 +65,7 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
     body = response.body
     if isinstance(body, StreamedBody):
         body.when_over(partial(_observe, metrics, request, labels, body))
-    elif info.verb != "watch":
+    elif info.action.verb != "watch":
         _observe(metrics, request, labels, body)
     return response
 

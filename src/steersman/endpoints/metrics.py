@@ -129,14 +129,15 @@ class RequestMetrics:
 
     @staticmethod
     def _make_labels(info: RequestInfo, *, dry_run: bool) -> Labels:
+        action = info.action
         if not info.resource_request:
-            verb = to_upper(info.verb) if info.verb in _KNOWN_METHODS else "OTHER"
+            verb = to_upper(action.verb) if action.verb in _KNOWN_METHODS else "OTHER"
             return (verb, "", "", "", "", "", "", "apiserver")
         scope = "cluster"
-        if info.name or info.verb == "create":
+        if info.judged.name or action.verb == "create":
             scope = "resource"
-        elif info.namespace:
+        elif action.namespace:
             scope = "namespace"
-        verb = "CONNECT" if info.subresource in _CONNECTED else _VERBS.get(info.verb, "OTHER")
-        return (verb, "All" if dry_run else "", info.group, info.version, info.resource, info.subresource, scope,
-                "apiserver")  # fmt: skip
+        verb = "CONNECT" if action.subresource in _CONNECTED else _VERBS.get(action.verb, "OTHER")
+        return (verb, "All" if dry_run else "", action.group, action.version, action.resource, action.subresource,
+                scope, "apiserver")  # fmt: skip

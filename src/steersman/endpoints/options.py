@@ -102,7 +102,7 @@ async def list_options(scope: Scope, request: Request, *, watching: bool) -> Lis
 
 def _list_options(scope: Scope, request: Request, *, watching: bool) -> ListOptions:
     query = request.query
-    if not query and not request.target.name:
+    if not query and not request.action.name:
         return ListOptions(send_initial_events=None)
     options = ListOptions()
     options.resource_version = query.get("resourceVersion", "")
@@ -122,7 +122,7 @@ def _list_options(scope: Scope, request: Request, *, watching: bool) -> ListOpti
     )  # fmt: skip
     _refuse("ListOptions", validate_list_options(checked))
     options.limit = max(options.limit, 0)
-    name = request.target.name
+    name = request.action.name
     if name:
         _narrow_to_name(options, name)
     return options

@@ -81,13 +81,13 @@ def _manager(request: Request, given: str) -> str:
 
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of a new object of the request's version; `given` is the request's fieldManager."""
-    fields = field_manager(scope, request.target.subresource)
+    fields = field_manager(scope, request.action.subresource)
     return fields.create(_by_hub(scope, obj), _manager(request, given), times.now())
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is to replace `old`, both of the request's version."""
-    fields = field_manager(scope, request.target.subresource)
+    fields = field_manager(scope, request.action.subresource)
     return fields.update(_by_hub(scope, new), old, _manager(request, given), times.now())
 
 
@@ -98,7 +98,7 @@ def _by_hub(scope: Scope, obj: Any) -> Any:
 
 def own_action(request: Request, kind: Kind[Any], obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is POSTed to a subresource and is of the subresource's own `kind`."""
-    return _action_manager(kind, request.target.subresource).create(obj, _manager(request, given), times.now())
+    return _action_manager(kind, request.action.subresource).create(obj, _manager(request, given), times.now())
 
 
 @lru_cache(maxsize=64)

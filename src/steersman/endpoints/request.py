@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from steersman.endpoints.negotiation import LONGEST_ACCEPT, bounded
 from steersman.endpoints.query import NO_QUERY, Query, first_parameter, parse_query
-from steersman.endpoints.request_info import NO_TARGET, RequestInfo
+from steersman.endpoints.request_info import RequestInfo
+from steersman.machinery.identity.action import NO_ACTION
 from steersman.net.message import Headers, Response
 from steersman.net.message import Request as HttpRequest
 
@@ -24,14 +25,14 @@ class Request:
     """A request on its way through the filters to its handler.
 
     `http` is the message itself; `info` is set by the request-info filter, `user` by the authentication filter, and
-    `target` by the route, once what was authorized is what it does. `received` and `deadline` are loop times in
-    seconds; a deadline of 0 is none. A `query` that takes long to read is there once the request is authorized:
-    filters before that ask for `parameter`. A request with a large body has a `place`, which it takes when the work on
-    that begins.
+    `action` by the route, once what was authorized is what it does, with the `subpath` behind a subresource. `received`
+    and `deadline` are loop times in seconds; a deadline of 0 is none. A `query` that takes long to read is there once
+    the request is authorized: filters before that ask for `parameter`. A request with a large body has a `place`, which
+    it takes when the work on that begins.
     """
 
-    __slots__ = ("audit_id", "deadline", "headers", "http", "info", "method", "path", "place", "query", "received",
-                 "target", "user", "warnings")  # fmt: skip
+    __slots__ = ("action", "audit_id", "deadline", "headers", "http", "info", "method", "path", "place", "query",
+                 "received", "subpath", "user", "warnings")  # fmt: skip
 
     info: RequestInfo
     user: UserInfo
@@ -42,7 +43,8 @@ class Request:
         self.method: str = http.method
         self.path: str = http.path
         self.headers: Headers = http.headers
-        self.target = NO_TARGET
+        self.action = NO_ACTION
+        self.subpath = ""
         self.warnings: list[str] = []
         self.received = 0.0
         self.deadline = 0.0

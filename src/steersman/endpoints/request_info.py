@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from steersman.endpoints.query import first_parameter, truthy, unescape
 from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.go.strings import to_lower
+from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 
 VERBS: Final = {
@@ -37,11 +40,7 @@ class BadRequestInfo(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What stands in a path for the parameters of its template: all that a handler may know of where it is to act.
-
-    As upstream has it, the namespace of a path to a Namespace is that namespace. `path` is what follows the
-    subresource.
-    """
+    """What stands in a path for the parameters of its template; `path` is what follows the subresource."""
 
     namespace: str = ""
     name: str = ""
@@ -56,21 +55,15 @@ NO_TARGET: Final = Target()
 class RequestInfo:
     """What the authorizer judges, and beside it the template of the path and what stands for its parameters.
 
-    `resource_request` tells whether the resource fields count; for other requests only `path` and `verb` do.
-    `template` is what a route for this path would be installed under; a path that no route can have has none. `root`
-    is its group version's, e.g. "/apis/apps/v1". `template` and `target` come from the same parts as the fields that
-    are judged, and `installer.Route` holds the one against the other before anything is done.
+    `resource_request` tells whether `action` is about a resource; of other requests it has the verb alone. `template`
+    is what a route for this path would be installed under; a path that no route can have has none. `root` is its group
+    version's, e.g. "/apis/apps/v1". `template` and `target` come from the same parts as `action`, and
+    `installer.Route` holds the one against the other before anything is done.
     """
 
-    resource_request: bool
     path: str
-    verb: str
-    api_prefix: str = ""
-    group: str = ""
-    version: str = ""
-    namespace: str = ""
-    resource: str = ""
-    subresource: str = ""
+    action: Action
+    resource_request: bool = False
     template: str = ""
     root: str = ""
     target: Target = NO_TARGET
@@ -80,17 +73,19 @@ class RequestInfo:
     """Those of its metrics, once somebody has made them."""
     agreed: int = 0
     """The number of the route that was found to do what is judged, once one was."""
-    _name: str = ""
     _unread_query: str = ""
     """The query of a list or watch, which may name an object. It is not looked at before somebody asks for a name."""
+    _judged: Action | None = None
 
     @property
-    def name(self) -> str:
-        """The object's name: that of the path, or the one a list's or watch's field selector asks for."""
-        if self._unread_query:
-            self._name = _selected_name(self._unread_query)
-            self._unread_query = ""
-        return self._name
+    def judged(self) -> Action:
+        """The action with the name of the one object that a list's or watch's field selector asks for."""
+        if not self._unread_query:
+            return self.action
+        if self._judged is None:
+            name = _selected_name(self._unread_query)
+            self._judged = msgspec.structs.replace(self.action, name=name) if name else self.action
+        return self._judged
 
 
 @lru_cache(2048)
@@ -104,65 +99,49 @@ def request_info(method: str, path: str, query_text: str) -> RequestInfo:
 
 def read_request_info(method: str, path: str, query_text: str) -> RequestInfo:
     """The same, made anew."""
-    info = RequestInfo(False, unescape(path), to_lower(method))
-    _read_path(info, method, query_text)
-    if info.resource_request:
-        info.long_running = info.verb in _SPECIAL_VERBS or info.subresource in _LONG_RUNNING_SUBRESOURCES
-    else:
-        info.long_running = info.path.startswith("/debug/pprof/")
+    path = unescape(path)
+    parts = path.strip("/").split("/", _MOST_PARTS - 1)
+    of_group = parts[0] == "apis"
+    if len(parts) < (4 if of_group else 3) or not (of_group or parts[0] == "api"):
+        return RequestInfo(path, Action(to_lower(method)), long_running=path.startswith("/debug/pprof/"))
+    at = 3 if of_group else 2
+    group, version, root = parts[1] if of_group else "", parts[at - 1], f"/{'/'.join(parts[:at])}"
+    parts = parts[at:]
+    template, target = _read_template(path, root, parts)
+    action = _read_action(method, query_text, group, version, parts)
+    info = RequestInfo(path, action, True, template, root if template else "", target)
+    info.long_running = action.verb in _SPECIAL_VERBS or action.subresource in _LONG_RUNNING_SUBRESOURCES
+    if action.verb in ("list", "watch") and not action.name and parts[0] not in _SPECIAL_VERBS:
+        info._unread_query = query_text
     return info
 
 
-def _read_path(info: RequestInfo, method: str, query_text: str) -> None:
-    path = info.path
-    parts = path.strip("/").split("/", _MOST_PARTS - 1)
-    if len(parts) < 3 or parts[0] not in ("api", "apis"):
-        return
-    info.api_prefix = parts[0]
-    at = 1
-    if parts[0] == "apis":
-        if len(parts) < 4:
-            return
-        info.group = parts[1]
-        at = 2
-    info.resource_request = True
-    info.version = parts[at]
-    at += 1
-    root = "/".join(parts[:at])
-    parts = parts[at:]
-    _read_template(info, root, parts)
+def _read_action(method: str, query_text: str, group: str, version: str, parts: list[str]) -> Action:
+    """What is judged, of the parts behind the version."""
+    verb = VERBS.get(method, "")
     if parts[0] in _SPECIAL_VERBS:
         if len(parts) < 2:
             raise BadRequestInfo("unable to determine kind and namespace from url")
-        info.verb = parts[0]
-        parts = parts[1:]
-    else:
-        info.verb = VERBS.get(method, "")
-    _read_parts(info, parts)
-    if not info._name:
-        _read_collection_verb(info, query_text)
-
-
-def _read_parts(info: RequestInfo, parts: list[str]) -> None:
+        verb, parts = parts[0], parts[1:]
+    namespace = ""
     if parts[0] == "namespaces" and len(parts) > 1:
-        info.namespace = parts[1]
+        namespace = parts[1]
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
-    info.resource = parts[0]
-    count = len(parts)
-    if count > 1:
-        info._name = parts[1]
-        if count > 2 and info.verb != "proxy":
-            info.subresource = parts[2]
+    name = parts[1] if len(parts) > 1 else ""
+    subresource = parts[2] if len(parts) > 2 and verb != "proxy" else ""
+    if not name:
+        verb = _collection_verb(verb, query_text)
+    return Action(verb, group, version, parts[0], subresource, namespace, name)
 
 
-def _read_collection_verb(info: RequestInfo, query_text: str) -> None:
-    """GET of a collection lists or watches it, DELETE deletes it; a GET with `metadata.name=x` names the object."""
-    if info.verb == "delete":
-        info.verb = "deletecollection"
-    elif info.verb == "get":
-        info.verb = "watch" if query_text and truthy(first_parameter(query_text, "watch")) else "list"
-        info._unread_query = query_text
+def _collection_verb(verb: str, query_text: str) -> str:
+    """GET of a collection lists or watches it, DELETE deletes it."""
+    if verb == "delete":
+        return "deletecollection"
+    if verb == "get":
+        return "watch" if query_text and truthy(first_parameter(query_text, "watch")) else "list"
+    return verb
 
 
 def _selected_name(query_text: str) -> str:
@@ -180,15 +159,14 @@ def _selected_name(query_text: str) -> str:
     return "" if name in (".", "..") or "/" in name or "%" in name else name
 
 
-def _read_template(info: RequestInfo, root: str, parts: list[str]) -> None:
-    """Sets template, root and target, of the parts behind the version.
+def _read_template(path: str, root: str, parts: list[str]) -> tuple[str, Target]:
+    """The template of a path, of the parts behind the version, and what stands for its parameters.
 
     What stands where a template has no parameter is in the template as it is. No route is installed with braces there,
     so a path with braces of its own is like none.
     """
-    if not info.path.startswith(f"/{root}/"):
-        return
-    info.root = f"/{root}"
+    if not path.startswith(f"{root}/"):
+        return "", NO_TARGET
     watch = ""
     if parts[0] == "watch" and len(parts) > 1:
         watch = "watch/"
@@ -199,8 +177,8 @@ def _read_template(info: RequestInfo, root: str, parts: list[str]) -> None:
         if len(parts) > 3 or (len(parts) == 3 and parts[2] not in _NAMESPACE_SUBRESOURCES):
             scope = NAMESPACE
             parts = parts[2:]
-    template = f"/{root}/{watch}{scope}{parts[0]}"
-    name = subresource = path = ""
+    template = f"{root}/{watch}{scope}{parts[0]}"
+    name = subresource = rest = ""
     if len(parts) > 1:
         name = parts[1]
         template += NAME
@@ -208,7 +186,6 @@ def _read_template(info: RequestInfo, root: str, parts: list[str]) -> None:
         subresource = parts[2]
         template += f"/{subresource}"
     if len(parts) > 3:
-        path = "/".join(parts[3:])
+        rest = "/".join(parts[3:])
         template += PATH
-    info.template = template
-    info.target = Target(namespace, name, subresource, path)
+    return template, Target(namespace, name, subresource, rest)

@@ -213,9 +213,4 @@ class Scope:
 
     def context(self, request: Request, *, dry_run: bool = False, lane: SlowLane | None = None) -> Context:
         """The request as the floors below see it."""
-        target = request.target
-        namespace = target.namespace if self.resource.namespaced else ""
-        return Context(
-            request.user, namespace, target.name, self.group, self.version, self.resource.plural, target.subresource,
-            request.info.verb, dry_run, warnings=request.warnings, lane=lane,
-        )  # fmt: skip
+        return Context(request.user, request.action, dry_run, request.warnings, lane=lane)

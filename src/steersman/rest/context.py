@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from steersman.authentication.user import UserInfo
+from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.machinery.large_work.slow_lane import SlowLane
 
 ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
@@ -22,22 +23,15 @@ MAX_LONG_WARNING_RUNES: Final = 256
 class Context:
     """The request as far as the floors below HTTP see it.
 
-    `namespace` and `name` come from the URL; `name` is empty on create. `dry_run` goes the whole way but the commit.
+    `action` is what it does, and to what. `dry_run` goes the whole way but the commit.
     `warnings` are sent to the client as Warning headers. `found` is what an
     Inquiry found out for validation, which cannot wait. `lane` is where work on the object is to be
     done if it is large, None if it is not.
     """
 
     user: UserInfo = ANONYMOUS
-    namespace: str = ""
-    name: str = ""
-    group: str = ""
-    version: str = ""
-    resource: str = ""
-    subresource: str = ""
-    verb: str = ""
+    action: Action = NO_ACTION
     dry_run: bool = False
-    field_manager: str = ""
     warnings: list[str] = field(default_factory=list)
     found: Any = None
     lane: SlowLane | None = None
@@ -65,4 +59,4 @@ class Context:
 
 def loopback(namespace: str = "", name: str = "") -> Context:
     """The server's own context, for what it writes by itself."""
-    return Context(user=LOOPBACK, namespace=namespace, name=name)
+    return Context(LOOPBACK, Action(namespace=namespace, name=name))

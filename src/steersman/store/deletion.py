@@ -50,7 +50,7 @@ def _warn(store: StoredObjects[Any], ctx: Context, options: DeleteOptions) -> No
 async def _delete_named(
     store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
 ) -> tuple[Item, bool]:
-    key = store.key(ctx.namespace, name)
+    key = store.key(ctx.action.namespace, name)
     asked = options.grace_period_seconds
     for _ in range(_ATTEMPTS):
         await store.wait_current()
@@ -182,7 +182,7 @@ async def _delete_listed(
     store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
 ) -> None:
     _, name, _ = labels_of(item.body)
-    own = replace(ctx, name=name)  # told of the same warnings
+    own = replace(ctx)  # told of the same warnings, with a lane of its own
     try:
         await _delete_named(store, own, name, msgspec.structs.replace(options), check)
     except StatusError as error:

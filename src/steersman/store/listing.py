@@ -43,7 +43,7 @@ def parse_version(text: str, *, plain: bool = False) -> int:
 
 async def list_items(store: StoredObjects[Any], ctx: Context, options: ListOptions) -> Listing:
     """The list that `options` ask for; see rest.capabilities.Lister."""
-    prefix = store.collection(ctx.namespace, options.field_selector.requires_exact_match("metadata.name"))
+    prefix = store.collection(ctx.action.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
     if options.continue_token:
         if version not in ("", "0"):

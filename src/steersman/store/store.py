@@ -68,7 +68,7 @@ class Store(StoredObjects[T]):
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
         elif not resource_version:
             await self.wait_current()
-        entry = self.cacher.get(self.key(ctx.namespace, name))
+        entry = self.cacher.get(self.key(ctx.action.namespace, name))
         if entry is None:
             raise self.not_found(ctx, name)
         return entry
@@ -154,7 +154,7 @@ class Store(StoredObjects[T]):
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
         strategy = self.strategy
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        metadata.match_namespace(meta, ctx.namespace)
+        metadata.match_namespace(meta, self.namespace(ctx))
         strategy.prepare_for_create(ctx, obj)
         found = list(self._validate_names(meta))
         found += field.first_errors(strategy.validate(ctx, obj))
@@ -219,7 +219,7 @@ class Store(StoredObjects[T]):
         allocator = self.allocator if changed is self.strategy else None
         inquiry = self.inquiries.get(subresource) if strategy is None else None
         strategy = changed
-        key = self.key(ctx.namespace, name)
+        key = self.key(ctx.action.namespace, name)
         may_create = strategy.allow_create_on_update or force_allow_create
         for _ in range(_UPDATE_ATTEMPTS):
             await self.wait_current()
@@ -252,7 +252,7 @@ class Store(StoredObjects[T]):
         obj = await make(None)
         meta = obj.metadata
         if uid:
-            raise self._wrong_uid(self.key(ctx.namespace, meta.name), meta.name, uid, "")
+            raise self._wrong_uid(self.key(ctx.action.namespace, meta.name), meta.name, uid, "")
         parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
@@ -304,7 +304,7 @@ class Store(StoredObjects[T]):
 
     def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
         """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
-        metadata.match_namespace(new.metadata, ctx.namespace)
+        metadata.match_namespace(new.metadata, self.namespace(ctx))
         new.metadata.generation = old.metadata.generation
         strategy.prepare_for_update(ctx, new, old)
         metadata.keep_system_fields(new.metadata, old.metadata)

@@ -95,12 +95,16 @@ class StoredObjects(Generic[T]):
             raise self._invalid_key(f"{namespace}/{name}")
         return f"{self.prefix}{namespace}/{name}"
 
+    def namespace(self, ctx: Context) -> str:
+        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
+        return ctx.action.namespace if self.resource.namespaced else ""
+
     def collection(self, namespace: str, name: str | None = None) -> str:
         """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
 
         `name` is the one object that is asked for, as the error says if it may be one's name.
         """
-        if not namespace:
+        if not namespace or not self.resource.namespaced:
             return self.prefix
         if namespace in _NO_KEYS:
             raise self._invalid_key(f"{namespace}/{name}" if name and not is_path_segment_name(name) else namespace)
@@ -124,8 +128,9 @@ class StoredObjects(Generic[T]):
     def qualified(self, ctx: Context) -> GroupResource:
         """The resource as the request names it; events are in two groups."""
         resource = self.resource.group_resource
-        if ctx.group and ctx.group != resource.group and self.resource.other_versions:
-            return GroupResource(ctx.group, resource.resource)
+        group = ctx.action.group
+        if group and group != resource.group and self.resource.other_versions:
+            return GroupResource(group, resource.resource)
         return resource
 
     def not_found(self, ctx: Context, name: str) -> StatusError:

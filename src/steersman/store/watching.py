@@ -20,8 +20,8 @@ async def watch(store: StoredObjects[Any], ctx: Context, options: ListOptions, s
     watch is looked for afterwards.
     """
     name = options.field_selector.requires_exact_match("metadata.name")
-    prefix = store.collection(ctx.namespace, name)
-    target = prefix + name if name and (ctx.namespace or not store.resource.namespaced) else prefix
+    prefix = store.collection(ctx.action.namespace, name)
+    target = prefix + name if name and (ctx.action.namespace or not store.resource.namespaced) else prefix
     accept = store.select.accept(options)
     version = options.resource_version
     revision = listing.parse_version(version, plain=True) if version else 0

@@ -12,12 +12,13 @@ from steersman.api.authentication.v1 import SelfSubjectReview, TokenReview, Toke
 from steersman.authentication.interface import AuthenticationError, TokenIdentity
 from steersman.authentication.user import UserInfo
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.registry.authentication import selfsubjectreviews, tokenreviews
 from steersman.rest.context import Context
 
 
 def context(user: UserInfo) -> Context:
-    return Context(user=user, group="authentication.k8s.io", resource="tokenreviews", namespace="", name="")
+    return Context(user, Action("create", "authentication.k8s.io", "v1", "tokenreviews"))
 
 
 def judge(token: str, audiences: tuple[str, ...]) -> TokenIdentity | None:

@@ -30,7 +30,7 @@ class Only:
         self.verb = verb
 
     def authorize(self, attributes: Attributes) -> Verdict:
-        return Verdict(Decision.ALLOW if attributes.verb == self.verb else Decision.NO_OPINION)
+        return Verdict(Decision.ALLOW if attributes.action.verb == self.verb else Decision.NO_OPINION)
 
 
 def role(name: str, *rules: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from steersman.authentication.user import UserInfo
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.interface import Decision, Verdict
 from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.identity.action import Action
 from steersman.registry.resource.status_rights import missing_rights
 from steersman.rest.context import Context
 
@@ -28,8 +29,9 @@ class Rights:
         self._allowed = set(allowed)
 
     def authorize(self, asked: Attributes) -> Verdict:
-        assert (asked.api_group, asked.resource) == ("resource.k8s.io", "resourceclaims")
-        right = f"{asked.verb} {asked.subresource} {asked.namespace}/{asked.name}"
+        of = asked.action
+        assert (of.group, of.resource) == ("resource.k8s.io", "resourceclaims")
+        right = f"{of.verb} {of.subresource} {of.namespace}/{of.name}"
         return Verdict(Decision.ALLOW if right in self._allowed else Decision.NO_OPINION)
 
 
@@ -39,9 +41,8 @@ def claim(**status: Any) -> ResourceClaim:
 
 async def refused(new: ResourceClaim, old: ResourceClaim, *rights: str, user: UserInfo | None = None) -> list[str]:
     """The fields that may not be changed."""
-    ctx = Context(
-        user or UserInfo("alice"), "ns", "c", "resource.k8s.io", "v1", "resourceclaims", "status", verb="update"
-    )
+    action = Action("update", "resource.k8s.io", "v1", "resourceclaims", "status", "ns", "c")
+    ctx = Context(user or UserInfo("alice"), action)
     return [error.field for error in await missing_rights(Rights(rights), ctx, new, old)]
 
 

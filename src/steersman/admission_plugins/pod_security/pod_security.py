@@ -90,27 +90,27 @@ class PodSecurity(Plugin):
     async def validate(self, attributes: Attributes) -> None:
         """Refuses pods that do not meet what is enforced, and warns of those, and of templates, that do not meet what
         is to be warned of. Labels of namespaces must be readable. Raises StatusError 403, 422."""
-        resource = attributes.resource
+        resource = attributes.action.group_resource
         if resource == _PODS:
-            if attributes.subresource in _POD_SUBRESOURCES:
+            if attributes.action.subresource in _POD_SUBRESOURCES:
                 await self._validate_pod(attributes)
         elif resource == _NAMESPACES:
-            if not attributes.subresource:
+            if not attributes.action.subresource:
                 await self._validate_namespace(attributes)
-        elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.subresource:
+        elif (template_of := _TEMPLATED.get(resource)) is not None and not attributes.action.subresource:
             await self._validate_template(attributes, template_of)
 
     def _is_exempt(self, attributes: Attributes) -> bool:
         """Whether nothing is asked of what this user writes, or of what is in this namespace."""
-        configuration = self._configuration
-        return attributes.namespace in configuration.namespaces or attributes.user.name in configuration.usernames
+        exempt = self._configuration
+        return attributes.action.namespace in exempt.namespaces or attributes.user.name in exempt.usernames
 
     async def _validate_pod(self, attributes: Attributes) -> None:
         if self._exempts and self._is_exempt(attributes):
             return
-        policy = self._policy(attributes.namespace)
+        policy = self._policy(attributes.action.namespace)
         if policy is None:
-            raise internal(f"failed to lookup namespace {quote(attributes.namespace)}")
+            raise internal(f"failed to lookup namespace {quote(attributes.action.namespace)}")
         if policy.fully_privileged and not policy.errors:
             return
         pod: Pod = attributes.obj
@@ -123,7 +123,7 @@ class PodSecurity(Plugin):
     async def _validate_template(self, attributes: Attributes, template_of: Callable[[Any], Any]) -> None:
         if self._exempts and self._is_exempt(attributes):
             return
-        policy = self._policy(attributes.namespace)
+        policy = self._policy(attributes.action.namespace)
         if policy is None or policy.warn.level == PRIVILEGED:
             return
         template = template_of(attributes.obj)
@@ -238,7 +238,7 @@ def _judge(attributes: Attributes, policy: Policy, metadata: ObjectMeta, spec: P
     found = violations(policy.enforce, metadata, spec)
     if found:
         why = f"violates PodSecurity {quote(str(policy.enforce))}: {details(found)}"
-        raise forbidden(attributes.resource, attributes.name, why)
+        raise forbidden(attributes.action.group_resource, attributes.name, why)
     if policy.warn != policy.enforce:
         _warn(attributes, policy.warn, metadata, spec)
 

@@ -41,7 +41,7 @@ class Evaluator:
 
     def handles(self, attributes: Attributes) -> bool:
         """Whether the write can change what is used."""
-        return attributes.operation == CREATE and not attributes.subresource
+        return attributes.operation == CREATE and not attributes.action.subresource
 
     def matching(self, names: Iterable[str]) -> set[str]:
         """Those of a quota's resources that such objects use."""
@@ -83,7 +83,7 @@ class ServiceEvaluator(Evaluator):
 
     def handles(self, attributes: Attributes) -> bool:
         """The type of a service can change."""
-        return not attributes.subresource and attributes.operation in (CREATE, UPDATE)
+        return not attributes.action.subresource and attributes.operation in (CREATE, UPDATE)
 
     async def usage(self, obj: Service, namespace: str, lane: SlowLane | None = None) -> Amounts:
         spec = obj.spec
@@ -110,9 +110,9 @@ class VolumeClaimEvaluator(Evaluator):
     def handles(self, attributes: Attributes) -> bool:
         """A status tells of what was allocated and of the volume attributes class in use; it is recorded, but never
         refused for being too much."""
-        if attributes.subresource == "status":
+        if attributes.action.subresource == "status":
             return attributes.obj is not None and attributes.old is not None
-        return not attributes.subresource and attributes.operation in (CREATE, UPDATE)
+        return not attributes.action.subresource and attributes.operation in (CREATE, UPDATE)
 
     def matching(self, names: Iterable[str]) -> set[str]:
         by_class = (f"{_BY_STORAGE_CLASS}persistentvolumeclaims", f"{_BY_STORAGE_CLASS}requests.storage")

@@ -51,8 +51,8 @@ class PodEvaluator(Evaluator):
 
     def handles(self, attributes: Attributes) -> bool:
         """Pods are charged when they are made and resized, and when they move between scopes."""
-        if attributes.subresource:
-            return attributes.subresource == "resize" and attributes.operation == UPDATE
+        if attributes.action.subresource:
+            return attributes.action.subresource == "resize" and attributes.operation == UPDATE
         if attributes.operation == UPDATE:
             return _is_terminating(attributes.obj) != _is_terminating(attributes.old)
         return attributes.operation == CREATE

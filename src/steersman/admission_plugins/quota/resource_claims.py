@@ -40,7 +40,7 @@ class ResourceClaimEvaluator(Evaluator):
         self._extended: Mapping[str, str | None] = {}
 
     def handles(self, attributes: Attributes) -> bool:
-        return not attributes.subresource and attributes.operation in (CREATE, UPDATE)
+        return not attributes.action.subresource and attributes.operation in (CREATE, UPDATE)
 
     def matching(self, names: Iterable[str]) -> set[str]:
         extended = self._extended_resources()

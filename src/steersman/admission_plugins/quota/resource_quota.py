@@ -116,15 +116,15 @@ class ResourceQuota(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """403 if a quota has too little left, wants to be told more, or is not known yet."""
-        namespace = attributes.namespace
+        namespace, resource = attributes.action.namespace, attributes.action.group_resource
         if not namespace:
             return
         unlimited = not (await self._accounts.of(namespace))[0]
-        if (unlimited and not self._limited) or attributes.resource in IGNORED:
+        if (unlimited and not self._limited) or resource in IGNORED:
             return
         if (attributes.kind.group, attributes.kind.kind) == ("", "Namespace") and attributes.operation == CREATE:
             return
-        evaluator = self._evaluators.get(attributes.resource) or Evaluator(attributes.resource)
+        evaluator = self._evaluators.get(resource) or Evaluator(resource)
         if not evaluator.handles(attributes):
             return
         if unlimited:
@@ -240,18 +240,18 @@ async def charge(
         scopes = [scope for each in limited for scope in each.match_scopes if evaluator.in_scope(scope, obj)]
     except SelectorError:
         return accounts  # as upstream
-    limits = [each for each in limited if each.resource == attributes.resource]
+    limits = [each for each in limited if each.resource == attributes.action.group_resource]
     lane = attributes.lane_where(lane) if evaluator.reads_only_the_object else None
     concerned = await done(lane, _concerned, accounts, attributes, evaluator)
     if not (concerned or scopes or limits):
         return accounts
-    usage = await evaluator.usage(obj, attributes.namespace, lane)
+    usage = await evaluator.usage(obj, attributes.action.namespace, lane)
     if negative := sorted(name for name, amount in usage.items() if amount.sign < 0):
         raise attributes.forbid(f"quota usage is negative for resource(s): {','.join(negative)}")
     old = attributes.old if attributes.operation == UPDATE else None
     grown = usage
     if old is not None and old.metadata.resource_version:
-        grown = _subtract(usage, await evaluator.usage(old, attributes.namespace, lane))
+        grown = _subtract(usage, await evaluator.usage(old, attributes.action.namespace, lane))
     by = {index: grown if grown is usage or _matches(accounts[index], old, evaluator) else usage for index in concerned}
     if not any(any(amounts.values()) for amounts in (by.values() if concerned else (grown,))):
         return accounts
@@ -341,7 +341,7 @@ def _charged(account: Account, requested: Amounts, attributes: Attributes) -> Ac
     """The account after that. Raises StatusError if it is too much; what a status reports cannot be refused."""
     hard, used = account.hard, account.used
     sums = {name: parse(used.get(name, "0")) + amount for name, amount in requested.items()}
-    if attributes.subresource != "status":
+    if attributes.action.subresource != "status":
         exceeded = sorted(name for name, amount in sums.items() if amount > parse(hard[name]))
         if exceeded:
             raise attributes.forbid(

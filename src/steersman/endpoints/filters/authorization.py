@@ -42,9 +42,4 @@ def with_authorization(authorizer: Authorizer, metrics: RequestMetrics) -> Filte
 def request_attributes(request: Request) -> Attributes:
     """The action a request stands for."""
     info = request.info
-    if not info.resource_request:
-        return Attributes(request.user, info.verb, path=info.path)
-    return Attributes(
-        request.user, info.verb, info.namespace, info.group, info.version, info.resource, info.subresource,
-        info.name, resource_request=True, path=info.path,
-    )  # fmt: skip
+    return Attributes(request.user, info.judged, None if info.resource_request else info.path)

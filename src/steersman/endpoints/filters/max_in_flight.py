@@ -32,7 +32,8 @@ def with_max_in_flight(reading: int, mutating: int, metrics: RequestMetrics) -> 
         info = request.info
         if info.long_running:
             return await next_(request)
-        kind = info.verb in _MUTATING or (not info.resource_request and info.verb not in ("get", "head"))
+        verb = info.action.verb
+        kind = verb in _MUTATING or (not info.resource_request and verb not in ("get", "head"))
         limit = limits[kind]
         if limit and running[kind] >= limit and SYSTEM_MASTERS not in request.user.groups:
             return Response(429, [TEXT_TYPE, NOSNIFF, ("retry-after", "1")], _TOO_MANY)

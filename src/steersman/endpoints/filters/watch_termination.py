@@ -14,7 +14,7 @@ def with_watch_termination(shutting_down: Callable[[], bool]) -> Filter:
     """503 for a new watch once the server is going down; those open are ended by it."""
 
     async def watch_termination(request: Request, next_: Handler) -> Response:
-        if request.info.verb == "watch" and shutting_down():
+        if request.info.action.verb == "watch" and shutting_down():
             error = StatusError(503, "ServiceUnavailable", "apiserver is shutting down", retry_after=1)
             return error_response(request, error)
         return await next_(request)

@@ -42,7 +42,7 @@ async def act(scope: Scope, subresource: Subresource, create: Create, request: R
         await chain.admit(record)
         await chain.validate(record)
         body = record.obj
-    answer = await create(ctx, request.target.name, body)
+    answer = await create(ctx, request.action.name, body)
     stamp(answer)
     return encoded_response(encode(answer), wanted, 201)
 
@@ -55,7 +55,7 @@ def _body(
     assert kind is not None
     body = decode(scope, request, data, media, options.field_validation, kind, subresource.also_accepts)
     namespace = body.metadata.namespace
-    if namespace and scope.resource.namespaced and namespace != request.target.namespace:
+    if namespace and scope.resource.namespaced and namespace != request.action.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     kind.default(body)
     body.metadata.managed_fields = own_action(request, kind, body, options.field_manager)

@@ -181,7 +181,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
     configuration = await read_configuration(scope, request)
     options = configuration.options
     ctx = scope.context(request, dry_run=bool(options.dry_run), lane=configuration.lane)
-    subresource = request.target.subresource
+    subresource = request.action.subresource
     applier = applier_of(scope, subresource)
 
     async def make(old: Any | None) -> Any:
@@ -195,7 +195,7 @@ async def server_side_apply(scope: Scope, request: Request) -> Response:
         return await admit(scope, request, ctx, CREATE if old is None else UPDATE, hub, old, options)
 
     item, created = await scope.storage.update(
-        ctx, request.target.name, make,
+        ctx, request.action.name, make,
         check_create=check_authorized_create(scope, request, ctx, options),
         check_update=check_update(scope, request, ctx, options),
         force_allow_create=not subresource,
@@ -209,11 +209,11 @@ def _applied_hub(
 ) -> Any:
     """What an apply made, in the stored version; `same` is what is stored if nothing changes but managedFields."""
     if why := scope.kind.internal_error(new):
-        described = configuration.described(applier_of(scope, request.target.subresource))
+        described = configuration.described(applier_of(scope, request.action.subresource))
         raise plain_internal(f"failed to convert to unversioned ({described}): {why}")
     if is_new and new.metadata.uid:
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
-        raise conflict(scope.group_resource, request.target.name, f"uid mismatch: {mismatch}")
+        raise conflict(scope.group_resource, request.action.name, f"uid mismatch: {mismatch}")
     check_names(scope, request, new.metadata)
     if same is None or scope.other is None:
         return scope.to_hub(new)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+import msgspec
+
+from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
 from steersman.endpoints.admit import check_create
-from steersman.endpoints.filters.authorization import request_attributes
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.rest.capabilities import CheckCreate
@@ -23,7 +24,8 @@ def check_authorized_create(scope: Scope, request: Request, ctx: Context, option
     validate = check_create(scope, request, ctx, options)
 
     async def check(obj: Any) -> None:
-        attributes = dataclasses.replace(request_attributes(request), verb="create", subresource="")
+        create = msgspec.structs.replace(request.action, verb="create", subresource="")
+        attributes = Attributes(request.user, create)
         verdict = await decide(scope.shared.authorizer, attributes)
         if not verdict.allowed:
             raise forbidden_error(attributes, verdict.reason)

@@ -32,5 +32,5 @@ async def connect(scope: Scope, subresource: Subresource, connecting: Connect, r
         record = attributes(scope, request, ctx, CONNECT)
         await chain.admit(record)
         await chain.validate(record)
-    answering = connecting(ctx, request.target.name, request)
+    answering = connecting(ctx, request.action.name, request)
     return await ended_with(scope.shared.watches, answering)

@@ -61,7 +61,7 @@ def _new_hub(scope: Scope, request: Request, data: bytes, media: str, options: C
 def prepare_new(scope: Scope, request: Request, obj: Any) -> None:
     """Makes a decoded object the one to create: checked against the URL, and defaulted."""
     metadata = obj.metadata
-    namespace = request.target.namespace if scope.resource.namespaced else ""
+    namespace = request.action.namespace if scope.resource.namespaced else ""
     if metadata.namespace and metadata.namespace != namespace and scope.resource.namespaced:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     metadata.deletion_timestamp = None

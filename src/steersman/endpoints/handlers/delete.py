@@ -45,7 +45,7 @@ async def delete(scope: Scope, request: Request) -> Response:
     options = await read_delete_options(scope, request)
     ctx = scope.context(request, dry_run=bool(options.dry_run))
     check = check_delete(scope, request, ctx, options)
-    item, gone = await scope.storage.delete(ctx, request.target.name, options, check)
+    item, gone = await scope.storage.delete(ctx, request.action.name, options, check)
     code = 202 if not gone and options.orphan_dependents is False else 200
     if scope.resource.returns_deleted_object or not gone:
         return await item_response(scope, request, item, wanted, code)

@@ -19,5 +19,5 @@ async def get(scope: Scope, request: Request) -> Response:
         if truthy(query.get("export")):
             raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         version = query.get("resourceVersion", "")
-    item = await scope.storage.get(scope.context(request), request.target.name, version)
+    item = await scope.storage.get(scope.context(request), request.action.name, version)
     return await item_response(scope, request, item, wanted)

@@ -13,7 +13,7 @@ from steersman.net.message import Response
 
 async def list_(scope: Scope, request: Request) -> Response:
     """Answers with the objects that the selectors select, or goes on as a watch when that is asked for."""
-    if request.info.verb == "watch":
+    if request.action.verb == "watch":
         return await watch(scope, request)
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request, watching=False)

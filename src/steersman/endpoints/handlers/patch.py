@@ -35,14 +35,14 @@ async def patch(scope: Scope, request: Request) -> Response:
 
     async def make(old: Any | None) -> Any:
         if old is None:
-            raise not_found(scope.group_resource, request.target.name)
+            raise not_found(scope.group_resource, request.action.name)
         new = await scope.run(ctx.lane, _patched, scope, request, body, old)
         return await admit(scope, request, ctx, UPDATE, new, old, options)
 
     item, _ = await scope.storage.update(
-        ctx, request.target.name, make,
+        ctx, request.action.name, make,
         check_update=check_update(scope, request, ctx, options),
-        subresource=request.target.subresource,
+        subresource=request.action.subresource,
     )  # fmt: skip
     return await item_response(scope, request, item, wanted)
 

@@ -41,11 +41,11 @@ async def update(scope: Scope, request: Request) -> Response:
         return await admit(scope, request, ctx, CREATE if old is None else UPDATE, new, old, options)
 
     item, created = await scope.storage.update(
-        ctx, request.target.name, make,
+        ctx, request.action.name, make,
         uid=uid,
         check_create=check_authorized_create(scope, request, ctx, options),
         check_update=check_update(scope, request, ctx, options),
-        subresource=request.target.subresource,
+        subresource=request.action.subresource,
     )  # fmt: skip
     return await item_response(scope, request, item, wanted, 201 if created else 200)
 
@@ -76,9 +76,9 @@ def _replacing(scope: Scope, request: Request, obj: Any, old: Any | None, field_
 
 def check_names(scope: Scope, request: Request, metadata: Any) -> None:
     """The body may not contradict the URL. Raises StatusError 400."""
-    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.target.namespace:
+    if scope.resource.namespaced and metadata.namespace and metadata.namespace != request.action.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    name = request.target.name
+    name = request.action.name
     if not metadata.name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if metadata.name != name:

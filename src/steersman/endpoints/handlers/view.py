@@ -31,7 +31,7 @@ async def get_view(scope: Scope, subresource: Subresource, request: Request) -> 
     """The view of the object."""
     wanted = representation(scope, request)
     item = await scope.storage.get(
-        scope.context(request), request.target.name, request.query.get("resourceVersion", "")
+        scope.context(request), request.action.name, request.query.get("resourceVersion", "")
     )
     return await _answer(scope, subresource, request, item, wanted)
 
@@ -116,7 +116,7 @@ async def _write(
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
-            raise conflict(scope.group_resource, request.target.name, text)
+            raise conflict(scope.group_resource, request.action.name, text)
         if is_applied:
             await done(ctx.lane, own_applied_view, scope, new, view)
         else:
@@ -130,7 +130,7 @@ async def _write(
         if admitted is not None:
             await admitted(view_of.read(new), view_of.read(old))
 
-    item, _ = await scope.storage.update(ctx, request.target.name, make, uid=uid, check_update=check)
+    item, _ = await scope.storage.update(ctx, request.action.name, make, uid=uid, check_update=check)
     return item
 
 

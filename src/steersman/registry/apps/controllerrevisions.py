@@ -44,7 +44,7 @@ class ControllerRevisionStrategy(Strategy[ControllerRevision]):
     def validate_update(self, ctx: Context, new: ControllerRevision, old: ControllerRevision) -> Iterator[FieldError]:
         yield from _validate(new)
         data = bytes(new.data or b"")
-        if ctx.verb == "patch":
+        if ctx.action.verb == "patch":
             data = _as_patched(data)
         if data != bytes(old.data or b""):
             yield invalid(Path("data"), Verbatim(compact(data or b"null").decode()), FIELD_IMMUTABLE)

@@ -19,8 +19,8 @@ INVALID: Final = "invalid bearer token"
 
 async def create(services: Any, ctx: Context, review: TokenReview) -> TokenReview:
     """Judges the token as if a request came with it. Raises StatusError (400) without a token."""
-    if ctx.namespace:
-        raise bad_request(f"namespace is not allowed on this type: {ctx.namespace}")
+    if ctx.action.namespace:
+        raise bad_request(f"namespace is not allowed on this type: {ctx.action.namespace}")
     if not review.spec.token:
         raise bad_request("token is required for TokenReview in authentication")
     # Cluster-scoped: a namespace in the metadata is ignored.

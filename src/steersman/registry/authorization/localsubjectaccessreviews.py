@@ -16,10 +16,10 @@ from steersman.rest.resource import Resource
 
 async def create(services: Services, ctx: Context, review: LocalSubjectAccessReview) -> LocalSubjectAccessReview:
     """Answers with the review and its status. Raises StatusError (422, 400)."""
-    review.metadata.namespace = review.metadata.namespace or ctx.namespace
+    review.metadata.namespace = review.metadata.namespace or ctx.action.namespace
     require_valid(validate_local_subject_access_review(review))
-    if review.metadata.namespace != ctx.namespace:
-        raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {ctx.namespace}")
+    if review.metadata.namespace != ctx.action.namespace:
+        raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {ctx.action.namespace}")
     spec = review.spec
     attributes = review_attributes(subject_of(spec), spec.resource_attributes, spec.non_resource_attributes)
     review.status = await judge(services.authorizer, attributes)

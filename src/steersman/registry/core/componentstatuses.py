@@ -44,10 +44,10 @@ def _ask(name: str, port: int) -> ComponentStatus:
 
 def component_statuses(services: Any, ctx: Context) -> Sequence[ComponentStatus]:
     """All of them, or the one that `ctx` names. Raises StatusError NotFound."""
-    if ctx.name and ctx.name != STORE and ctx.name not in COMPONENTS:
-        raise not_found(GroupResource("", "componentstatus"), ctx.name)
-    statuses = [_ask(name, port) for name, port in COMPONENTS.items() if ctx.name in ("", name)]
-    if ctx.name in ("", STORE):
+    if ctx.action.name and ctx.action.name != STORE and ctx.action.name not in COMPONENTS:
+        raise not_found(GroupResource("", "componentstatus"), ctx.action.name)
+    statuses = [_ask(name, port) for name, port in COMPONENTS.items() if ctx.action.name in ("", name)]
+    if ctx.action.name in ("", STORE):
         statuses.append(_component(STORE, healthy=True, message="ok"))
     return statuses
 

@@ -137,13 +137,13 @@ class EventStrategy(Strategy[Event]):
     garbage_collection = "unsupported"
 
     def validate(self, ctx: Context, obj: Event) -> Iterator[FieldError]:
-        yield from _validate_common(obj, core=not ctx.group)
-        if ctx.group:
+        yield from _validate_common(obj, core=not ctx.action.group)
+        if ctx.action.group:
             yield from _validate_new_style(obj)
 
     def validate_update(self, ctx: Context, new: Event, old: Event) -> Iterator[FieldError]:
-        yield from _validate_common(new, core=not ctx.group)
-        if not ctx.group:
+        yield from _validate_common(new, core=not ctx.action.group)
+        if not ctx.action.group:
             return
         if new.series != old.series:
             yield from _validate_series(new)

@@ -230,7 +230,7 @@ async def proxy_to_node(services: Services, ctx: Context, name: str, request: Re
     location = Location(
         scheme="https" if at_kubelet else scheme or "http", host=host,
         port=kubelet_port if at_kubelet else proxied_port(port), addresses=tuple(addresses),
-        path=join_preserving_trailing_slash("", proxied_path(request.target.path)),
+        path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
         tls=kubelet.tls() if at_kubelet else pod_tls(),
     )  # fmt: skip
     return await proxy(request, location, services.slow_lane.of(ctx.user.name))

@@ -6,7 +6,7 @@ Follows pkg/registry/core/serviceaccount/storage/token.go and pkg/serviceaccount
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestStatus
@@ -42,7 +42,7 @@ class _Bound:
 
 async def create_token(services: Services, ctx: Context, name: str, request: TokenRequest) -> TokenRequest:
     """Signs the token that is asked for. Raises StatusError: NotFound, Invalid, Conflict, BadRequest."""
-    _check_metadata(request.metadata, name, ctx.namespace)
+    _check_metadata(request.metadata, name, ctx.action.namespace)
     account: ServiceAccount = await services.objects("", "serviceaccounts").get(ctx, name)
     _complete(request, account.metadata, services)
     bound = (
@@ -114,7 +114,7 @@ async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjec
     if not name and kind in ("Pod", "Node", "Secret") and not group:
         raise bad_request("Name parameter required.")
     if group == "" and kind == "Pod":
-        pod: Pod = await services.objects("", "pods").get(replace(ctx, name=name), name)
+        pod: Pod = await services.objects("", "pods").get(ctx, name)
         if (pod.spec.service_account_name or "") != account:
             raise bad_request(
                 f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
@@ -122,11 +122,11 @@ async def _bound(services: Services, ctx: Context, account: str, ref: BoundObjec
         bound = _Bound(pod=pod.metadata, node=await _node_of(services, pod))
         uid = pod.metadata.uid
     elif group == "" and kind == "Node":
-        node: Node = await services.objects("", "nodes").get(replace(ctx, namespace="", name=name), name)
+        node: Node = await services.objects("", "nodes").get(ctx, name)
         bound = _Bound(node=node.metadata)
         uid = node.metadata.uid
     elif group == "" and kind == "Secret":
-        secret: Secret = await services.objects("", "secrets").get(replace(ctx, name=name), name)
+        secret: Secret = await services.objects("", "secrets").get(ctx, name)
         bound = _Bound(secret=secret.metadata)
         uid = secret.metadata.uid
     else:

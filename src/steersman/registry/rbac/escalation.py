@@ -19,6 +19,7 @@ from steersman.authorization.interface import decide
 from steersman.authorization.rbac import RoleNotFound
 from steersman.authorization.rbac_rules import escalation
 from steersman.machinery.errors.status import forbidden, not_found, plain_internal
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource
 from steersman.registry.services import Services
 from steersman.rest.context import Context
@@ -64,39 +65,30 @@ class EscalationCheck:
 
         A short rule stands for many combinations, so the rules are compared in the slow lane.
         """
-        held, error = await self._services.roles.policy_rules_for(ctx.user, ctx.namespace)
+        held, error = await self._services.roles.policy_rules_for(ctx.user, ctx.action.namespace)
         lane = self._services.slow_lane.of(ctx.user.name)
         return await lane.run(escalation, ctx.user, chain.from_iterable(held), rules, error)
 
     async def _rules_of(self, ctx: Context, resource: str, ref: RoleRef) -> Sequence[PolicyRule]:
         try:
-            return await self._services.roles.rules_of(ref, ctx.namespace)
+            return await self._services.roles.rules_of(ref, ctx.action.namespace)
         except RoleNotFound as error:
             raise not_found(GroupResource(GROUP, resource), error.name) from error
         except ValueError as error:
             raise plain_internal(str(error)) from error
 
     async def _may_escalate(self, ctx: Context, resource: str) -> bool:
-        if (ctx.group, ctx.resource) != (GROUP, resource):
+        if (ctx.action.group, ctx.action.resource) != (GROUP, resource):
             return False
-        return await self._allowed(ctx, "escalate", resource, ctx.name)
+        return await self._allowed(ctx, "escalate", resource, ctx.action.name)
 
     async def _may_bind(self, ctx: Context, ref: RoleRef) -> bool:
         resource = _ROLE_RESOURCES.get(ref.kind)
         return resource is not None and await self._allowed(ctx, "bind", resource, ref.name, group=ref.api_group)
 
     async def _allowed(self, ctx: Context, verb: str, resource: str, name: str, *, group: str = GROUP) -> bool:
-        attributes = Attributes(
-            user=ctx.user,
-            verb=verb,
-            namespace=ctx.namespace,
-            api_group=group,
-            api_version="*",
-            resource=resource,
-            name=name,
-            resource_request=True,
-        )
-        return (await decide(self._services.authorizer, attributes)).allowed
+        action = Action(verb, group, "*", resource, namespace=ctx.action.namespace, name=name)
+        return (await decide(self._services.authorizer, Attributes(ctx.user, action))).allowed
 
 
 def only_garbage_collection_changes(new: Any, old: Any) -> bool:

@@ -15,6 +15,7 @@ from steersman.authorization.forbidden import refusal
 from steersman.authorization.impersonation import runs_on
 from steersman.authorization.interface import Authorizer, decide
 from steersman.machinery.errors.field import FieldError, Path, forbidden
+from steersman.machinery.identity.action import Action
 from steersman.registry.resource.claim_status_validation import device_id
 from steersman.rest.context import Context
 
@@ -38,7 +39,7 @@ class _Rights:
         """On all claims, by whoever changes what one got, or for whom it is."""
         if (new.allocation, new.reserved_for) == (old.allocation, old.reserved_for):
             return []
-        verb = self._ctx.verb
+        verb = self._ctx.action.verb
         why = await self._refusal(verb, "binding", namespace="", name="")
         if not why:
             return []
@@ -50,14 +51,14 @@ class _Rights:
         """On each driver whose devices are told otherwise of than before."""
         if new.allocation is None:
             return []
-        verbs = [f"arbitrary-node:{self._ctx.verb}"]
+        verbs = [f"arbitrary-node:{self._ctx.action.verb}"]
         if runs_on(self._ctx.user, _node_of(new.allocation)):
-            verbs.insert(0, f"associated-node:{self._ctx.verb}")
+            verbs.insert(0, f"associated-node:{self._ctx.action.verb}")
         found = []
         for driver in sorted(_changed_drivers(new, old)):
             why = ""
             for verb in verbs:
-                refusal = await self._refusal(verb, "driver", namespace=self._ctx.namespace, name=driver)
+                refusal = await self._refusal(verb, "driver", namespace=self._ctx.action.namespace, name=driver)
                 if not refusal:
                     break
                 why = why or refusal
@@ -68,11 +69,9 @@ class _Rights:
 
     async def _refusal(self, verb: str, subresource: str, *, namespace: str, name: str) -> str:
         """Why the user has no such right; "" if they have."""
-        ctx = self._ctx
-        asked = Attributes(
-            ctx.user, verb, namespace, ctx.group, ctx.version, "resourceclaims", subresource, name,
-            resource_request=True,
-        )  # fmt: skip
+        of = self._ctx.action
+        action = Action(verb, of.group, of.version, "resourceclaims", subresource, namespace, name)
+        asked = Attributes(self._ctx.user, action)
         verdict = await decide(self._authorizer, asked)
         return "" if verdict.allowed else refusal(asked, verdict).message
 

@@ -18,6 +18,7 @@ from steersman.authorization.union import UnionRuleResolver
 from steersman.controlplane.objects import StoreObjects
 from steersman.endpoints.query import parse_query
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors.labels import Selector, from_label_selector
 from steersman.registry.core.nodes import NODES
 from steersman.registry.core.pods import eviction as pod_eviction
@@ -31,7 +32,7 @@ from steersman.rest.context import Context
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
 
-CTX = Context(namespace="ns", verb="create")
+CTX = Context(action=Action("create", namespace="ns"))
 
 
 class OnlyCreate:
@@ -165,7 +166,7 @@ async def test_a_pod_without_a_budget_is_deleted_with_its_grace(services: Servic
 async def test_an_eviction_is_counted(services: Services) -> None:
     await running(services)
     await guard(services, observed_generation=1, disruptions_allowed=1, current_healthy=2, desired_healthy=1)
-    await evict_pod(services, Context(namespace="ns", dry_run=True), "a", eviction())
+    await evict_pod(services, Context(action=Action(namespace="ns"), dry_run=True), "a", eviction())
     budgets = services.objects("policy", "poddisruptionbudgets")
     assert (await budgets.get(CTX, "p")).status.disruptions_allowed == 1
     await evict_pod(services, CTX, "a", eviction())
@@ -262,7 +263,7 @@ async def test_a_bound_pod_needs_its_node(services: Services) -> None:
 
 async def test_streams_over_get_need_the_right_to_create(services: Services) -> None:
     await create(services)
-    ctx = Context(namespace="ns", verb="get", resource="pods", subresource="exec")
+    ctx = Context(action=Action("get", "", "v1", "pods", "exec", "ns"))
     error = await refusal(pod_exec(services, ctx, "a", Request()))
     assert (error.code, error.message) == (403, 'pods "a" is forbidden: no way')
 

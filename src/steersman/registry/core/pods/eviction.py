@@ -108,7 +108,7 @@ class _Evictor:
     async def _budget_of(self, pod: core.Pod) -> PodDisruptionBudget | None:
         """The budget whose selector takes the pod. Raises StatusError 500 if there are several."""
         found, labels = "", pod.metadata.labels
-        async for name, takes in self.budgets.each_known(self.ctx.namespace, _TAKES, self.lane):
+        async for name, takes in self.budgets.each_known(self.ctx.action.namespace, _TAKES, self.lane):
             if not takes(labels):
                 continue
             if found:
@@ -119,7 +119,7 @@ class _Evictor:
         if not found:
             return None
         try:
-            budget: PodDisruptionBudget = await self.budgets.get(loopback(self.ctx.namespace, found), found)
+            budget: PodDisruptionBudget = await self.budgets.get(loopback(self.ctx.action.namespace, found), found)
         except StatusError as error:
             if error.reason == "NotFound":  # it has just been deleted
                 return None
@@ -146,7 +146,7 @@ class _Evictor:
             _take_disruption(current, pod.metadata.name)
             return current
 
-        ctx = loopback(self.ctx.namespace, name)
+        ctx = loopback(self.ctx.action.namespace, name)
 
         async def update() -> None:
             await self.budgets.update(ctx, name, take, subresource="status")

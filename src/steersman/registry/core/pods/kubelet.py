@@ -26,6 +26,7 @@ from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.errors.status import StatusError, bad_request, internal, not_found
 from steersman.machinery.errors.status import forbidden as forbidden_request
 from steersman.machinery.errors.status import invalid as invalid_object
+from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.validation.ip import parse_ip_sloppy, unmapped
 from steersman.machinery.values.times import TimeError, canonical_time
@@ -174,21 +175,10 @@ def _ports(query: Query) -> list[int]:
 
 async def _check_may_create(services: Services, ctx: Context, name: str) -> None:
     """A WebSocket starts with GET, SPDY with POST: whoever may only get may not stream. Raises StatusError 403."""
-    if ctx.verb == "create":
+    if ctx.action.verb == "create":
         return
-    verdict = await decide(
-        services.authorizer,
-        Attributes(
-            user=ctx.user,
-            verb="create",
-            namespace=ctx.namespace,
-            api_version="v1",
-            resource="pods",
-            subresource=ctx.subresource,
-            name=name,
-            resource_request=True,
-        ),
-    )
+    create = Action("create", "", "v1", "pods", ctx.action.subresource, ctx.action.namespace, name)
+    verdict = await decide(services.authorizer, Attributes(ctx.user, create))
     if verdict.error and not verdict.allowed:
         raise internal(verdict.error)
     if not verdict.allowed:
@@ -236,7 +226,7 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
         raise bad_request("address not allowed")
     location = Location(
         scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
-        path=join_preserving_trailing_slash("", proxied_path(request.target.path)), tls=pod_tls(),
+        path=join_preserving_trailing_slash("", proxied_path(request.subpath)), tls=pod_tls(),
     )  # fmt: skip
     return await proxy(request, location, services.slow_lane.of(ctx.user.name))
 

@@ -56,7 +56,7 @@ async def locate(services: Services, ctx: Context, text: str) -> Location:
 
 
 async def _port_name(services: Services, ctx: Context, name: str, number: int) -> str:
-    service: Service = await services.objects("", "services").get(replace(ctx, name=name), name)
+    service: Service = await services.objects("", "services").get(ctx, name)
     for port in service.spec.ports:
         if port.port == number:
             return port.name
@@ -65,7 +65,7 @@ async def _port_name(services: Services, ctx: Context, name: str, number: int) -
 
 async def _endpoints(services: Services, ctx: Context, name: str) -> Endpoints:
     try:
-        found: Endpoints = await services.objects("", "endpoints").get(replace(ctx, name=name), name)
+        found: Endpoints = await services.objects("", "endpoints").get(ctx, name)
     except StatusError as error:
         if error.code == 404:  # clients are told of the service they asked for
             raise not_found(_SERVICES, name) from error
@@ -82,9 +82,9 @@ def _from_anywhere(items: Sequence[T]) -> list[T]:
 def _is_pod(services: Services, ctx: Context, address: EndpointAddress) -> bool:
     """Whether a pod of the namespace has the address: nothing else may be reached through the server."""
     target = address.target_ref
-    if target is None or target.namespace != ctx.namespace:
+    if target is None or target.namespace != ctx.action.namespace:
         return False
-    return address.ip in (services.objects("", "pods").known(ctx.namespace, target.name, _POD_IPS) or ())
+    return address.ip in (services.objects("", "pods").known(ctx.action.namespace, target.name, _POD_IPS) or ())
 
 
 def _pod_ips(pod: Pod) -> tuple[str, ...]:
@@ -97,5 +97,5 @@ _POD_IPS: Final = Reading(_pod_ips, "status.podIPs")
 async def proxy_to_service(services: Services, ctx: Context, name: str, request: Request) -> Response:
     """What an endpoint of the service answers to the request. Raises StatusError."""
     location = await locate(services, ctx, name)
-    path = join_preserving_trailing_slash("", proxied_path(request.target.path))
+    path = join_preserving_trailing_slash("", proxied_path(request.subpath))
     return await proxy(request, replace(location, path=path, tls=pod_tls()), services.slow_lane.of(ctx.user.name))

@@ -59,11 +59,11 @@ class ServiceAllocator(Allocator[Service]):
     async def take(self, ctx: Context, new: Service, old: Service | None) -> Settle | None:
         if old is None:
             normalize_cluster_ips(new, None)
-            return await self._allocation.for_create(new, ctx.namespace, dry_run=ctx.dry_run)
+            return await self._allocation.for_create(new, ctx.action.namespace, dry_run=ctx.dry_run)
         default_on_read(old, self._allocation.cluster_ips.families[0])
         patch_allocated_values(new, old)
         normalize_cluster_ips(new, old)
-        return await self._allocation.for_update(new, old, ctx.namespace, dry_run=ctx.dry_run)
+        return await self._allocation.for_update(new, old, ctx.action.namespace, dry_run=ctx.dry_run)
 
     async def give_back(self, ctx: Context, obj: Service) -> None:
         """The Endpoints of the same name go with a service; so do its addresses and ports."""
