@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from steersman.controlplane.options import Options  # noqa: E402
 from steersman.machinery.large_work import nesting  # noqa: E402
 from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
 from steersman.net.message import Headers  # noqa: E402
+from steersman.rest.capabilities import Change, Updated  # noqa: E402
 from steersman.store.store import Store  # noqa: E402
 
 nesting.make_room()  # as a server does at its start
@@ -48,14 +49,14 @@ def _what_is_stored_stays_as_it_is() -> Iterator[None]:
     """Fails every update whose `make` changes the object it is given: rules for changes would compare new with new."""
     update = Store.update
 
-    async def watched(self: Store[Any], ctx: Any, name: str, make: Any, **more: Any) -> Any:
+    async def watched(self: Store[Any], ctx: Any, name: str, change: Change) -> Updated:
         async def make_and_look(old: Any) -> Any:
             before = None if old is None else self.kind.body(old)
-            new = await make(old)
+            new = await change.make(old)
             assert before is None or self.kind.body(old) == before, "the stored object was changed"
             return new
 
-        return await update(self, ctx, name, make_and_look, **more)
+        return await update(self, ctx, name, replace(change, make=make_and_look))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "update", watched)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pods_and_namespaces import a_write, admitted, make_pod, refusal
 
+from steersman.admission.interface import Chain
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.codec.serializer import from_plain, to_plain
@@ -80,4 +81,4 @@ async def test_an_empty_name_is_an_error_as_upstream():
 async def test_subresources_and_other_resources_are_let_through():
     bad = make_pod({"overhead": {"cpu": "1"}})
     await admitted(PLUGIN, a_write(bad, subresource="binding"))
-    await admitted(PLUGIN, a_write(bad, resource="others"))
+    await Chain((PLUGIN,)).admit(a_write(bad, resource="others"))

@@ -25,6 +25,7 @@ from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
 from steersman.registry.rbac.clusterroles import CLUSTER_ROLES
 from steersman.registry.rbac.rolebindings import ROLE_BINDINGS
 from steersman.registry.rbac.roles import ROLES
+from steersman.rest.capabilities import Change
 from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
@@ -145,7 +146,7 @@ class TestLargeOnes:
         async def make(old: Any) -> Any:
             return from_plain(kind.cls, {"metadata": {"name": name, "namespace": "old"}, **body})
 
-        await rights.stores[plural].update(loopback("old", name), name, make)
+        await rights.stores[plural].update(loopback("old", name), name, Change(make))
 
     async def test_a_right_counts_when_its_write_is_acknowledged(self, rights: Rights) -> None:
         await rights.put("roles", "new", "reader", rules=self.LARGE)

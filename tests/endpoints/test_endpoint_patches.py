@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from steersman.endpoints.handlers.patch import _check_media
+from steersman.endpoints.patches import patch_media_type
+from steersman.endpoints.request import Request
 from steersman.kinds.open import OpenKind
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
+from steersman.net.message import Request as HttpRequest
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
@@ -92,14 +97,20 @@ async def test_parameters_of_the_media_type_do_not_matter(config_map, media):
 
 
 def test_open_kinds_take_no_strategic_merge_patches():
+    scope: Any = SimpleNamespace(kind=OPEN)
     with pytest.raises(StatusError) as caught:
-        _check_media(OPEN, STRATEGIC)
+        patch_media_type(scope, a_request(STRATEGIC))
     assert (caught.value.code, caught.value.message) == (
         415,
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
     )
-    _check_media(OPEN, MERGE)
+    assert patch_media_type(scope, a_request(MERGE)) == MERGE
+
+
+def a_request(media: str) -> Request:
+    """A request with a body of this type."""
+    return Request(HttpRequest("PATCH", "/", "", Headers.of([("content-type", media)]), EMPTY_BODY, Peer()))
 
 
 # Bodies

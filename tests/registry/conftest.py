@@ -19,6 +19,7 @@ from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.registry.services import Services
+from steersman.rest.capabilities import Change
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.storage.memory import MemoryStorage
@@ -86,7 +87,7 @@ class Cluster:
             return self._read(store, body)
 
         ctx = self.context(store, "ns", name, **more)
-        item, _ = await store.update(ctx, name, make, subresource=subresource)
+        item, _ = await store.update(ctx, name, Change(make, subresource=subresource))
         return to_plain(store.decode(item))
 
     async def change(self, plural: str, name: str, *, group: str = "", **spec: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from steersman.machinery.identity.action import Action
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.allocator import Allocator, Inquiry, Settle
-from steersman.rest.capabilities import Item, Listing, ListOptions, WatchStart
+from steersman.rest.capabilities import Change, Item, Listing, ListOptions, WatchStart
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
@@ -189,7 +189,7 @@ class StoreClient:
             return self.struct(body)
 
         ctx = self.context(dry_run=dry_run)
-        item, created = await self.store.update(ctx, body["metadata"]["name"], make, **more)
+        item, created = await self.store.update(ctx, body["metadata"]["name"], Change(make, **more))
         return self.plain(item), created
 
     async def change(
@@ -203,7 +203,7 @@ class StoreClient:
             new.metadata.resource_version = ""
             return new
 
-        item, _ = await self.store.update(self.context(namespace), name, make, **more)
+        item, _ = await self.store.update(self.context(namespace), name, Change(make, **more))
         return self.plain(item)
 
     async def set(self, name: str, n: int | str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from steersman.api.core.v1 import Event, ObjectReference
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.status import OPTIMISTIC_LOCK, StatusError, bad_request
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.capabilities import Change
 from steersman.rest.resource import Resource, Subresource
 from steersman.rest.strategy import Strategy
 
@@ -192,7 +193,7 @@ async def test_changes_made_to_the_present_object_are_made_anew_when_another_cam
             new.data["n"] += letter
             return new
 
-        await client.store.update(client.context(), "a", make)
+        await client.store.update(client.context(), "a", Change(make))
 
     await asyncio.gather(*map(append, "abcdefghijklmnop"))
     assert sorted((await client.get("a"))["data"]["n"]) == list("abcdefghijklmnop")
@@ -236,7 +237,7 @@ async def test_an_object_deleted_while_it_is_being_updated_is_not_found(client: 
         new.data["n"] = "1"
         return new
 
-    work = client.store.update(client.context(), "a", make)
+    work = client.store.update(client.context(), "a", Change(make))
     await refused(work, 404, "NotFound", 'configmaps "a" not found')
 
 
@@ -259,13 +260,13 @@ async def test_an_update_may_create_where_the_kind_allows_it(open_client) -> Non
 
 
 async def test_an_update_creates_where_that_is_forced(client: StoreClient) -> None:
-    _, created = await client.put({"metadata": {"name": "a"}}, force_allow_create=True)
+    _, created = await client.put({"metadata": {"name": "a"}}, may_create=True)
     assert created
 
 
 async def test_creating_by_update_with_a_uid_is_a_conflict(client: StoreClient) -> None:
     with pytest.raises(StatusError) as caught:
-        await client.put({"metadata": {"name": "a"}}, force_allow_create=True, uid="some")
+        await client.put({"metadata": {"name": "a"}}, may_create=True, uid="some")
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
 
 
@@ -278,7 +279,7 @@ async def test_creating_by_update_loses_to_a_create_and_updates_then(client: Sto
         new.data["more"] = "x"
         return new
 
-    item, created = await client.store.update(client.context(), "a", make, force_allow_create=True)
+    item, created = await client.store.update(client.context(), "a", Change(make, may_create=True))
     assert not created
     assert client.plain(item)["data"] == {"more": "x", "n": "first"}
 

@@ -24,7 +24,7 @@ class DefaultTolerationSeconds(Plugin):
         self._seconds = dict(zip(_TAINTS, (not_ready, unreachable), strict=True))
 
     async def admit(self, attributes: Attributes) -> None:
-        if attributes.action.group_resource != _PODS or attributes.action.subresource or attributes.obj is None:
+        if attributes.action.subresource or attributes.obj is None:
             return
         tolerations = attributes.obj.spec.tolerations
         for taint, seconds in self._seconds.items():

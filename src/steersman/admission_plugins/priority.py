@@ -33,7 +33,7 @@ class Priority(Plugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Fills in the pod's priority; 403 for a class that is not there or a priority that contradicts it."""
-        if attributes.action.group_resource != _PODS or attributes.action.subresource or attributes.obj is None:
+        if attributes.action.resource != _PODS.resource or attributes.action.subresource or attributes.obj is None:
             return
         pod = attributes.obj
         if attributes.operation == UPDATE:
@@ -80,7 +80,8 @@ class Priority(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Only one class may be the global default."""
-        if attributes.action.group_resource != _CLASSES or attributes.obj is None or not attributes.obj.global_default:
+        obj = attributes.obj
+        if attributes.action.resource != _CLASSES.resource or obj is None or not obj.global_default:
             return
         for each in self._every():
             if each.global_default and each.metadata.name != attributes.obj.metadata.name:

@@ -37,7 +37,7 @@ class RuntimeClass(Plugin):
 
         An overhead that says nothing is refused here already: once the pod is prepared it is the same as none.
         """
-        if attributes.action.group_resource != _PODS or attributes.action.subresource:
+        if attributes.action.subresource:
             return
         spec: PodSpec = attributes.obj.spec
         found = None if spec.runtime_class_name is None else self._class(attributes, spec.runtime_class_name)
@@ -64,7 +64,7 @@ class RuntimeClass(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         """Only the class says what a pod costs beyond its containers. Raises StatusError 403."""
-        if attributes.action.group_resource != _PODS or attributes.action.subresource:
+        if attributes.action.subresource:
             return
         spec: PodSpec = attributes.obj.spec
         overhead = None

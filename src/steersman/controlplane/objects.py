@@ -13,7 +13,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.values import times
-from steersman.rest.capabilities import Item
+from steersman.rest.capabilities import Change, Item
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.objects import Reading
@@ -181,8 +181,8 @@ class StoreObjects:
                 new.metadata.managed_fields = await settled(ctx.lane, fields.update, new, old, MANAGER, times.now())
             return new
 
-        item, _ = await self._store.update(ctx, name, make, subresource=subresource, strategy=strategy)
-        return await self._whole(item)
+        change_of = Change(make, subresource=subresource, strategy=strategy)
+        return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
         self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = ""
@@ -206,8 +206,8 @@ class StoreObjects:
             new.metadata.managed_fields = applied.entries
             return new
 
-        item, _ = await self._store.update(ctx, name, make, subresource=subresource)
-        return await self._whole(item)
+        updated = await self._store.update(ctx, name, Change(make, subresource=subresource))
+        return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:
         item, _ = await self._store.delete(ctx, name, options or DeleteOptions(grace_period_seconds=0))

@@ -38,6 +38,11 @@ from steersman.machinery.managed_fields import FORGET_ALL
 from steersman.net.ascii import is_digits
 from steersman.net.message import BodyAborted, BodyTooLarge
 
+APPLY_YAML: Final = "application/apply-patch+yaml"
+"""The media type of a configuration for server-side apply."""
+MUCH_TO_APPLY: Final = 8 * 1024
+"""Bytes of a configuration, or of an object's field sets, up to which an apply takes a few milliseconds; more is done
+in the slow lane. YAML takes several times longer to read than JSON."""
 SURELY_LARGE: Final = 64 << 10
 """Bytes above which every body is worked on in the slow lane, whatever is in it."""
 _DIGITS: Final = len(str(SURELY_LARGE))
@@ -77,8 +82,8 @@ async def read_body(scope: Scope, request: Request) -> bytes:
     return data
 
 
-def request_media(request: Request) -> str:
-    """The media type of the body. Raises StatusError 415."""
+def body_media_type(_scope: Scope, request: Request) -> str:
+    """The media type of a body that holds an object. Raises StatusError 415."""
     return body_media(request.headers.get("content-type", ""))
 
 
@@ -89,9 +94,23 @@ def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLan
     """
     if media == PROTOBUF:
         large = is_large_protobuf(data)
+    elif media == APPLY_YAML:
+        large = len(data) > MUCH_TO_APPLY or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
     else:
         large = is_large_yaml(data) if media == YAML else is_large(data)
     return scope.lane_to_begin(request) if large else None
+
+
+def check_names(scope: Scope, request: Request, metadata: Any) -> None:
+    """The body may not contradict the URL. Raises StatusError 400."""
+    action = request.action
+    if scope.resource.namespaced and metadata.namespace and metadata.namespace != action.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    name = action.name
+    if not metadata.name:
+        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if metadata.name != name:
+        raise bad_request(f"the name of the object ({metadata.name}) does not match the name on the URL ({name})")
 
 
 def decode(

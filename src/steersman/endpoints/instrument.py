@@ -8,8 +8,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from steersman.authentication.user import SYSTEM_MASTERS
-from steersman.endpoints.bodies import large_length
-from steersman.endpoints.handlers.apply import APPLY_YAML
+from steersman.endpoints.bodies import APPLY_YAML, large_length
 from steersman.endpoints.installer import Route
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import _lru_cache_wrapper, lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from steersman.api.meta import v1 as meta
 from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
-from steersman.endpoints.query import Query, truthy
+from steersman.endpoints.query import Query, parse_query, truthy
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.field import FieldError, quote
@@ -22,6 +22,7 @@ from steersman.machinery.validation.options import (
     validate_delete_options,
     validate_list_options,
     validate_patch_options,
+    validate_update_options,
 )
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
@@ -29,7 +30,11 @@ from steersman.rest.resource import Resource
 _LONG: Final = 4 << 10
 """Characters of a query with more terms than are read in a few milliseconds."""
 
-W = TypeVar("W", CreateOptions, UpdateOptions)
+_SHORT: Final = 512
+_KEPT: Final = 256
+"""Characters of a query whose options are kept, and how many are."""
+
+T = TypeVar("T")
 
 
 def _refuse(kind: str, found: Iterable[FieldError]) -> None:
@@ -37,20 +42,60 @@ def _refuse(kind: str, found: Iterable[FieldError]) -> None:
         raise invalid(GroupKind("meta.k8s.io", kind), "", errors)
 
 
-def write_options(request: Request, kind: type[W]) -> W:
-    """The options of a create or update (`kind` is CreateOptions or UpdateOptions). Raises StatusError 422."""
-    options = kind()
-    query = request.query
-    if query:
-        _read_write_options(options, query)
-        _refuse(kind.__name__, validate_create_options(options))  # type: ignore[arg-type]
+def create_options(request: Request) -> CreateOptions:
+    """The options of a create, not to be changed. Raises StatusError 422."""
+    return _options(_create_options, request)
+
+
+def update_options(request: Request) -> UpdateOptions:
+    """The options of an update, not to be changed. Raises StatusError 422."""
+    return _options(_update_options, request)
+
+
+def patch_options(request: Request) -> PatchOptions:
+    """The options of a patch other than an apply, not to be changed. Raises StatusError 422."""
+    return _options(_patch_options, request)
+
+
+def apply_options(request: Request) -> PatchOptions:
+    """The options of a server-side apply, not to be changed. Raises StatusError 422."""
+    return _options(_apply_options, request)
+
+
+def _options(read: _lru_cache_wrapper[T], request: Request) -> T:
+    """What a query says, read once for all requests that say the same; long ones are not kept."""
+    text = request.http.query
+    return read(text) if len(text) < _SHORT else read.__wrapped__(text)
+
+
+@lru_cache(_KEPT)
+def _create_options(text: str) -> CreateOptions:
+    options = CreateOptions()
+    _read_write_options(options, parse_query(text))
+    _refuse("CreateOptions", validate_create_options(options))
     return options
 
 
-def patch_options(request: Request, *, apply: bool) -> PatchOptions:
-    """The options of a patch. Raises StatusError 422."""
-    options = PatchOptions()
-    query = request.query
+@lru_cache(_KEPT)
+def _update_options(text: str) -> UpdateOptions:
+    options = UpdateOptions()
+    _read_write_options(options, parse_query(text))
+    _refuse("UpdateOptions", validate_update_options(options))
+    return options
+
+
+@lru_cache(_KEPT)
+def _patch_options(text: str) -> PatchOptions:
+    return _read_patch_options(text, apply=False)
+
+
+@lru_cache(_KEPT)
+def _apply_options(text: str) -> PatchOptions:
+    return _read_patch_options(text, apply=True)
+
+
+def _read_patch_options(text: str, *, apply: bool) -> PatchOptions:
+    options, query = PatchOptions(), parse_query(text)
     _read_write_options(options, query)
     if "force" in query:
         options.force = truthy(query["force"])

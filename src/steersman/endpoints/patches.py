@@ -6,14 +6,13 @@ What is in a patch is looked at only when there is an object to apply it to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from steersman.api.meta.v1 import PatchOptions
-from steersman.endpoints.bodies import is_retired, no_conversion
+from steersman.endpoints.bodies import APPLY_YAML, is_retired, no_conversion
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
+from steersman.endpoints.writing import Write
 from steersman.kinds.built_in import find, is_built_in_group_kind
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode_in_order
@@ -27,7 +26,14 @@ from steersman.machinery.codec.strict import (
 )
 from steersman.machinery.errors.field import INVALID, quote
 from steersman.machinery.errors.go_print import go_value
-from steersman.machinery.errors.status import Cause, StatusError, bad_request, generic_server_response, plain_internal
+from steersman.machinery.errors.status import (
+    Cause,
+    StatusError,
+    bad_request,
+    generic_server_response,
+    plain_internal,
+    unsupported_media_type,
+)
 from steersman.machinery.identity.schema import (
     GroupVersionError,
     GroupVersionKind,
@@ -46,57 +52,67 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 _TOO_DEEP: Final = "the patch is nested too deeply"
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """A patch as it was sent; `media` is one of those above."""
+def patch_media_type(scope: Scope, request: Request) -> str:
+    """The media type of a patch, one of those above.
 
-    scope: Scope
-    request: Request
-    media: str
-    data: bytes
-    options: PatchOptions
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether unknown and repeated fields are looked for."""
-        return self.options.field_validation != "Ignore"
-
-    def applied_to(self, current: Any, kind: Kind[Any]) -> Any:
-        """The object that the patch makes of `current`, which is of `kind`, not defaulted.
-
-        Raises StatusError 400, 413, 422.
-        """
-        check_count(self.data)
-        document = {"kind": kind.name, "apiVersion": kind.api_version, **kind.to_plain(current)}
-        try:
-            obj = _KINDS[self.media](self, document, kind)
-        except RecursionError:
-            raise bad_request(_TOO_DEEP) from None
-        obj.kind = obj.api_version = obj.metadata.self_link = ""
-        return obj
-
-    def duplicates(self) -> list[str]:
-        """Texts about the members that the patch has twice, if these are looked for. Raises StatusError 400."""
-        try:
-            return duplicate_members(self.data) if self.is_strict else []
-        except DecodeError as error:
-            raise bad_request(str(error)) from None
-
-    def judge(self, shown: Callable[[], str], objections: list[str]) -> None:
-        """Warns of unknown and repeated fields, or refuses them with a StatusError 422 that shows what they are in."""
-        if objections:
-            if self.options.field_validation == "Strict":
-                raise _undecodable(shown(), strict_error(objections))
-            self.request.warnings.extend(objections)
+    Raises StatusError 415. Of kinds without a Go type it is not known how strategic merge patches merge lists.
+    """
+    media = request.headers.get("content-type", "").partition(";")[0].strip(" ")
+    if scope.kind.go_type is not None:
+        if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH):
+            error = unsupported_media_type("415: Unsupported Media Type")
+            error.details_present = True
+            raise error
+    elif media not in (JSON_PATCH, MERGE_PATCH):
+        accepted = ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
+        text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        raise unsupported_media_type(text)
+    return media
 
 
-def _json_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def patched(write: Write, current: Any, kind: Kind[Any]) -> Any:
+    """The object that a patch makes of `current`, which is of `kind`, not defaulted.
+
+    Raises StatusError 400, 413, 422.
+    """
+    check_count(write.data)
+    document = {"kind": kind.name, "apiVersion": kind.api_version, **kind.to_plain(current)}
+    try:
+        obj = _KINDS[write.media](write, document, kind)
+    except RecursionError:
+        raise bad_request(_TOO_DEEP) from None
+    obj.kind = obj.api_version = obj.metadata.self_link = ""
+    return obj
+
+
+def _is_strict(patch: Write) -> bool:
+    """Whether unknown and repeated fields are looked for."""
+    return bool(patch.options.field_validation != "Ignore")
+
+
+def _duplicates(patch: Write) -> list[str]:
+    """Texts about the members that the patch has twice, if these are looked for. Raises StatusError 400."""
+    try:
+        return duplicate_members(patch.data) if _is_strict(patch) else []
+    except DecodeError as error:
+        raise bad_request(str(error)) from None
+
+
+def _judge(patch: Write, shown: Callable[[], str], objections: list[str]) -> None:
+    """Warns of unknown and repeated fields, or refuses them with a StatusError 422 that shows what they are in."""
+    if objections:
+        if patch.options.field_validation == "Strict":
+            raise _undecodable(shown(), strict_error(objections))
+        patch.request.warnings.extend(objections)
+
+
+def _json_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
-        raise bad_request(f"error decoding patch: {error}" if patch.is_strict else str(error)) from None
-    operations, objections = json_patch.decode(value, strict=patch.is_strict)
-    objections += [f"json patch {text}" for text in patch.duplicates()]
+        raise bad_request(f"error decoding patch: {error}" if _is_strict(patch) else str(error)) from None
+    operations, objections = json_patch.decode(value, strict=_is_strict(patch))
+    objections += [f"json patch {text}" for text in _duplicates(patch)]
     try:
         patched = json_patch.apply(document, operations)
     except json_patch.PatchError as error:
@@ -105,17 +121,17 @@ def _json_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> An
     return _decoded(patch, patched, kind, objections)
 
 
-def _merge_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data)
     except DecodeError as error:
-        text = f"error decoding patch: {error}" if patch.is_strict else merge_patch.INVALID_PATCH
+        text = f"error decoding patch: {error}" if _is_strict(patch) else merge_patch.INVALID_PATCH
         raise bad_request(text) from None
-    patched = merge_patch.apply(document, value, strict=patch.is_strict)
-    return _decoded(patch, patched, kind, patch.duplicates())
+    patched = merge_patch.apply(document, value, strict=_is_strict(patch))
+    return _decoded(patch, patched, kind, _duplicates(patch))
 
 
-def _decoded(patch: Patch, patched: Any, kind: Kind[Any], objections: list[str]) -> Any:
+def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str]) -> Any:
     """What a patch made of a document, as an object. Raises StatusError 422."""
     data = encode_in_order(patched)
     _check_count(patched, data)
@@ -127,7 +143,7 @@ def _decoded(patch: Patch, patched: Any, kind: Kind[Any], objections: list[str])
             raise DecodeError(why)
     except DecodeError as error:
         raise _undecodable(data.decode(), str(error)) from None
-    patch.judge(data.decode, objections + decoded.warnings)
+    _judge(patch, data.decode, objections + decoded.warnings)
     return _forgetful(decoded.obj, patched)
 
 
@@ -140,29 +156,29 @@ def _check_count(patched: Any, data: bytes) -> None:
     check_count(data)
 
 
-def _read(patch: Patch, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
+def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
     """The object in a document, not too deep, that may say that it is of another kind. Raises DecodeError."""
     gvk = kind.gvk
     if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (kind.name, kind.api_version):
-        return kind.read_own(data, strict=patch.is_strict)
+        return kind.read_own(data, strict=_is_strict(patch))
     api_version, name = peek_type_meta(data)
     if not api_version:
         _check_internal(patch, name or gvk.kind, gvk)
         # upstream reads this into its internal type, which knows no field by its name in JSON
         unknown = [f"unknown field {quote(each)}" for each in patched if each not in ("kind", "apiVersion")]
-        return Decoded(kind.new(), unknown if patch.is_strict else [])
+        return Decoded(kind.new(), unknown if _is_strict(patch) else [])
     try:
         actual = parse_group_version(api_version).with_kind(name or gvk.kind)
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
     if actual.kind == gvk.kind and is_retired(actual):
-        return kind.read_own(data, strict=patch.is_strict)
+        return kind.read_own(data, strict=_is_strict(patch))
     versions = patch.scope.resource.versions
     source = versions.get(actual)
     read = find(actual) if source is None else source.kind
     if read is None:
         raise DecodeError(no_kind_registered(actual.kind, api_version))
-    decoded: Decoded[Any] = read.read_own(data, strict=patch.is_strict)
+    decoded: Decoded[Any] = read.read_own(data, strict=_is_strict(patch))
     target = versions.get(gvk)
     if source is None or target is None:
         raise DecodeError(no_conversion(patch.scope, actual, gvk))
@@ -170,7 +186,7 @@ def _read(patch: Patch, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
     return Decoded(target.from_hub(source.to_hub(decoded.obj)), decoded.warnings)
 
 
-def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
+def _check_internal(patch: Write, name: str, wanted: GroupVersionKind) -> None:
     """Raises DecodeError if the kind that a document without an apiVersion names is not the one wanted.
 
     Upstream looks it up among the internal types of the group.
@@ -183,7 +199,7 @@ def _check_internal(patch: Patch, name: str, wanted: GroupVersionKind) -> None:
     raise DecodeError(no_conversion(patch.scope, internal, wanted))
 
 
-def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: Kind[Any]) -> Any:
+def _strategic_merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> Any:
     try:
         value = decode_untyped(patch.data, as_sent=True)
     except DecodeError as error:
@@ -199,8 +215,8 @@ def _strategic_merge_patched(patch: Patch, document: dict[str, Any], kind: Kind[
         decoded = kind.from_plain(patched)
     except DecodeError as error:
         raise _undecodable(shown(), str(error)) from None
-    if patch.is_strict:
-        patch.judge(shown, patch.duplicates() + decoded.warnings)
+    if _is_strict(patch):
+        _judge(patch, shown, _duplicates(patch) + decoded.warnings)
     if why := kind.internal_error(decoded.obj):
         raise plain_internal(why)
     return _forgetful(decoded.obj, patched)

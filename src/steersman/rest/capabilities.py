@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.selectors import fields, labels
 from steersman.rest.context import Context
+from steersman.rest.strategy import Strategy
 
 
 class Item(Protocol):
@@ -149,32 +150,50 @@ class Creater(Protocol):
         ...
 
 
-class Updater(Protocol):
-    async def update(
-        self,
-        ctx: Context,
-        name: str,
-        make: Make,
-        *,
-        uid: str = "",
-        check_create: CheckCreate | None = None,
-        check_update: CheckUpdate | None = None,
-        force_allow_create: bool = False,
-        subresource: str = "",
-    ) -> tuple[Item, bool]:
-        """Replaces the object by what `make` makes of it, trying again when another write came first.
+@dataclass(slots=True)
+class Change:
+    """A change of an object: `make` makes it, under the rules of the `subresource` ("" for the resource itself).
 
-        The flag says that it was created. `uid` must be that of the object unless empty. Raises StatusError NotFound,
-        Conflict, Invalid and what `make` and the checks raise."""
+    `uid` must be that of the object unless empty. With `may_create` it is made where there is none, also of kinds that
+    are not made this way. A `strategy` stands in place of that of the (sub)resource, for the server's own writes.
+    """
+
+    make: Make
+    uid: str = ""
+    subresource: str = ""
+    may_create: bool = False
+    check_create: CheckCreate | None = None
+    check_update: CheckUpdate | None = None
+    strategy: Strategy[Any] | None = None
+
+
+class Updated(NamedTuple):
+    """What a change made, and whether there was nothing before."""
+
+    item: Item
+    is_new: bool
+
+
+class Deleted(NamedTuple):
+    """What was deleted, and whether it is gone; otherwise it is marked as being deleted."""
+
+    item: Item
+    is_gone: bool
+
+
+class Updater(Protocol):
+    async def update(self, ctx: Context, name: str, change: Change) -> Updated:
+        """Replaces the object by what the change makes of it, trying again when another write came first.
+
+        Raises StatusError NotFound, Conflict, Invalid and what `make` and the checks raise."""
         ...
 
 
 class GracefulDeleter(Protocol):
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
-    ) -> tuple[Item, bool]:
-        """Deletes, or marks as being deleted; the flag says that the object is gone. Raises StatusError NotFound,
-        Conflict, Invalid."""
+    ) -> Deleted:
+        """Deletes, or marks as being deleted. Raises StatusError NotFound, Conflict, Invalid."""
         ...
 
 

@@ -15,7 +15,7 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.rest.allocator import Allocator
-from steersman.rest.capabilities import CheckDelete, Encoded, Item, Listing, ListOptions
+from steersman.rest.capabilities import CheckDelete, Deleted, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Conflict, StorageUnavailable
@@ -32,8 +32,8 @@ _BYTES_AT_ONCE: Final = 1 << 20
 
 async def delete(
     store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
-) -> tuple[Item, bool]:
-    """Deletes an object or marks it as going. The flag says that nothing of it is left (or would be, on a dry run).
+) -> Deleted:
+    """Deletes an object or marks it as going. Gone is what nothing is left of (or would be, on a dry run).
 
     Raises StatusError NotFound, Conflict, Invalid, and what `check` raises.
     """
@@ -49,7 +49,7 @@ def _warn(store: StoredObjects[Any], ctx: Context, options: DeleteOptions) -> No
 
 async def _delete_named(
     store: StoredObjects[Any], ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None
-) -> tuple[Item, bool]:
+) -> Deleted:
     key = store.key(ctx.action.namespace, name)
     asked = options.grace_period_seconds
     for _ in range(_ATTEMPTS):
@@ -66,7 +66,7 @@ async def _delete_named(
 
 async def _delete_once(
     store: StoredObjects[Any], ctx: Context, key: str, entry: Entry, options: DeleteOptions, check: CheckDelete | None
-) -> tuple[Item, bool] | None:
+) -> Deleted | None:
     """One attempt; None if another write came first."""
     strategy = store.strategy
     if is_large(entry.body):
@@ -76,7 +76,7 @@ async def _delete_once(
         await check(await done(ctx.lane, store.decode, entry))
     graceful, pending = metadata.before_delete(strategy, ctx, obj, options, store.resource.group_kind)
     if pending:
-        return entry, False
+        return Deleted(entry, False)
     finalizers = metadata.collector_finalizers(strategy, obj, options)
     if finalizers is not None:
         obj.metadata.finalizers = finalizers
@@ -90,9 +90,9 @@ async def _delete_once(
     value = await done(ctx.lane, store.kind.value, obj)
     present = store.kind.present
     if present(value, entry.revision) == entry.body:
-        return entry, False
+        return Deleted(entry, False)
     if ctx.dry_run:
-        return Encoded(present(value, entry.revision), entry.revision), not stays
+        return Deleted(Encoded(present(value, entry.revision), entry.revision), not stays)
     try:
         written = await store.storage.update(key, value, expected_revision=entry.revision, ttl=store.ttl)
     except Conflict:
@@ -100,16 +100,16 @@ async def _delete_once(
     except StorageUnavailable as error:
         raise errors.internal(error) from error
     if stays:
-        return store.item(key, written.mod_revision, value), False
+        return Deleted(store.item(key, written.mod_revision, value), False)
     # graceful without any grace: watchers see the object marked first, and then gone
     return await _remove(store, ctx, key, written.mod_revision)
 
 
-async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
     """Takes the object away, if it is still the one of `revision`; None if it is not."""
     if ctx.dry_run:
         entry = store.cacher.get(key)
-        return None if entry is None else (Encoded(entry.body, entry.revision), True)
+        return None if entry is None else Deleted(Encoded(entry.body, entry.revision), True)
     allocator = store.allocator
     if allocator is None:
         return await _take_away(store, ctx, key, revision)
@@ -118,15 +118,15 @@ async def _remove(store: StoredObjects[Any], ctx: Context, key: str, revision: i
 
 async def _remove_with_all(
     store: StoredObjects[Any], allocator: Allocator[Any], ctx: Context, key: str, revision: int
-) -> tuple[Item, bool] | None:
+) -> Deleted | None:
     """The same, and what the object had goes with it."""
     removed = await _take_away(store, ctx, key, revision)
     if removed is not None:
-        await allocator.give_back(ctx, await done(ctx.lane, store.decode, removed[0]))
+        await allocator.give_back(ctx, await done(ctx.lane, store.decode, removed.item))
     return removed
 
 
-async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> tuple[Item, bool] | None:
+async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
     try:
         event = await store.storage.delete(key, expected_revision=revision)
     except Conflict:
@@ -135,7 +135,7 @@ async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision
         raise errors.internal(error) from error
     assert event.previous is not None
     body = await done(ctx.lane, store.kind.present, event.previous.value, event.revision)
-    return Encoded(body, event.revision), True
+    return Deleted(Encoded(body, event.revision), True)
 
 
 async def delete_after_update(store: StoredObjects[Any], ctx: Context, key: str, entry: Entry, new: Any) -> Item | None:

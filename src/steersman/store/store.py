@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.kind import Kind
@@ -27,15 +27,16 @@ from steersman.machinery.validation.object_meta import (
 )
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
+    Change,
     CheckCreate,
     CheckDelete,
-    CheckUpdate,
+    Deleted,
     Encoded,
     Item,
     Listing,
     ListOptions,
-    Make,
     Sink,
+    Updated,
     WatchStart,
 )
 from steersman.rest.context import Context
@@ -55,6 +56,14 @@ _NO_VERSION: Final = 1 << 64
 _MAX_SIZE: Final = 3 << 20
 """Bytes of a stored object. etcd takes 1.5 MiB of protobuf, in which most objects are shorter than as JSON."""
 _META: Final = field.Path("metadata")
+
+
+class _Rules(NamedTuple, Generic[T]):
+    """What an update goes by: the strategy of the resource or of a subresource, and what stands beside it."""
+
+    strategy: Strategy[T]
+    allocator: Allocator[T] | None
+    inquiry: Inquiry[T] | None
 
 
 class Store(StoredObjects[T]):
@@ -87,7 +96,7 @@ class Store(StoredObjects[T]):
 
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
-    ) -> tuple[Item, bool]:
+    ) -> Deleted:
         """See rest.capabilities.GracefulDeleter."""
         if self.is_cold:
             await self.start()
@@ -108,14 +117,14 @@ class Store(StoredObjects[T]):
         if self.is_cold:
             await self.start()
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        base = meta.generate_name if not meta.name else ""
-        if not base:
-            return await self._create_once(ctx, obj, check)
+        base = meta.generate_name
+        if meta.name or not base:
+            return await self._create(ctx, obj, check)
         pristine = await done(ctx.lane, self.kind.value, obj)
         for attempt in range(_NAME_ATTEMPTS):
             meta.name = generate_name(base)
             try:
-                return await self._create_once(ctx, obj, check)
+                return await self._create(ctx, obj, check)
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.name != meta.name or attempt == _NAME_ATTEMPTS - 1:
                     raise
@@ -123,17 +132,16 @@ class Store(StoredObjects[T]):
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
-    async def _create_once(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
+    async def _create(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
         """`takes`: whether the object is given what it needs from elsewhere."""
-        allocator = self.allocator if takes else None
-        work = self._create_whole(ctx, obj, check, allocator)
-        return await (work if allocator is None else uninterrupted(work))
+        if self.allocator is None or not takes:
+            return await self._create_with(None, ctx, obj, check)
+        return await uninterrupted(self._create_with(self.allocator, ctx, obj, check))
 
-    async def _create_whole(
-        self, ctx: Context, obj: T, check: CheckCreate | None, allocator: Allocator[T] | None
+    async def _create_with(
+        self, allocator: Allocator[T] | None, ctx: Context, obj: T, check: CheckCreate | None
     ) -> Item:
-        meta: Any = obj.metadata  # type: ignore[attr-defined]
-        metadata.fill_system_fields(meta)
+        metadata.fill_system_fields(obj.metadata)  # type: ignore[attr-defined]
         inquiry = self.inquiries.get("")
         if inquiry is not None:
             await inquiry.look_into(ctx, obj, None)
@@ -199,87 +207,75 @@ class Store(StoredObjects[T]):
 
     # Updating
 
-    async def update(
-        self,
-        ctx: Context,
-        name: str,
-        make: Make,
-        *,
-        uid: str = "",
-        check_create: CheckCreate | None = None,
-        check_update: CheckUpdate | None = None,
-        force_allow_create: bool = False,
-        subresource: str = "",
-        strategy: Strategy[T] | None = None,
-    ) -> tuple[Item, bool]:
-        """See rest.capabilities.Updater. `strategy` replaces that of the (sub)resource, for the server's own writes."""
+    async def update(self, ctx: Context, name: str, change: Change) -> Updated:
+        """See rest.capabilities.Updater."""
         if self.is_cold:
             await self.start()
-        changed = strategy or self.substrategies.get(subresource, self.strategy)
-        allocator = self.allocator if changed is self.strategy else None
-        inquiry = self.inquiries.get(subresource) if strategy is None else None
-        strategy = changed
+        rules = self._rules(change)
         key = self.key(ctx.action.namespace, name)
-        may_create = strategy.allow_create_on_update or force_allow_create
         for _ in range(_UPDATE_ATTEMPTS):
             await self.wait_current()
             entry = self.cacher.get(key)
             if entry is None:
-                if not may_create:
+                if not (change.may_create or rules.strategy.allow_create_on_update):
                     raise self.not_found(ctx, name)
-                created = await self._create_on_update(ctx, make, uid, check_create, strategy)
+                created = await self._create_on_update(ctx, change, rules)
                 if created is not None:
-                    return created, True
+                    return Updated(created, True)
                 continue
             if ctx.lane is None and is_large(entry.body):
                 ctx.lane = self.slow_lane.of(ctx.user.name)
-            work = self._update_once(
-                ctx, key, name, entry, make, uid, check_update, strategy, allocator, inquiry
-            )  # fmt: skip
-            item = await (work if allocator is None else uninterrupted(work))
+            work = self._update_once(ctx, key, entry, change, rules)
+            item = await (work if rules.allocator is None else uninterrupted(work))
             if item is not None:
-                return item, False
+                return Updated(item, False)
         raise errors.server_timeout(self.resource.group_resource, "update", 1)
 
-    async def _create_on_update(
-        self, ctx: Context, make: Make, uid: str, check: CheckCreate | None, strategy: Strategy[T]
-    ) -> Item | None:
+    def _rules(self, change: Change) -> _Rules[T]:
+        if change.strategy is not None:
+            allocator = self.allocator if change.strategy is self.strategy else None
+            return _Rules(change.strategy, allocator, None)
+        strategy = self.substrategies.get(change.subresource, self.strategy)
+        allocator = self.allocator if strategy is self.strategy else None
+        return _Rules(strategy, allocator, self.inquiries.get(change.subresource))
+
+    async def _create_on_update(self, ctx: Context, change: Change, rules: _Rules[T]) -> Item | None:
         """The created object; None if another was quicker, so that it is to be updated.
 
         A subresource that may create takes nothing from elsewhere for it (a Service made through its status has no
         address), as upstream's.
         """
-        obj = await make(None)
+        obj = await change.make(None)
         meta = obj.metadata
-        if uid:
-            raise self._wrong_uid(self.key(ctx.action.namespace, meta.name), meta.name, uid, "")
+        if change.uid:
+            raise self._wrong_uid(self.key(ctx.action.namespace, meta.name), meta.name, change.uid, "")
         parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
-            return await self._create_once(ctx, obj, check, takes=strategy is self.strategy)
+            return await self._create(ctx, obj, change.check_create, takes=rules.strategy is self.strategy)
         except StatusError as error:
             if error.reason == "AlreadyExists":
                 return None
             raise
 
     async def _update_once(
-        self, ctx: Context, key: str, name: str, entry: Entry, make: Make, uid: str,
-        check: CheckUpdate | None, strategy: Strategy[T], allocator: Allocator[T] | None, inquiry: Inquiry[T] | None,
+        self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]
     ) -> Item | None:  # fmt: skip
         """One attempt; None if another write came first and the object is to be read again."""
         old: Any = await done(ctx.lane, self.decode, entry)
-        if uid and uid != old.metadata.uid:
-            raise self._wrong_uid(key, name, uid, old.metadata.uid)
-        new: Any = await make(old)
-        self._check_version(ctx, new.metadata, entry.revision, name, strategy)
+        if change.uid and change.uid != old.metadata.uid:
+            raise self._wrong_uid(key, old.metadata.name, change.uid, old.metadata.uid)
+        new: Any = await change.make(old)
+        strategy, allocator, inquiry = rules
+        self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
         if inquiry is not None:
             await inquiry.look_into(ctx, new, old)
         settle = None if allocator is None else await allocator.take(ctx, new, old)
         stored = False
         try:
             await done(ctx.lane, self.before_update, ctx, new, old, strategy)
-            if check is not None:
-                await check(new, old)
+            if change.check_update is not None:
+                await change.check_update(new, old)
             if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(
                 ctx, new, old
             ):
@@ -327,7 +323,7 @@ class Store(StoredObjects[T]):
         if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
             _keep_times(self.kind, new, old)
 
-    def _check_version(self, ctx: Context, meta: Any, revision: int, name: str, strategy: Strategy[T]) -> None:
+    def _check_version(self, ctx: Context, meta: Any, name: str, revision: int, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
         version = parse_resource_version(meta.resource_version)
         if not version:

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.admit import check_delete
-from steersman.endpoints.bodies import lane_for, read_body, request_media
+from steersman.endpoints.bodies import body_media_type, lane_for, read_body
 from steersman.endpoints.negotiation import PROTOBUF, YAML
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.options import delete_options_from_query
@@ -69,7 +69,7 @@ async def read_delete_options(scope: Scope, request: Request) -> DeleteOptions:
     data = await read_body(scope, request)
     if not data:
         return delete_options_from_query(request.query)
-    media = request_media(request)
+    media = body_media_type(scope, request)
     options = await done(lane_for(scope, request, data, media), decode_options, data, media)
     if errors := list(validate_delete_options(options)):
         raise invalid(GroupKind("meta.k8s.io", "DeleteOptions"), "", errors)

@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.admission.interface import UPDATE
-from steersman.api.meta.v1 import UpdateOptions
-from steersman.endpoints.admit import attributes, check_update
-from steersman.endpoints.bodies import decode, lane_for, read_body, request_media
+from steersman.endpoints.bodies import body_media_type, check_names, decode
 from steersman.endpoints.handlers.apply import is_apply, read_configuration
-from steersman.endpoints.handlers.patch import read_patch
-from steersman.endpoints.handlers.update import check_names
-from steersman.endpoints.negotiation import JSON, Representation
+from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
-from steersman.endpoints.options import write_options
+from steersman.endpoints.options import patch_options, update_options
 from steersman.endpoints.ownership import own_applied_view, own_view, show_in_view, view_applier
+from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
+from steersman.endpoints.writing import Write, parse
+from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import conflict
-from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.net.message import Response
-from steersman.rest.capabilities import Item
+from steersman.rest.capabilities import Change, Item, Make
 from steersman.rest.resource import Subresource
 
 
@@ -38,100 +37,90 @@ async def get_view(scope: Scope, subresource: Subresource, request: Request) -> 
 
 async def update_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Puts the body's view into the object."""
-    wanted = representation(scope, request)
-    media = request_media(request)
-    data = await read_body(scope, request)
-    options = write_options(request, UpdateOptions)
-    assert subresource.kind is not None
-    lane = lane_for(scope, request, data, media)
-    view = await done(lane, decode, scope, request, data, media, options.field_validation, subresource.kind)
+    write = await parse(scope, request, body_media_type, update_options)
+    kind = _kind(subresource)
+    validation = write.options.field_validation
+    view = await done(write.ctx.lane, decode, scope, request, write.data, write.media, validation, kind)
     check_names(scope, request, view.metadata)
 
-    async def replaced(_old: Any, _lane: SlowLane | None) -> Any:
+    async def replaced(_old: Any) -> Any:
         return view
 
-    item = await _write(scope, subresource, request, options, replaced, uid=view.metadata.uid)
-    return await _answer(scope, subresource, request, item, wanted)
+    return await _store(write, subresource, replaced, uid=view.metadata.uid)
 
 
 async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Patches the view and puts the result into the object."""
     if is_apply(request):
         return await apply_view(scope, subresource, request)
-    wanted = representation(scope, request)
-    body = await read_patch(scope, request)
-    assert subresource.kind is not None
-    kind = subresource.kind
-    patch_lane = lane_for(scope, request, body.data, JSON)
+    write = await parse(scope, request, patch_media_type, patch_options)
+    kind = _kind(subresource)
 
-    async def changed(old: Any, lane: SlowLane | None) -> Any:
-        live = await done(lane, _live_view, scope, subresource, old)
-        view = await done(patch_lane, body.applied_to, live, kind)
+    async def changed(old: Any) -> Any:
+        live = await done(write.ctx.lane, _live_view, scope, subresource, old)
+        view = await done(write.ctx.lane, patched, write, live, kind)
         check_names(scope, request, view.metadata)
         return view
 
-    item = await _write(scope, subresource, request, body.options, changed)
-    return await _answer(scope, subresource, request, item, wanted)
+    return await _store(write, subresource, changed)
 
 
 async def apply_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
     """Applies a configuration to the view and puts the result into the object."""
-    wanted = representation(scope, request)
     configuration = await read_configuration(scope, request)
-    assert subresource.kind is not None
-    kind = subresource.kind
+    write, kind = configuration.write, _kind(subresource)
     applier = view_applier(kind)
 
-    async def applied(old: Any, lane: SlowLane | None) -> Any:
-        live = await done(lane, _live_view, scope, subresource, old)
+    async def applied(old: Any) -> Any:
+        live = await done(write.ctx.lane, _live_view, scope, subresource, old)
         view, _ = await configuration.applied(applier, live, kind, defaults=False)
         check_names(scope, request, view.metadata)
         return view
 
-    item = await _write(scope, subresource, request, configuration.options, applied, is_applied=True)
-    return await _answer(scope, subresource, request, item, wanted)
+    return await _store(write, subresource, applied, is_applied=True)
 
 
-async def _write(
-    scope: Scope, subresource: Subresource, request: Request, options: Any, make_view: Any, *, uid: str = "",
-    is_applied: bool = False,
-) -> Any:  # fmt: skip
-    ctx = scope.context(request, dry_run=bool(options.dry_run))
+def _kind(subresource: Subresource) -> Kind[Any]:
+    assert subresource.kind is not None
+    return subresource.kind
+
+
+async def _store(
+    write: Write, subresource: Subresource, prepare: Make, *, uid: str = "", is_applied: bool = False
+) -> Response:
+    """Puts the view that `prepare` makes for the object there is into it, and answers with the view of what it is."""
+    scope, ctx, kind, view_of = write.scope, write.ctx, _kind(subresource), subresource.view
     chain = scope.shared.admission
-    view_of, kind = subresource.view, subresource.kind
     assert view_of is not None
-    assert kind is not None
 
     async def make(old: Any | None) -> Any:
         assert old is not None
         before = await done(ctx.lane, _view, subresource, old)
         new = await done(ctx.lane, scope.resource.kind.copy, old)
-        view = await make_view(old, ctx.lane)
+        view = await prepare(old)
         if chain.handles(UPDATE):
-            record = attributes(
-                scope, request, ctx, UPDATE, obj=view, old=before, options=options, kind=kind.gvk
-            )  # fmt: skip
+            record = write.admission(UPDATE, view, before, kind=kind.gvk)
             await chain.admit(record)
             view = record.obj
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
-            raise conflict(scope.group_resource, request.action.name, text)
+            raise conflict(scope.group_resource, write.request.action.name, text)
         if is_applied:
             await done(ctx.lane, own_applied_view, scope, new, view)
         else:
-            await done(ctx.lane, own_view, scope, request, kind, new, view, before, options.field_manager)
+            manager = write.options.field_manager
+            await done(ctx.lane, own_view, scope, write.request, kind, new, view, before, manager)
         view_of.write(new, view)
         return new
 
-    admitted = check_update(scope, request, ctx, options, kind=kind.gvk)
-
     async def check(new: Any, old: Any) -> None:
-        if admitted is not None:
-            await admitted(view_of.read(new), view_of.read(old))
+        if chain.handles(UPDATE):
+            await chain.validate(write.admission(UPDATE, view_of.read(new), view_of.read(old), kind=kind.gvk))
 
-    item, _ = await scope.storage.update(ctx, request.action.name, make, uid=uid, check_update=check)
-    return item
+    change = Change(make, uid, check_update=check)
+    item = (await scope.storage.update(ctx, write.request.action.name, change)).item
+    return await _answer(scope, subresource, write.request, item, write.wanted)
 
 
 def _view(subresource: Subresource, obj: Any) -> Any:

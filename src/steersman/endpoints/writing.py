@@ -1,0 +1,164 @@
+"""The one way of a request that writes: it is parsed, what it asks for is prepared, and that is stored.
+
+`parse` reads what was sent into a `Write`, which is all that the steps after it take. A handler prepares an object of
+it, alone (`store_new`) or from the one there is (`store_changed`); admission and the right to create stand between that
+and the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+
+from steersman.admission.interface import CREATE, UPDATE, Operation
+from steersman.admission.interface import Attributes as Admission
+from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, UpdateOptions
+from steersman.authorization.attributes import Attributes
+from steersman.authorization.forbidden import forbidden_error
+from steersman.authorization.interface import decide
+from steersman.endpoints.admit import attributes
+from steersman.endpoints.bodies import lane_for, read_body
+from steersman.endpoints.negotiation import Representation
+from steersman.endpoints.objects import item_response, representation
+from steersman.endpoints.ownership import deduplicate_owners
+from steersman.endpoints.request import Request
+from steersman.endpoints.scope import Scope
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.slow_lane import done
+from steersman.net.message import Response
+from steersman.rest.capabilities import Change, CheckCreate, CheckUpdate, Item, Make, Updated
+from steersman.rest.context import Context
+
+Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
+
+
+@dataclass(slots=True)
+class Write:
+    """A request to write, as it was sent: the body and its media type, the options, and what is wanted as the answer.
+
+    `ctx` is the request as the floors below see it; `ctx.lane` is where what is large of the body is worked on.
+    """
+
+    scope: Scope
+    request: Request
+    wanted: Representation
+    media: str
+    data: bytes
+    options: Any
+    ctx: Context
+
+    def admission(
+        self, operation: Operation, obj: Any, old: Any, *, name: str = "", kind: GroupVersionKind | None = None
+    ) -> Admission:
+        """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource."""
+        return attributes(
+            self.scope, self.request, self.ctx, operation, obj=obj, old=old, name=name, options=self.options, kind=kind
+        )  # fmt: skip
+
+    async def answer(self, item: Item, code: int = 200) -> Response:
+        """The object that was written, as the client wants it."""
+        return await item_response(self.scope, self.request, item, self.wanted, code)
+
+
+async def parse(
+    scope: Scope, request: Request, media_of: Callable[[Scope, Request], str], options_of: Callable[[Request], Options]
+) -> Write:
+    """What was sent, read; what is wrong is told in this order.
+
+    Raises StatusError 406, what `media_of` raises (415), 413, what `options_of` raises (422), 429.
+    """
+    wanted = representation(scope, request)
+    media = media_of(scope, request)
+    data = await read_body(scope, request)
+    options = options_of(request)
+    lane = lane_for(scope, request, data, media)
+    ctx = Context(request.user, request.action, bool(options.dry_run), request.warnings, lane=lane)
+    return Write(scope, request, wanted, media, data, options, ctx)
+
+
+async def store_new(write: Write, obj: Any) -> Item:
+    """Stores an object of the stored version, once nobody has anything against it."""
+    obj = await admitted(write, obj, None)
+    item: Item = await write.scope.storage.create(write.ctx, obj, _validation_of_new(write))
+    return item
+
+
+async def store_changed(write: Write, prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
+    """Stores what `prepare` makes of the object there is, of the stored version both.
+
+    Without `may_create` it is stored anew only where the kind may be created this way.
+    """
+
+    async def make(old: Any | None) -> Any:
+        return await admitted(write, await prepare(old), old)
+
+    action = write.request.action
+    change = Change(
+        make, uid, action.subresource, may_create=may_create, check_create=_creation(write),
+        check_update=_validation_of_change(write),
+    )  # fmt: skip
+    updated: Updated = await write.scope.storage.update(write.ctx, action.name, change)
+    return updated
+
+
+async def admitted(write: Write, obj: Any, old: Any | None) -> Any:
+    """Mutating admission of an object that is to be stored: it, or what a plugin has put in its place."""
+    operation, chain = CREATE if old is None else UPDATE, write.scope.shared.admission
+    if chain.handles(operation):
+        record = write.admission(operation, obj, old, name=obj.metadata.name)
+        await chain.admit(record)
+        obj = record.obj
+    if obj.metadata.owner_references:
+        await done(write.ctx.lane, _deduplicate_again, write.request, obj)
+    return obj
+
+
+def _deduplicate_again(request: Request, obj: Any) -> None:
+    deduplicate_owners(request, obj, after_admission=True)
+
+
+def _validation_of_new(write: Write) -> CheckCreate | None:
+    """Validating admission of a create, for the store to call; None if nobody looks."""
+    chain = write.scope.shared.admission
+    if not chain.handles(CREATE):
+        return None
+
+    async def check(obj: Any) -> None:
+        await chain.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
+
+    return check
+
+
+def _validation_of_change(write: Write) -> CheckUpdate | None:
+    """Validating admission of an update, for the store to call; None if nobody looks."""
+    chain = write.scope.shared.admission
+    if not chain.handles(UPDATE):
+        return None
+
+    async def check(new: Any, old: Any) -> None:
+        await chain.validate(write.admission(UPDATE, new, old))
+
+    return check
+
+
+def _creation(write: Write) -> CheckCreate:
+    """What stands before a create by a request to change: the right to create as well, and validating admission.
+
+    Raises StatusError 403 for who has no such right.
+    """
+    validation = _validation_of_new(write)
+
+    async def check(obj: Any) -> None:
+        request = write.request
+        action = msgspec.structs.replace(request.action, verb="create", subresource="")
+        attributes = Attributes(request.user, action)
+        verdict = await decide(write.scope.shared.authorizer, attributes)
+        if not verdict.allowed:
+            raise forbidden_error(attributes, verdict.reason)
+        if validation is not None:
+            await validation(obj)
+
+    return check
