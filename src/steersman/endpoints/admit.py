@@ -7,20 +7,18 @@ from typing import Any
 from steersman.admission.interface import DELETE, Attributes, Operation
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
-from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.rest.capabilities import CheckDelete
 from steersman.rest.context import Context
 
 
 def attributes(
-    scope: Scope, request: Request, ctx: Context, operation: Operation, *, obj: Any = None, old: Any = None,
-    name: str = "", options: Any = None, kind: GroupVersionKind | None = None,
-) -> Attributes:  # fmt: skip
-    """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource."""
+    scope: Scope, request: Request, ctx: Context, operation: Operation, *, old: Any = None, options: Any = None
+) -> Attributes:
+    """What the plugins are to judge of a request that stores nothing new."""
     action = request.action
     return Attributes(
-        operation, request.user, action, kind or scope.gvk, name or action.name, obj, old, options, ctx.dry_run,
-        request.warnings, ctx.lane,
+        operation, request.user, action, scope.gvk, action.name, None, old, options, ctx.dry_run, request.warnings,
+        ctx.lane,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -19,7 +20,6 @@ from steersman.api.meta.v1 import CreateOptions, DeleteOptions, PatchOptions, Up
 from steersman.authorization.attributes import Attributes
 from steersman.authorization.forbidden import forbidden_error
 from steersman.authorization.interface import decide
-from steersman.endpoints.admit import attributes
 from steersman.endpoints.bodies import lane_for, read_body
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import item_response, representation
@@ -29,7 +29,7 @@ from steersman.endpoints.scope import Scope
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
-from steersman.rest.capabilities import Change, CheckCreate, CheckUpdate, Item, Make, Updated
+from steersman.rest.capabilities import Change, CheckCreate, Item, Make, Updated
 from steersman.rest.context import Context
 
 Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
@@ -54,8 +54,11 @@ class Write:
         self, operation: Operation, obj: Any, old: Any, *, name: str = "", kind: GroupVersionKind | None = None
     ) -> Admission:
         """What the plugins are to judge. `name` is that of the URL unless given, `kind` that of the resource."""
-        return attributes(
-            self.scope, self.request, self.ctx, operation, obj=obj, old=old, name=name, options=self.options, kind=kind
+        request, ctx = self.request, self.ctx
+        action = request.action
+        return Admission(
+            operation, request.user, action, kind or self.scope.gvk, name or action.name, obj, old, self.options,
+            ctx.dry_run, request.warnings, ctx.lane,
         )  # fmt: skip
 
     async def answer(self, item: Item, code: int = 200) -> Response:
@@ -81,8 +84,20 @@ async def parse(
 
 async def store_new(write: Write, obj: Any) -> Item:
     """Stores an object of the stored version, once nobody has anything against it."""
-    obj = await admitted(write, obj, None)
-    item: Item = await write.scope.storage.create(write.ctx, obj, _validation_of_new(write))
+    chain = write.scope.shared.admission
+    check: CheckCreate | None = None
+    if chain.handles(CREATE):
+        record = write.admission(CREATE, obj, None, name=obj.metadata.name)
+        await chain.admit(record)
+        obj = record.obj
+
+        async def check(obj: Any) -> None:
+            record.obj, record.name = obj, obj.metadata.name
+            await chain.validate(record)
+
+    if obj.metadata.owner_references:
+        await _deduplicate(write, obj)
+    item: Item = await write.scope.storage.create(write.ctx, obj, check)
     return item
 
 
@@ -91,14 +106,17 @@ async def store_changed(write: Write, prepare: Make, *, uid: str = "", may_creat
 
     Without `may_create` it is stored anew only where the kind may be created this way.
     """
+    chain, action = write.scope.shared.admission, write.request.action
 
     async def make(old: Any | None) -> Any:
         return await admitted(write, await prepare(old), old)
 
-    action = write.request.action
+    async def check(new: Any, old: Any) -> None:
+        await chain.validate(write.admission(UPDATE, new, old))
+
     change = Change(
         make, uid, action.subresource, may_create=may_create, check_create=_creation(write),
-        check_update=_validation_of_change(write),
+        check_update=check if chain.handles(UPDATE) else None,
     )  # fmt: skip
     updated: Updated = await write.scope.storage.update(write.ctx, action.name, change)
     return updated
@@ -112,36 +130,13 @@ async def admitted(write: Write, obj: Any, old: Any | None) -> Any:
         await chain.admit(record)
         obj = record.obj
     if obj.metadata.owner_references:
-        await done(write.ctx.lane, _deduplicate_again, write.request, obj)
+        await _deduplicate(write, obj)
     return obj
 
 
-def _deduplicate_again(request: Request, obj: Any) -> None:
-    deduplicate_owners(request, obj, after_admission=True)
-
-
-def _validation_of_new(write: Write) -> CheckCreate | None:
-    """Validating admission of a create, for the store to call; None if nobody looks."""
-    chain = write.scope.shared.admission
-    if not chain.handles(CREATE):
-        return None
-
-    async def check(obj: Any) -> None:
-        await chain.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
-
-    return check
-
-
-def _validation_of_change(write: Write) -> CheckUpdate | None:
-    """Validating admission of an update, for the store to call; None if nobody looks."""
-    chain = write.scope.shared.admission
-    if not chain.handles(UPDATE):
-        return None
-
-    async def check(new: Any, old: Any) -> None:
-        await chain.validate(write.admission(UPDATE, new, old))
-
-    return check
+async def _deduplicate(write: Write, obj: Any) -> None:
+    """Drops the owners that an object has twice after admission."""
+    await done(write.ctx.lane, partial(deduplicate_owners, write.request, obj, after_admission=True))
 
 
 def _creation(write: Write) -> CheckCreate:
@@ -149,7 +144,6 @@ def _creation(write: Write) -> CheckCreate:
 
     Raises StatusError 403 for who has no such right.
     """
-    validation = _validation_of_new(write)
 
     async def check(obj: Any) -> None:
         request = write.request
@@ -158,7 +152,8 @@ def _creation(write: Write) -> CheckCreate:
         verdict = await decide(write.scope.shared.authorizer, attributes)
         if not verdict.allowed:
             raise forbidden_error(attributes, verdict.reason)
-        if validation is not None:
-            await validation(obj)
+        chain = write.scope.shared.admission
+        if chain.handles(CREATE):
+            await chain.validate(write.admission(CREATE, obj, None, name=obj.metadata.name))
 
     return check

@@ -20,6 +20,8 @@ from .path_elements import SELF
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 FIELDS_V1: Final = "FieldsV1"
+UNKNOWN: Final = "unknown"
+"""The manager of who does not say a name."""
 
 _IDENTITY: Final = (
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
@@ -65,7 +67,7 @@ class ManagerKey(NamedTuple):
 
 def manager_key(manager: str, operation: str, api_version: str, subresource: str) -> ManagerKey:
     """The key of a manager that now writes; one without a name is called unknown."""
-    return ManagerKey(manager or "unknown", operation, "" if operation == APPLY else api_version, subresource)
+    return ManagerKey(manager or UNKNOWN, operation, "" if operation == APPLY else api_version, subresource)
 
 
 @dataclass(frozen=True, slots=True)

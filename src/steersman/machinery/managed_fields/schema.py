@@ -7,7 +7,7 @@ follows k8s.io/kube-openapi `schemaconv`. Atoms know nothing of Python classes: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from steersman.machinery.lane.threads import give_way, paced
@@ -26,9 +26,13 @@ _REMEMBERED: Final = 1024
 """Characters in the names of a shape, or in the elements of a list, that is remembered: clients choose them."""
 _MAX_TEXTS: Final = 512
 _SHORT: Final = 128
+_FEW: Final = 16
+"""Items of a list that take no time worth giving way in between."""
 
 Cover = Callable[[Any], Node]
-Shape = tuple[dict[str, Any], tuple[tuple[str, str, Cover], ...]]
+Draw = Callable[[Any, list[Any]], None]
+"""Adds the outline of a value to that of what it is in."""
+Shape = tuple[dict[str, Any], tuple[tuple[str, str, Cover, Draw], ...]]
 """The node of a map by the names of its members, but for what is below some of them."""
 SetShape = tuple[dict[str, Any], dict[str, Any], "tuple[tuple[str, str, Atom, bool], ...]"]
 """The same of what a map sets, without and with itself; and of the members with more below: name, element, atom, and
@@ -71,6 +75,19 @@ class Atom:
         if type(value) is list and self.list is not None and not self.list.atomic:
             return self.list.cover(value)
         return LEAF
+
+    def outline_function(self) -> Draw:
+        """What adds the outline of a value, of which something may be owned in parts."""
+        kind = self.map or self.list
+        return self.outline if kind is None or (self.map and self.list) else kind.outline
+
+    def outline(self, value: Any, out: list[Any]) -> None:
+        """Adds the outline of a value, by what it is."""
+        out.append(value.__class__)
+        if value.__class__ is dict and self.map is not None and not self.map.atomic:
+            self.map.outline(value, out)
+        elif value.__class__ is list and self.list is not None and not self.list.atomic:
+            self.list.outline(value, out)
 
     def fields(self, value: Any, *, member: bool = False) -> Node | None:
         """The node of what a value sets; None if that is nothing. See `typed_value.field_set`.
@@ -168,19 +185,36 @@ class MapType:
         if not inner:
             return node
         out = dict(node)
-        for name, element, cover in inner:
+        for name, element, cover, _ in inner:
             out[element] = cover(value[name])
         return out
 
+    def outline(self, value: Any, out: list[Any]) -> None:
+        """Adds what `cover` depends on of a value: the names of its members, and the outlines of those with parts."""
+        self.outlines((value,), out)
+
+    def outlines(self, values: Iterable[Any], out: list[Any]) -> None:
+        """The same for several values."""
+        shapes = self._shapes
+        for value in values:
+            if not value or value.__class__ is not dict:
+                out.append(value.__class__)
+                continue
+            names = tuple(value)
+            out.append(names)
+            shape = shapes.get(names) or self._shape(names)
+            for name, _, _, draw in shape[1]:
+                draw(value[name], out)
+
     def _shape(self, names: tuple[str, ...]) -> Shape:
         node: dict[str, Any] = {SELF: LEAF}
-        inner: list[tuple[str, str, Cover]] = []
+        inner: list[tuple[str, str, Cover, Draw]] = []
         for name in sorted(names):
             element, child = self.child(name)
             node[element] = LEAF
             cover = None if child is None else child.cover_function()
-            if cover is not None:
-                inner.append((name, element, cover))
+            if cover is not None and child is not None:
+                inner.append((name, element, cover, child.outline_function()))
         shape = (node, tuple(inner))
         if sum(map(len, names)) <= _REMEMBERED:
             if len(self._shapes) >= _MAX_SHAPES:
@@ -272,6 +306,22 @@ class ListType:
         for element, index in paced(places):
             out[element] = LEAF if cover is None or index < 0 else cover(value[index])
         return out
+
+    def outline(self, value: Any, out: list[Any]) -> None:
+        """Adds what `cover` depends on of a value: its elements, and the outlines of the items. Raises TypedError."""
+        if not value or value.__class__ is not list:
+            out.append(value.__class__)
+            return
+        out.append(tuple(self.elements_of(value)))
+        element = self.element
+        if element.leaf:
+            return
+        items = paced(value) if len(value) > _FEW else value
+        if element.map is not None and element.list is None:
+            element.map.outlines(items, out)
+        else:
+            for item in items:
+                element.outline(item, out)
 
     def fields(self, value: Any, *, member: bool) -> Node | None:
         """The node of what a list sets, as `Atom.fields`: all its items. Those that cannot be told apart are one."""

@@ -19,9 +19,12 @@ from steersman.machinery.identity.schema import GroupVersionKind
 
 from .comparison import Comparison, compare
 from .field_set import FieldSet, difference, union
+from .fields_v1 import encode_fields
 from .filters import Filter
 from .managers import (
+    FIELDS_V1,
     FORGET_ALL,
+    UNKNOWN,
     UPDATE,
     Managed,
     ManagedFieldsError,
@@ -32,10 +35,12 @@ from .managers import (
     manager_key,
     strip_identity,
 )
+from .outline import Outline, Outlines, is_light
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .schema import Schema
 
+_MOST_KNOWN: Final = 128
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
 
@@ -99,9 +104,13 @@ class FieldManager:
     """How an object that was sent looks after its way through upstream's internal type, where that shows."""
     api_version: str = field(init=False)
     """The version written in."""
+    _outlines: Outlines = field(init=False, compare=False)
+    _known: dict[Outline, msgspec.Raw | None] = field(init=False, default_factory=dict, compare=False)
+    """What new objects set, by their outlines."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", self.kind.api_version)
+        object.__setattr__(self, "_outlines", Outlines(self.kind.schema.root, self.kind.empty))
 
     def create(self, obj: Any, manager: str, time: str) -> list[ManagedFieldsEntry]:
         """The entries of an object about to be created; those it came with count.
@@ -114,14 +123,29 @@ class FieldManager:
         if not entries:
             # Most objects come without: nothing to share fields with, to take from or to cap.
             try:
-                taken = strip_identity(self._compare(self.kind.empty, self.owned(obj)).changed)
+                fields = self._fields_of_new(self.owned(obj))
             except (ValueError, RecursionError):
                 return []
-            if not taken:
+            if fields is None:
                 return []
-            key = manager_key(manager, UPDATE, self.api_version, self.subresource)
-            return encode_managers({key: Managed(taken, self.api_version, time)})
+            return [ManagedFieldsEntry(
+                manager=manager or UNKNOWN, operation=UPDATE, api_version=self.api_version, time=time,
+                fields_type=FIELDS_V1, fields_v1=fields, subresource=self.subresource,
+            )]  # fmt: skip
         return self.update(obj, self.kind.new(), manager, time, is_create=True)
+
+    def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
+        """The FieldsV1 of what a new object sets; None if that is nothing. Raises TypedError."""
+        outline = self._outlines.of(plain)
+        if outline is not None and outline in self._known:
+            return self._known[outline]
+        taken = strip_identity(self._compare(self.kind.empty, plain).changed)
+        fields = encode_fields(taken) if taken else None
+        if outline is not None and is_light(outline):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[outline] = fields
+        return fields
 
     def update(
         self, new: Any, old: Any, manager: str, time: str, *, is_create: bool = False

@@ -39,7 +39,17 @@ class TimeError(ValueError):
 
 def now() -> str:
     """The present as a Time."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    global _second
+    seconds = int(time.time())
+    known, text = _second
+    if seconds != known:
+        text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+        _second = seconds, text
+    return text
+
+
+_second: tuple[int, str] = (-1, "")
+"""The second that was asked for last, and its text: many objects are written in each."""
 
 
 def now_micro() -> str:

@@ -1,0 +1,58 @@
+"""What the fields of a new object depend on, without its values: objects that are alike have the same.
+
+Most objects that are created are made alike: what they set is worked out once for all that have the same outline.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .plain import Plain
+from .schema import Atom
+
+Outline = tuple[Any, ...]
+
+_LONGEST: Final = 2048
+"""Parts of an outline."""
+_HEAVIEST: Final = 16 << 10
+"""Characters in an outline that is remembered: names of members and elements of lists, which clients choose."""
+
+
+class TooLong(Exception):
+    """An object has more parts than are worth remembering."""
+
+
+class Outlines:
+    """The outlines of the objects of a schema that are compared with an `empty` one."""
+
+    __slots__ = ("_leaves", "_root")
+
+    def __init__(self, root: Atom, empty: Plain) -> None:
+        self._root = root.map
+        self._leaves = list(_leaves_of(empty, ()))
+
+    def of(self, plain: Plain) -> Outline | None:
+        """The outline of an object as data; None if it is too long. Raises TypedError."""
+        if self._root is None:
+            return None
+        out: list[Any] = []
+        for path, value in self._leaves:
+            found: Any = plain
+            for name in path:
+                found = found.get(name) if found.__class__ is dict else None
+            out.append(found == value)
+        self._root.outline(plain, out)
+        return tuple(out) if len(out) <= _LONGEST else None
+
+
+def is_light(outline: Outline) -> bool:
+    """Whether an outline is small enough to be remembered."""
+    return sum(sum(map(len, part)) for part in outline if part.__class__ is tuple) <= _HEAVIEST
+
+
+def _leaves_of(value: Plain, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
+    """What an empty object has with a value: equal parts are no change."""
+    out: list[tuple[tuple[str, ...], Any]] = []
+    for name, item in value.items():
+        out += _leaves_of(item, (*path, name)) if isinstance(item, dict) and item else [((*path, name), item)]
+    return out

@@ -1,0 +1,107 @@
+"""What new objects set is remembered by their outline: it must be what is worked out anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_kind import PlainKind
+
+from steersman.kinds.built_in import find
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.managed_fields import FieldManager
+from steersman.machinery.managed_fields.filters import excluding
+from steersman.machinery.managed_fields.schema import BOOLEAN, STRING, UNTYPED, Atom, ListType, MapType, Schema
+
+TIME = "2026-01-01T00:00:00Z"
+TEXT, FLAG = Atom(STRING), Atom(BOOLEAN)
+ITEM = Atom(map=MapType({"name": TEXT, "ports": Atom(list=ListType(TEXT, atomic=False)), "a": TEXT}, None))
+EITHER = Atom(UNTYPED, ListType(TEXT, atomic=False), MapType({}, TEXT))
+ROOT = Atom(
+    map=MapType(
+        {
+            "metadata": Atom(map=MapType({"labels": Atom(map=MapType({}, TEXT)), "name": TEXT}, None)),
+            "items": Atom(list=ListType(ITEM, atomic=False, keys=("name",))),
+            "whole": Atom(list=ListType(TEXT)),
+            "either": EITHER,
+            "nested": Atom(map=MapType({}, Atom(list=ListType(ITEM, atomic=False, keys=("name",))))),
+            "flag": FLAG,
+        },
+        None,
+    )
+)
+NAMES = st.sampled_from(["a", "b", "c"])
+SETS = st.lists(NAMES, max_size=3)
+ITEMS = st.one_of(
+    st.none(),
+    st.lists(
+        st.fixed_dictionaries({"name": NAMES}, optional={"ports": st.one_of(st.none(), SETS), "a": NAMES}), max_size=3
+    ),
+)
+TEXTS = st.one_of(st.none(), st.dictionaries(NAMES, NAMES, max_size=2))
+OBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries({}, optional={"labels": TEXTS, "name": NAMES}),
+        "items": ITEMS,
+        "whole": SETS,
+        "either": st.one_of(TEXTS, SETS, NAMES),
+        "nested": st.one_of(st.none(), st.dictionaries(NAMES, ITEMS, max_size=2)),
+        "flag": st.booleans(),
+    },
+)
+EMPTIES = st.sampled_from([{}, {"metadata": {}}, {"metadata": {}, "items": None, "flag": False}, {"either": {}}])
+
+
+def made(manager: FieldManager, obj: Any) -> list[Any]:
+    """What the entries of a new object say: manager and fields."""
+    return [(each.manager, bytes(each.fields_v1 or b"")) for each in manager.create(obj, "me", TIME)]
+
+
+@given(st.lists(OBJECTS, min_size=2, max_size=8), EMPTIES, st.booleans())
+def test_what_is_remembered_is_what_is_worked_out(objects: list[Any], empty: Any, resets: bool) -> None:
+    kind = PlainKind(Schema(ROOT))
+    kind.empty = empty
+    given_resets = {kind.api_version: excluding("flag")} if resets else {}
+    remembering = FieldManager(kind, resets=given_resets)
+    for obj in [*objects, *objects]:
+        assert made(remembering, obj) == made(FieldManager(kind, resets=given_resets), obj)
+
+
+POD = {
+    "metadata": {"name": "a", "labels": {"x": "y"}},
+    "spec": {
+        "containers": [
+            {"name": "c", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}], "env": [{"name": "E"}]}
+        ],
+        "tolerations": [{"key": "k"}],
+    },
+}
+
+
+def test_pods_that_differ_in_values_alone_have_one_outline() -> None:
+    kind = find(GroupVersionKind("", "v1", "Pod"))
+    assert kind is not None
+    manager = FieldManager(kind)
+    others: list[Any] = [{**POD, "metadata": {"name": "b", "labels": {"x": "z"}}}, {**POD, "metadata": {"name": "c"}}]
+    first, second, third = [made(manager, kind.from_plain(each).obj) for each in (POD, *others)]
+    assert first == second != third
+    assert len(manager._known) == 2
+
+
+@pytest.mark.parametrize(
+    "large", [{"metadata": {"labels": {"x" * 20_000: "y"}}}, {"nested": {str(number): None for number in range(4_000)}}]
+)
+def test_what_is_large_is_not_remembered(large: Any) -> None:
+    manager = FieldManager(PlainKind(Schema(ROOT)))
+    assert made(manager, large)
+    assert manager._known == {}
+
+
+def test_few_are_remembered() -> None:
+    manager = FieldManager(PlainKind(Schema(ROOT)))
+    for number in range(1_000):
+        made(manager, {"metadata": {"labels": {str(number): ""}}})
+    assert len(manager._known) <= 128
