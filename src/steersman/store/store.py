@@ -171,9 +171,11 @@ class Store(StoredObjects[T]):
         ctx.warn_all(strategy.warnings_on_create(ctx, obj))
         strategy.canonicalize(obj)
 
-    def _validate_names(self, meta: Any) -> Iterator[field.FieldError]:
+    def _validate_names(self, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
         resource = self.resource
-        return validate_new_metadata(meta, namespaced=resource.namespaced, name_validator=resource.name_validator)
+        return validate_new_metadata(
+            meta, namespaced=resource.namespaced, name_validator=resource.name_validator, names_only=names_only
+        )
 
     async def _commit_create(self, ctx: Context, obj: T) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
@@ -307,14 +309,15 @@ class Store(StoredObjects[T]):
         found = list(validate_object_meta(
             new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=_META
         ))  # fmt: skip
-        changed = list(validate_object_meta_update(new.metadata, old.metadata, _META))
+        is_valid = not found
+        changed = list(validate_object_meta_update(new.metadata, old.metadata, _META, is_valid=is_valid))
         found += changed
         if strategy.metadata_on_update != "once":
             found += changed
         if strategy.metadata_on_update == "finalizers":
             found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
-            found += self._validate_names(new.metadata)
+            found += self._validate_names(new.metadata, names_only=is_valid)
         found += field.first_errors(strategy.validate_update(ctx, new, old))
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)

@@ -77,9 +77,9 @@ def name_is_path_segment(name: str, prefix: bool) -> list[str]:
 
 
 def validate_object_meta(
-    meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, path: Path
+    meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, path: Path, names_only: bool = False
 ) -> Iterator[FieldError]:
-    """The metadata of an object that is to be stored."""
+    """The metadata of an object that is to be stored; its names alone where the rest is known to be right."""
     if meta.generate_name:
         for message in name_validator(meta.generate_name, True):
             yield field.invalid(path / "generateName", meta.generate_name, message)
@@ -88,6 +88,8 @@ def validate_object_meta(
     else:
         for message in name_validator(meta.name, False):
             yield field.invalid(path / "name", meta.name, message)
+    if names_only:
+        return
     if namespaced:
         yield from _validate_namespace(meta.namespace, path / "namespace")
     elif meta.namespace:
@@ -118,15 +120,24 @@ def _validate_namespace(namespace: str, path: Path) -> Iterator[FieldError]:
         yield field.invalid(path, namespace, message)
 
 
-def validate_new_metadata(meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator) -> Iterator[FieldError]:
-    """The metadata of an object of a built-in kind, as a new one's is validated."""
+def validate_new_metadata(
+    meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, names_only: bool = False
+) -> Iterator[FieldError]:
+    """The metadata of an object of a built-in kind, as a new one's is validated. See above for `names_only`."""
     path = Path("metadata")
-    yield from validate_object_meta(meta, namespaced=namespaced, name_validator=name_validator, path=path)
+    yield from validate_object_meta(
+        meta, namespaced=namespaced, name_validator=name_validator, path=path, names_only=names_only
+    )
     yield from validate_standard_finalizers(meta.finalizers, path / "finalizers")
 
 
-def validate_object_meta_update(new: ObjectMeta, old: ObjectMeta, path: Path) -> Iterator[FieldError]:
-    """What an update may change in the metadata. Finalizers are the strategy's to check."""
+def validate_object_meta_update(
+    new: ObjectMeta, old: ObjectMeta, path: Path, *, is_valid: bool = False
+) -> Iterator[FieldError]:
+    """What an update may change in the metadata. Finalizers are the strategy's to check.
+
+    `is_valid`: `validate_object_meta` has found nothing wrong, so that what both look at need not be looked at again.
+    """
     if old.deletion_timestamp is not None:
         yield from validate_no_new_finalizers(new.finalizers, old.finalizers, path / "finalizers")
     if not new.resource_version:
@@ -137,6 +148,8 @@ def validate_object_meta_update(new: ObjectMeta, old: ObjectMeta, path: Path) ->
         value = getattr(new, attribute)
         if value != getattr(old, attribute):
             yield field.invalid(path / name, value, FIELD_IMMUTABLE)
+    if is_valid:
+        return
     yield from _validate_labels_and_annotations(new, path)
     if new.owner_references:
         yield from validate_owner_references(new.owner_references, path / "ownerReferences")
