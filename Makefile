@@ -41,18 +41,18 @@ format: install ## let ruff put the code in order
 	$(BIN)/ruff format .
 
 bench: install ## the micro benchmarks of bench/
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench.run
 
 bench-load: ## build the load generator of bench/load (needs Go 1.26)
 	@command -v $(GO) >/dev/null || { echo "bench-load needs Go 1.26 or later on the PATH (or GO=/path/to/go)" >&2; exit 1; }
 	cd bench/load && $(GO) build -o load .
 
 types: install ## generate src/steersman/api anew (FACTS=folder with types.json)
-	$(BIN)/python tools/generate_types.py
+	$(BIN)/python -m tools.generate_types
 
 printable: install ## ask Go anew which characters it prints as they are (needs Go)
 	@command -v $(GO) >/dev/null || { echo "printable needs Go on the PATH (or GO=/path/to/go)" >&2; exit 1; }
-	GO=$(GO) $(BIN)/python tools/generate_printable.py
+	GO=$(GO) $(BIN)/python -m tools.generate_printable
 
 clean: ## remove what was built
 	rm -rf .venv .venv-* $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the first list of 1,000 Pods as protobuf costs, when none of them has been served in that form.
 
-    python bench/first_list.py                                  bench/serve
-    python bench/first_list.py 'python bench/reference/reference up'
+    python -m bench.first_list                                  bench/serve
+    python -m bench.first_list 'python bench/reference/reference up'
 
 The command starts a server (see side_by_side.py). Prints processor milliseconds of its processes for the first list and
 for later ones, medians over several namespaces; the clock of the processes ticks every 10 ms.
@@ -22,7 +22,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from side_by_side import end, end_on_sigterm, start
+from bench.side_by_side import end, end_on_sigterm, start
 
 NAMESPACES = 5
 PODS = 1000

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What changed between two versions of the server, in machine instructions for one request: a figure without noise.
 
-    python bench/instructions.py --a OLD/.venv/bin/steersman --b .venv/bin/steersman [--only pod]
+    python -m bench.instructions --a OLD/.venv/bin/steersman --b .venv/bin/steersman [--only pod]
 
 Each command is started under Valgrind's callgrind (`valgrind` and `callgrind_control` must be there), which counts what
 its processes execute; the same requests are sent to both over TLS and HTTP/1.1. Instructions are not time: counting
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from first_list import pod
+from bench.first_list import pod
 
 WARM_UP = 40
 COUNTED = 100

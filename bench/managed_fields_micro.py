@@ -1,6 +1,6 @@
 """What tracking field ownership costs: CPU microseconds per write, the best of several rounds.
 
-python bench/managed_fields_micro.py
+python -m bench.managed_fields_micro
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Times reading and writing protobuf against JSON: `python bench/protobuf_micro.py`.
+"""Times reading and writing protobuf against JSON: `python -m bench.protobuf_micro`.
 
 Prints microseconds an object, the best of several rounds, and how long the plans of a class take to make at first use.
 """

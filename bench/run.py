@@ -1,4 +1,4 @@
-"""Runs the micro benchmarks of this folder one after the other: `python bench/run.py [PART OF A NAME]`.
+"""Runs the micro benchmarks of this folder one after the other: `python -m bench.run [PART OF A NAME]`.
 
 Figures of a whole server come from `bench/table.py`; see docs/performance.md.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the workloads of `bench/load` against one or two API servers in turn, and prints what B costs over A.
 
-    python bench/side_by_side.py --a COMMAND --b COMMAND --rounds 3 --out-a a.json --out-b b.json
-    python bench/side_by_side.py --a COMMAND --out-a a.json      one server only
-    python bench/side_by_side.py --table a.json                  a saved report as Markdown
+    python -m bench.side_by_side --a COMMAND --b COMMAND --rounds 3 --out-a a.json --out-b b.json
+    python -m bench.side_by_side --a COMMAND --out-a a.json      one server only
+    python -m bench.side_by_side --table a.json                  a saved report as Markdown
 
 A server command stays in the foreground, prints one JSON line once it is ready, and ends on SIGTERM:
   {"url": "https://127.0.0.1:...", "ca": FILE, "token": TOKEN OF AN ADMINISTRATOR, "pids": {NAME: PID, ...},

@@ -1,6 +1,6 @@
 """What storage operations cost: CPU microseconds per write, per cached event, per watcher; bytes per object.
 
-    python bench/storage_micro.py [write] [cache] [fanout] [memory]
+    python -m bench.storage_micro [write] [cache] [fanout] [memory]
 
 CPU is that of the whole process (the loop and the writer's thread, user and system), so fsync's share is in it.
 """

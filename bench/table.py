@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures the rows of the comparison in docs/performance.md and prints them as a Markdown table.
 
-    python bench/table.py                                  everything, kube-apiserver against Steersman
-    python bench/table.py --workloads ready,get --rounds 3
-    python bench/table.py --print                          the table of what was measured before
+    python -m bench.table                                  everything, kube-apiserver against Steersman
+    python -m bench.table --workloads ready,get --rounds 3
+    python -m bench.table --print                          the table of what was measured before
 
 A is the reference (bench/reference, see its `build`), B is `bench/serve`; --a and --b name other commands, of which
 side_by_side.py says what they print. DIR/a.json and DIR/b.json keep what was measured: a workload that is run again
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from side_by_side import NOISY, SCALES, Row, Run, ServerNotStarted, Side, build_generator, end_on_sigterm, measure
+from bench.side_by_side import NOISY, SCALES, Row, Run, ServerNotStarted, Side, build_generator, end_on_sigterm, measure
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = shlex.join([sys.executable, str(HERE / "reference" / "reference"), "up"])

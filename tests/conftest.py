@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,18 +13,11 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
-
-from server_process import WITHOUT_ACCOUNTS, ServerProcess  # noqa: E402
-
-from steersman.controlplane.control_plane import ControlPlane  # noqa: E402
-from steersman.controlplane.options import Options  # noqa: E402
-from steersman.machinery.large_work import nesting  # noqa: E402
-from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
-from steersman.net.message import Headers  # noqa: E402
-from steersman.rest.capabilities import Change, Updated  # noqa: E402
-from steersman.store.store import Store  # noqa: E402
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.machinery.large_work import nesting
+from steersman.rest.capabilities import Change, Updated
+from steersman.store.store import Store
+from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 
 nesting.make_room()  # as a server does at its start
 # How long examples take to make says how busy the machine is.
@@ -34,7 +25,8 @@ settings.register_profile("suite", deadline=None, suppress_health_check=[HealthC
 settings.register_profile("thorough", settings.get_profile("suite"), max_examples=100)
 settings.load_profile("thorough" if os.environ.get("CI") else "suite")
 
-TOKENS = 'admin-token,admin,admin,"system:masters"\nalice-token,alice,alice,"dev"\n'
+USERS = (User("admin", ("system:masters",), "admin-token"), User("alice", ("dev",), "alice-token"))
+"""The administrator, and one without rights."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,77 +55,14 @@ def _what_is_stored_stays_as_it_is() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A response, read to its end."""
-
-    status: int
-    headers: Headers
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class Api:
-    """A client of a control plane in this process; by default the administrator, `alice` without rights, or nobody."""
-
-    def __init__(self, plane: ControlPlane, user: str = "admin") -> None:
-        assert plane.server is not None
-        self.plane = plane
-        self._client = InProcessClient(plane.server.handler)
-        self._headers = [("accept", "application/json")]
-        if user:
-            self._headers.append(("authorization", f"Bearer {user}-token"))
-
-    def as_user(self, user: str) -> Api:
-        """The same server for another user; "" is nobody."""
-        return Api(self.plane, user)
-
-    async def open(self, method: str, target: str, body: Any = None, **headers: str) -> ClientResponse:
-        """A response to be read in pieces, or left. A body that is not bytes is sent as JSON."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        fields = [pair for pair in self._headers if pair[0] not in given]
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-            given.setdefault("content-type", "application/json")
-        return await self._client.request(method, target, [*fields, *given.items()], body or b"")
-
-    async def raw(self, method: str, target: str, body: Any, **headers: str) -> Answer:
-        """The same with a body as it is: bytes, or an async iterator of them."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        response = await self._client.request(method, target, [*self._headers, *given.items()], body)
-        return Answer(response.status, response.headers, await response.read())
-
-    async def request(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
-        """The whole answer."""
-        response = await self.open(method, target, body, **headers)
-        return Answer(response.status, response.headers, await response.read())
-
-    async def get(self, target: str, **headers: str) -> Answer:
-        return await self.request("GET", target, **headers)
-
-    async def post(self, target: str, body: Any, **headers: str) -> Answer:
-        return await self.request("POST", target, body, **headers)
-
-    async def put(self, target: str, body: Any, **headers: str) -> Answer:
-        return await self.request("PUT", target, body, **headers)
-
-    async def delete(self, target: str, body: Any = None, **headers: str) -> Answer:
-        return await self.request("DELETE", target, body, **headers)
-
-
 @pytest.fixture(scope="session")
 def keys_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of all control planes in memory: keys are made in it once, and the users are in tokens.csv."""
-    folder = tmp_path_factory.mktemp("keys")
-    (folder / "tokens.csv").write_text(TOKENS)
-    return folder
+    """The data folder of all control planes in memory: keys are made in it once."""
+    return tmp_path_factory.mktemp("keys")
 
 
-def _options(folder: Path, **options: Any) -> Options:
-    defaults = {"storage": "memory", "listen": False, "token_auth_file": str(folder / "tokens.csv")}
-    return Options(**{"data_dir": folder, **defaults, **options})
+def _environment(folder: Path, **options: Any) -> Environment:
+    return Environment(**{"users": USERS, "folder": folder, "disable_admission_plugins": (), **options})
 
 
 StartControlPlane = Callable[..., Awaitable[ControlPlane]]
@@ -142,48 +71,45 @@ StartControlPlane = Callable[..., Awaitable[ControlPlane]]
 @pytest_asyncio.fixture
 async def start_control_plane(keys_folder: Path) -> AsyncIterator[StartControlPlane]:
     """`await start_control_plane(**options)` starts one of the test's own, in memory; it stops after the test."""
-    started: list[ControlPlane] = []
+    started: list[Environment] = []
 
     async def start(**options: Any) -> ControlPlane:
-        plane = ControlPlane(_options(keys_folder, **options))
-        started.append(plane)
-        await plane.start()
-        return plane
+        environment = _environment(options.pop("data_dir", keys_folder), **options)
+        started.append(environment)
+        await environment.start()
+        return environment.plane
 
     yield start
-    for plane in started:
-        await plane.stop()
+    for environment in started:
+        await environment.stop()
 
 
 @pytest.fixture
-def client_of() -> Callable[..., Api]:
-    """`client_of(plane)` is a client of that control plane."""
-    return Api
+def client_of() -> Callable[..., Client]:
+    """`client_of(plane, user)` is a client of that control plane, by default for the administrator."""
+    tokens = {user.name: user.token for user in USERS}
+    return lambda plane, user="admin": Client(plane, tokens, user)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def api(keys_folder: Path) -> AsyncIterator[Api]:
+async def api(keys_folder: Path) -> AsyncIterator[Client]:
     """A client of the one server that tests share: a test makes things in `namespace`, or by names of its own."""
-    plane = ControlPlane(_options(keys_folder))
-    await plane.start()
-    yield Api(plane)
-    await plane.stop()
+    async with _environment(keys_folder) as environment:
+        yield environment.client()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def api_with_everything(keys_folder: Path) -> AsyncIterator[Api]:
+async def api_with_everything(keys_folder: Path) -> AsyncIterator[Client]:
     """A client of another shared server, which serves every version there is."""
-    plane = ControlPlane(_options(keys_folder, runtime_config={"api/all": "true"}))
-    await plane.start()
-    yield Api(plane)
-    await plane.stop()
+    async with _environment(keys_folder, runtime_config={"api/all": "true"}) as environment:
+        yield environment.client()
 
 
 _NUMBERS = count(1)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def namespace(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+async def namespace(api: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A fresh namespace of the shared server, and of `api_with_everything` where a test uses that."""
     name = f"test-{next(_NUMBERS)}"
     servers = [api]

@@ -1,7 +1,7 @@
 """Kills a writing process at a random moment, again and again, and checks that no acknowledged write is lost.
 
-    python tools/crash_test.py --rounds 100
-    python tools/crash_test.py --server --rounds 100
+    python -m tools.crash_test --rounds 100
+    python -m tools.crash_test --server --rounds 100
 
 Each round starts a child that opens the SQLite store and writes concurrently (creates, updates, deletes, compactions),
 printing each write once it is acknowledged. The parent sends SIGKILL, opens the file and checks it against all that
@@ -30,10 +30,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from server_process import Client, ServerNotReady, ServerProcess
-
 from steersman.storage.interface import Storage
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.testing import BlockingClient, ServerNotReady, ServerProcess
 
 WRITERS = 16
 KEYS_PER_WRITER = 20
@@ -228,7 +227,7 @@ def make_configmap(name: str, chance: random.Random) -> dict:
 class Writer(threading.Thread):
     """A client that creates, updates and deletes ConfigMaps of its own until the server is gone."""
 
-    def __init__(self, client: Client, number: int, known: dict[str, str]) -> None:
+    def __init__(self, client: BlockingClient, number: int, known: dict[str, str]) -> None:
         """`known` holds the resourceVersion of each ConfigMap that is there, by its name."""
         super().__init__(daemon=True)
         self.lines: list[str] = []

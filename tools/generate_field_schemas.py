@@ -1,6 +1,6 @@
 """Writes what field ownership has to know of the built-in types, from the OpenAPI documents of an API server.
 
-    python tools/generate_field_schemas.py OPENAPI_DIRECTORY ALL_DIRECTORY
+    python -m tools.generate_field_schemas OPENAPI_DIRECTORY ALL_DIRECTORY
 
 OPENAPI_DIRECTORY holds `/openapi/v3/...` documents, one JSON file a group version, of a server with the default
 --runtime-config, ALL_DIRECTORY those of one with api/all=true. The results, definitions.json and

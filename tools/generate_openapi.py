@@ -1,6 +1,6 @@
 """Writes src/steersman/openapi/data: what OpenAPI documents tell of built-in types that the types do not say.
 
-    python tools/generate_openapi.py FACTS [--output FOLDER] [--on-request FILE]
+    python -m tools.generate_openapi FACTS [--output FOLDER] [--on-request FILE]
 
 FACTS is a folder with `openapi-v2.json`, the v2 document without descriptions of a server with the default
 --runtime-config, and `all/` with the same and `openapi/*.json` (the v3 documents, one a group version) of one with

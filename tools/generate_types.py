@@ -10,10 +10,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from generate import facts as facts_of
-from generate import modules, tables
-from generate.facts import SPECIAL, UNIONS
-from generate.naming import class_of, module_of
+from tools.generate import facts as facts_of
+from tools.generate import modules, tables
+from tools.generate.facts import SPECIAL, UNIONS
+from tools.generate.naming import class_of, module_of
 
 ROOT = Path(__file__).resolve().parent.parent
 ON_REQUEST = ROOT / "tools/generate/v2_on_request.json.gz"

@@ -1,6 +1,6 @@
 """Records the OpenAPI documents of a running API server, without descriptions, for the generators.
 
-    python tools/record_documents.py URL FOLDER --ca FILE --token TOKEN
+    python -m tools.record_documents URL FOLDER --ca FILE --token TOKEN
 
 Writes `openapi/NAME.json` for every OpenAPI v3 document, `openapi-v2.json`, and `discovery.json`, the aggregated
 discovery. Of a kube-apiserver with `--runtime-config=api/all=true`, FOLDER is the `all` that

@@ -2,7 +2,7 @@
 """How far a request travels: the calls of this project's functions on its way, their files, and how often it goes on
 in another file.
 
-    python tools/request_path.py [--only apply] [--files]
+    python -m tools.request_path [--only apply] [--files]
 
 A whole server answers in process, on storage in memory, after each kind of request has been made some times, so that
 what is made once is not counted. Prints a table; `--files` adds the calls of each file. Counts, not time: what a
@@ -13,24 +13,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from bench.first_list import pod
+from steersman import testing
+from steersman.net.in_process import ClientResponse
+
 ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "bench"))
-
-from first_list import pod  # noqa: E402
-
-from steersman.controlplane.control_plane import ControlPlane  # noqa: E402
-from steersman.controlplane.options import Options  # noqa: E402
-from steersman.net.in_process import ClientResponse, InProcessClient  # noqa: E402
-
 PODS: Final = "/api/v1/namespaces/default/pods"
 WARM_UP: Final = 5
 _WATCHED: Final = "PUT with a watcher"
@@ -63,20 +57,16 @@ class Travelled:
 class Client:
     """Sends the requests whose path is counted, as the administrator."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        assert plane.server is not None
-        self._client = InProcessClient(plane.server.handler)
+    def __init__(self, client: testing.Client) -> None:
+        self._client = client
         self._number = 0
 
     async def ask(self, method: str, path: str, body: Any = None, media: str = "application/json") -> Any:
         """The object in the answer. Ends the program if it is an error."""
-        data = b"" if body is None else json.dumps(body).encode()
-        headers = [("authorization", "Bearer admin"), ("accept", "application/json"), ("content-type", media)]
-        answer = await self._client.request(method, path, headers, data)
-        content = await answer.read()
+        answer = await self._client.request(method, path, body, content_type=media)
         if answer.status >= 300:
-            sys.exit(f"{method} {path}: {answer.status} {content.decode()}")
-        return json.loads(content)
+            sys.exit(f"{method} {path}: {answer.status} {answer.body.decode()}")
+        return answer.json()
 
     async def get(self) -> None:
         await self.ask("GET", f"{PODS}/web")
@@ -100,8 +90,7 @@ class Client:
 
     async def watch(self) -> tuple[ClientResponse, AsyncIterator[bytes]]:
         """A watch, and its events after those of the objects there are."""
-        headers = [("authorization", "Bearer admin"), ("accept", "application/json")]
-        watching = await self._client.request("GET", f"{PODS}?watch=1&fieldSelector=metadata.name=web", headers)
+        watching = await self._client.open("GET", f"{PODS}?watch=1&fieldSelector=metadata.name=web")
         events = aiter(watching)
         await anext(events)
         return watching, events
@@ -127,28 +116,17 @@ async def counted(client: Client, request: Request, *, watched: bool) -> Travell
 
 async def measure(only: str) -> dict[str, Travelled]:
     """The path of each kind of request."""
-    with tempfile.TemporaryDirectory() as folder:
-        tokens = Path(folder) / "tokens.csv"
-        tokens.touch(mode=0o600)
-        tokens.write_text('admin,admin,admin,"system:masters"\n')
-        plane = ControlPlane(Options(
-            data_dir=Path(folder) / "data", storage="memory", listen=False, token_auth_file=str(tokens),
-            disable_admission_plugins=("ServiceAccount",),
-        ))  # fmt: skip
-        await plane.start()
-        try:
-            client = Client(plane)
-            await client.ask("POST", PODS, pod("web"))
-            kinds: dict[str, Request] = {
-                "GET": client.get, "POST": client.create, "PUT": client.update, "apply": client.apply,
-                _WATCHED: client.update,
-            }  # fmt: skip
-            return {
-                name: await counted(client, request, watched=name == _WATCHED)
-                for name, request in kinds.items() if only in name
-            }  # fmt: skip
-        finally:
-            await plane.stop()
+    async with testing.Environment() as environment:
+        client = Client(environment.client())
+        await client.ask("POST", PODS, pod("web"))
+        kinds: dict[str, Request] = {
+            "GET": client.get, "POST": client.create, "PUT": client.update, "apply": client.apply,
+            _WATCHED: client.update,
+        }  # fmt: skip
+        return {
+            name: await counted(client, request, watched=name == _WATCHED)
+            for name, request in kinds.items() if only in name
+        }  # fmt: skip
 
 
 def main() -> None:

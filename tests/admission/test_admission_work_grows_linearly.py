@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from counted_work import grows_too_fast, with_texts
-from pods_and_namespaces import a_write, make_pod
 
 from steersman.admission.interface import Plugin
 from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
@@ -25,6 +23,8 @@ from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.rest.objects import Reading
+from tests.admission.pods_and_namespaces import a_write, make_pod
+from tests.counted_work import grows_too_fast, with_texts
 
 SIZES = 100, 200, 400
 

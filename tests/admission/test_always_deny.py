@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from writes import refusal, write_of
-
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Chain
 from steersman.admission_plugins.always_deny import AlwaysDeny
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.registry.core.configmaps import CONFIG_MAPS
+from tests.admission.writes import refusal, write_of
 
 
 async def test_every_operation_is_refused_before_and_after_validation() -> None:

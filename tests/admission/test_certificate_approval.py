@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from writes import Allowing, refusal, write_of
-
 from steersman.admission.interface import UPDATE
 from steersman.admission_plugins.certificate_approval import CertificateApproval
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
+from tests.admission.writes import Allowing, refusal, write_of
 
 REQUEST = CertificateSigningRequest(
     metadata=ObjectMeta(name="r"), spec=CertificateSigningRequestSpec(signer_name="example.com/one")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writes import Allowing, refusal, write_of
 
 from steersman.admission.interface import UPDATE
 from steersman.admission_plugins.certificate_signing import CertificateSigning
 from steersman.api.certificates.v1 import CertificateSigningRequest
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
+from tests.admission.writes import Allowing, refusal, write_of
 
 
 def request(**status: Any) -> CertificateSigningRequest:

@@ -9,12 +9,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from writes import refusal, write_of
 
 from steersman.admission_plugins.certificate_subject_restriction import SIGNER, CertificateSubjectRestriction
 from steersman.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.registry.certificates.certificatesigningrequests import CERTIFICATE_SIGNING_REQUESTS
+from tests.admission.writes import refusal, write_of
 
 PLUGIN = CertificateSubjectRestriction()
 

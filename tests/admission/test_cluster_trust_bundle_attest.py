@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import msgspec
-from writes import ALICE, Allowing, refusal
 
 from steersman.admission.interface import CREATE, Attributes
 from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupVersionKind
+from tests.admission.writes import ALICE, Allowing, refusal
 
 
 class BundleSpec(msgspec.Struct):

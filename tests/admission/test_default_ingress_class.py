@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writes import write_of
 
 from steersman.admission_plugins.default_ingress_class import DefaultIngressClass
 from steersman.api.networking.v1 import Ingress
 from steersman.machinery.built_in.classes import INGRESS_CLASS
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.networking.ingresses import INGRESSES
+from tests.admission.writes import write_of
 
 
 def ingress(spec: dict[str, Any], **annotations: str) -> Ingress:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writes import write_of
 
 from steersman.admission_plugins.default_storage_class import DefaultStorageClass
 from steersman.api.core.v1 import PersistentVolumeClaim
 from steersman.machinery.built_in.classes import STORAGE_CLASS
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+from tests.admission.writes import write_of
 
 
 def claim(spec: dict[str, Any], **annotations: str) -> PersistentVolumeClaim:

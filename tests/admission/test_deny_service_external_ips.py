@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from writes import refusal, write_of
 
 from steersman.admission.interface import CREATE, UPDATE
 from steersman.admission_plugins.deny_service_external_ips import DenyServiceExternalIPs
 from steersman.api.core.v1 import Service, ServiceSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.registry.core.services.services import SERVICES
+from tests.admission.writes import refusal, write_of
 
 PLUGIN = DenyServiceExternalIPs()
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pods_and_namespaces import a_write, admitted, an_update, refusal
-
 from steersman.admission_plugins.event_rate_limit import EventRateLimit, Limit
 from steersman.api.core.v1 import Event
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
+from tests.admission.pods_and_namespaces import a_write, admitted, an_update, refusal
 
 
 class Clock:

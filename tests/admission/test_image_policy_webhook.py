@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins.image_policy_webhook import ImagePolicyWebhook, Settings
 from steersman.machinery.errors.status import StatusError, generic_server_response
 from steersman.webhooks.client import WebhookError
+from tests.admission.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 HEAD = {"apiVersion": "imagepolicy.k8s.io/v1alpha1", "kind": "ImageReview"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from writes import refusal, write_of
 
 from steersman.admission_plugins.namespace_auto_provision import NamespaceAutoProvision
 from steersman.api.core.v1 import ConfigMap, Namespace
@@ -12,6 +11,7 @@ from steersman.machinery.errors.status import StatusError, already_exists, bad_r
 from steersman.machinery.identity.schema import GroupResource
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.namespaces import NAMESPACES
+from tests.admission.writes import refusal, write_of
 
 THERE = {"ns": "Active"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from writes import write_of
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE
 from steersman.admission_plugins.namespace_exists import NamespaceExists
@@ -12,6 +11,7 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.status import StatusError
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.namespaces import NAMESPACES
+from tests.admission.writes import write_of
 
 PLUGIN = NamespaceExists({"ns": "Active", "going": "Terminating"}.get)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins.node_declared_feature_validator import NodeDeclaredFeatureValidator, declared_features
 from steersman.admission_plugins.pod_resize_validator import PodResizeValidator, host_of
@@ -13,6 +12,7 @@ from steersman.admission_plugins.pod_topology_labels import PodTopologyLabels, t
 from steersman.admission_plugins.taint_nodes_by_condition import TaintNodesByCondition
 from steersman.api.core.v1 import Binding, Node
 from steersman.machinery.codec.serializer import from_plain, to_plain
+from tests.admission.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 

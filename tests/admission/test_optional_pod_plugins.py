@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins.always_pull_images import AlwaysPullImages
 from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
@@ -19,6 +18,7 @@ from steersman.admission_plugins.pod_toleration_restriction import (
 )
 from steersman.api.core.v1 import Toleration
 from steersman.machinery.codec.serializer import to_plain
+from tests.admission.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 NEVER = CONTAINER | {"imagePullPolicy": "Never"}
 IMAGE_VOLUME = {"name": "v", "image": {"reference": "r", "pullPolicy": "Never"}}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from writes import Allowing, refusal, write_of
 
 from steersman.admission.interface import CREATE, UPDATE, Operation
 from steersman.admission_plugins.owner_references_permission_enforcement import (
@@ -17,6 +16,7 @@ from steersman.api.core.v1 import ConfigMap, Pod
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.configmaps import CONFIG_MAPS
 from steersman.registry.core.pods.pods import PODS
+from tests.admission.writes import Allowing, refusal, write_of
 
 DELETE_IT = ("delete", "configmaps", "a")
 FINALIZE_D = ("update", "deployments/finalizers", "d")

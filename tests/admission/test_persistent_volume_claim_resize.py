@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writes import refusal, write_of
 
 from steersman.admission.interface import UPDATE
 from steersman.admission_plugins.persistent_volume_claim_resize import PersistentVolumeClaimResize
@@ -14,6 +13,7 @@ from steersman.api.storage.v1 import StorageClass
 from steersman.machinery.built_in.classes import STORAGE_CLASS
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+from tests.admission.writes import refusal, write_of
 
 CLASSES = {
     name: StorageClass(allow_volume_expansion=allowed)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
-from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins.pod_security import pod_security
 from steersman.admission_plugins.pod_security.levels import NO_POLICY, LevelVersion, Policy, policy_of
@@ -15,6 +14,7 @@ from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Namespace, Pod, ReplicationController
 from steersman.authentication.user import UserInfo
 from steersman.machinery.codec.serializer import from_plain
+from tests.admission.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 PREFIX = "pod-security.kubernetes.io/"
 HOST = {"hostNetwork": True}

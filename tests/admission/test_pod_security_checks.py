@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pods_and_namespaces import CONTAINER, make_pod
 
 from steersman.admission_plugins.pod_security.checks import CHECKS, Violation, details, reasons, violations
 from steersman.admission_plugins.pod_security.levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
+from tests.admission.pods_and_namespaces import CONTAINER, make_pod
 
 FINE = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from server_process import ServerProcess
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
 from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
@@ -23,6 +22,7 @@ from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.context import Context
 from steersman.rest.objects import Reading
+from steersman.testing import ServerProcess
 
 Plain = dict[str, Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pods_and_namespaces import a_write, admitted, make_pod, refusal
 
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.runtime_class import RuntimeClass
 from steersman.api.node.v1 import RuntimeClass as Class
 from steersman.machinery.codec.serializer import from_plain, to_plain
+from tests.admission.pods_and_namespaces import a_write, admitted, make_pod, refusal
 
 HEAVY = from_plain(
     Class,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 from steersman.admission_plugins.service_account import MOUNT_PATH, VOLUME_PREFIX, Account, ServiceAccount, account_of
 from steersman.api.core.v1 import ServiceAccount as ServiceAccountObject
 from steersman.machinery.codec.serializer import from_plain, to_plain
+from tests.admission.pods_and_namespaces import CONTAINER, a_write, admitted, an_update, make_pod, refusal
 
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 MIRROR = {"kubernetes.io/config.mirror": "x"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writes import write_of
 
 from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
 from steersman.machinery.codec.serializer import from_plain
@@ -13,6 +12,7 @@ from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VO
 from steersman.registry.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
 from steersman.registry.storage.volumeattributesclasses import VOLUME_ATTRIBUTES_CLASSES
 from steersman.rest.resource import Resource
+from tests.admission.writes import write_of
 
 PLUGIN = StorageObjectInUseProtection()
 KINDS = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from counted_work import grows_too_fast, with_texts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import Toleration
+from tests.counted_work import grows_too_fast, with_texts
 
 EVERYTHING = Toleration(operator="Exists")
 SECONDS = st.one_of(st.none(), st.integers(0, 3))

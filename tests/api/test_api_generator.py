@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.generate.naming import attribute
+
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = ROOT.parent / "shared" / "facts"
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-from generate.naming import attribute  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -46,8 +44,8 @@ def test_the_generated_files_are_those_the_facts_give(tmp_path: Path) -> None:
     out.mkdir(parents=True)
     documents = "src/steersman/openapi/data"
     shutil.copytree(ROOT / documents, tmp_path / documents)
-    script = tmp_path / "tools" / "generate_types.py"
-    subprocess.run([sys.executable, script], check=True, timeout=60, env={"FACTS": str(FACTS)})
+    program = [sys.executable, "-m", "tools.generate_types"]
+    subprocess.run(program, cwd=tmp_path, check=True, timeout=60, env={"FACTS": str(FACTS)})
     made = {path.relative_to(out): path.read_bytes() for path in out.rglob("*.*") if path.is_file()}
     assert len(made) > 80
     for path, content in made.items():

@@ -5,7 +5,6 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from counted_work import calls, with_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from steersman.authorization.interface import Decision, Verdict, decide
 from steersman.authorization.rbac import RbacAuthorizer, RoleNotFound
 from steersman.machinery.identity.action import Action
 from steersman.machinery.large_work.slow_lane import MAX_VALUES, SlowLane
+from tests.counted_work import calls, with_texts
 
 API = "rbac.authorization.k8s.io"
 

@@ -3,7 +3,6 @@
 from itertools import product
 
 import pytest
-from counted_work import grows_too_fast, with_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from steersman.authorization.rbac_rules import (
 )
 from steersman.authorization.rule_index import RuleIndex
 from steersman.machinery.identity.action import Action
+from tests.counted_work import grows_too_fast, with_texts
 
 
 def some(*values):

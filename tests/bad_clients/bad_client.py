@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from server_process import ServerProcess
+from steersman.testing import ServerProcess
 
 PATIENCE = 10.0
 CUT_OFF = 12.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from bad_client import BadClient
-from server_process import ServerProcess
+
+from steersman.testing import ServerProcess
+from tests.bad_clients.bad_client import BadClient
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import json
 import time
 
 import pytest
-from bad_client import PATIENCE, memory_grows_at_most, others_are_served
+
+from tests.bad_clients.bad_client import PATIENCE, memory_grows_at_most, others_are_served
 
 HOST = b"Host: localhost\r\n"
 CONFIGMAPS = b"/api/v1/namespaces/default/configmaps"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from bad_client import memory_grows_at_most, others_are_served
 from hpack import Encoder
 
 from steersman.net.http2 import frames
+from tests.bad_clients.bad_client import memory_grows_at_most, others_are_served
 
 
 @pytest.fixture

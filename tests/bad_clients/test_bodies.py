@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from bad_client import memory_grows_at_most, others_are_served
+
+from tests.bad_clients.bad_client import memory_grows_at_most, others_are_served
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 JSON = "application/json"

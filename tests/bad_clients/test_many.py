@@ -8,7 +8,8 @@ import time
 from itertools import count
 
 import pytest
-from bad_client import eventually, memory_grows_at_most, others_are_served
+
+from tests.bad_clients.bad_client import eventually, memory_grows_at_most, others_are_served
 
 pytestmark = pytest.mark.slow
 

@@ -10,15 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = [
-    "bench/first_list.py", "bench/managed_fields_micro.py", "bench/protobuf_micro.py", "bench/storage_micro.py",
-    "tools/crash_test.py", "tools/hostile", "tools/request_path.py", "tools/soak.py",
+    "bench.first_list", "bench.managed_fields_micro", "bench.protobuf_micro", "bench.storage_micro", "tools.crash_test",
+    "tools.hostile", "tools.request_path", "tools.soak",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_is_told(program: str) -> None:
     done = subprocess.run(
-        [sys.executable, program, "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", program, "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: ")
@@ -26,7 +26,7 @@ def test_help_is_told(program: str) -> None:
 
 def test_a_benchmark_that_is_not_there_is_told() -> None:
     done = subprocess.run(
-        [sys.executable, "bench/storage_micro.py", "none"], cwd=ROOT, capture_output=True, text=True, timeout=60,
+        [sys.executable, "-m", "bench.storage_micro", "none"], cwd=ROOT, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
     assert done.returncode == 2
@@ -34,7 +34,7 @@ def test_a_benchmark_that_is_not_there_is_told() -> None:
 
 
 def test_a_list_of_cases_may_be_cut_short() -> None:
-    listing = [sys.executable, "tools/hostile", "--list", "--kinds=headers,query,lists"]
+    listing = [sys.executable, "-m", "tools.hostile", "--list", "--kinds=headers,query,lists"]
     with subprocess.Popen(listing, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stderr is not None

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_path_of_a_get_is_counted_and_is_short() -> None:
     done = subprocess.run(
-        [sys.executable, "tools/request_path.py", "--only", "GET", "--files"],
+        [sys.executable, "-m", "tools.request_path", "--only", "GET", "--files"],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     row = next(line for line in done.stdout.splitlines() if line.startswith("| GET"))

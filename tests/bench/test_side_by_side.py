@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-import side_by_side
-from side_by_side import Run, ServerNotStarted, Side, end, measure, median, start
+
+from bench import side_by_side
+from bench.side_by_side import Run, ServerNotStarted, Side, end, measure, median, start
 
 SERVER = """
 import json, os, signal, sys

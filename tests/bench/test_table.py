@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from table import FIGURES, RUNS, amount, merge, missing, ratio, remarks, table
+
+from bench.table import FIGURES, RUNS, amount, merge, missing, ratio, remarks, table
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from cel_sample import ENVIRONMENT, error_of
 
 from steersman.cel.expression import compile_expression
 from steersman.cel.types import Type, format_type, list_of, map_of, optional_of, type_param
+from tests.cel.cel_sample import ENVIRONMENT, error_of
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cel_sample import ENVIRONMENT, ESTIMATOR, VALUES, evaluate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from steersman.cel.expression import compile_expression
 from steersman.cel.library.kubernetes_costs import kubernetes_costs
 from steersman.cel.sizes import UNBOUNDED, Range, fixed
 from steersman.cel.values import CostLimitExceeded, EvaluationError
+from tests.cel.cel_sample import ENVIRONMENT, ESTIMATOR, VALUES, evaluate
 
 
 def cost(text: str) -> Range:

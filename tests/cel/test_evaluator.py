@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import pytest
-from cel_sample import evaluate, plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from steersman.cel.values import (
     equal,
     format_double,
 )
+from tests.cel.cel_sample import evaluate, plain
 
 
 @pytest.mark.parametrize(

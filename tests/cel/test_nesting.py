@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from cel_sample import outcome
 
 from steersman.cel.nesting import allows_nesting
+from tests.cel.cel_sample import outcome
 
 
 @pytest.mark.parametrize(

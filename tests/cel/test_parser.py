@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from cel_sample import ENVIRONMENT
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from steersman.cel.macros import STANDARD_MACROS
 from steersman.cel.nesting import allows_nesting
 from steersman.cel.parser import MAX_CODE_POINTS, parse
 from steersman.cel.values import UInt
+from tests.cel.cel_sample import ENVIRONMENT
 
 
 def read(text: str) -> Expr:

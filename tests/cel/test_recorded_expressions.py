@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cel_sample import outcome
+
+from tests.cel.cel_sample import outcome
 
 RECORDED: list[dict[str, Any]] = [
     json.loads(line)

@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from server_process import ServerNotReady, ServerProcess
+
+from steersman.testing import ServerNotReady, ServerProcess
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

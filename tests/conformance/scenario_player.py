@@ -60,8 +60,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from scenario_answers import Normaliser, differences, dig, drop, put_in_order
-from scenario_hooks import HookServer, serve
+
+from tests.conformance.scenario_answers import Normaliser, differences, dig, drop, put_in_order
+from tests.conformance.scenario_hooks import HookServer, serve
 
 TOKENS: Final = {"admin": "admin-token", "alice": "alice-token", "bob": "bob-token", "node-a": "node-a-token"}
 FLAGS_FILE: Final = "server-flags.txt"

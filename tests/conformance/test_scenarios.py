@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from scenario_player import FLAGS_FILE, Outcome, Server, check, check_all, golden, scenarios
-from server_process import ServerProcess
+
+from steersman.testing import ServerProcess
+from tests.conformance.scenario_player import FLAGS_FILE, Outcome, Server, check, check_all, golden, scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")

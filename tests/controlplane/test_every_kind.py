@@ -7,8 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from differential.case import named
-from differential.objects import Sample, every_sample
 
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
@@ -16,6 +14,8 @@ from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import decode_json, encode
 from steersman.machinery.identity.schema import GroupVersionKind
+from tools.differential.case import named
+from tools.differential.objects import Sample, every_sample
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

@@ -12,10 +12,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from differential.case import named
-from differential.objects import every_sample
 
 from steersman.machinery.codec.serializer import encode
+from tools.differential.case import named
+from tools.differential.objects import every_sample
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

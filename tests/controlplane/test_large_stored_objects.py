@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from differential.case import named
-from differential.objects import Sample, every_sample
 
 from steersman.kinds.structs import StructKind
 from steersman.machinery.large_work.slow_lane import is_large
+from tools.differential.case import named
+from tools.differential.objects import Sample, every_sample
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from differential.objects import every_sample
 
 from steersman.controlplane import on_request
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS
@@ -13,6 +12,7 @@ from steersman.kinds.structs import StructKind
 from steersman.rest.resource import Resource
 from steersman.storage.cache.entry import Entry
 from steersman.store.selection import Selection
+from tools.differential.objects import every_sample
 
 SELECTABLE = [
     pytest.param(resource, id=resource.plural)

@@ -13,11 +13,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from differential import command
-from differential.case import NAME, Case, Step, named
-from differential.command import KINDS, Comparer, main
-from differential.comparison import Normaliser, differences
-from differential.server import Answer
+
+from tools.differential import command
+from tools.differential.case import NAME, Case, Step, named
+from tools.differential.command import KINDS, Comparer, main
+from tools.differential.comparison import Normaliser, differences
+from tools.differential.server import Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 

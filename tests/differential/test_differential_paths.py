@@ -9,10 +9,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from differential.command import main
-from differential.path_comparer import Side, compared
-from differential.paths import Request, Served, case, fixture
-from differential.server import Answer
+
+from tools.differential.command import main
+from tools.differential.path_comparer import Side, compared
+from tools.differential.paths import Request, Served, case, fixture
+from tools.differential.server import Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 PODS = Served("/api/v1", "pods", True, "Pod", ("log", "status"), True)

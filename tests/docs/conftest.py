@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from markdown_documents import FILES, ROOT, Document
+
+from tests.docs.markdown_documents import FILES, ROOT, Document
 
 
 @pytest.fixture(scope="session")

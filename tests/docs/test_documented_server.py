@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from markdown_documents import Document, plain
+
+from tests.docs.markdown_documents import Document, plain
 
 PATCHES = ("strategic-merge-patch+json", "apply-patch+yaml", "apply-patch+cbor", "json-patch+json", "merge-patch+json")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_documents import FILES, ROOT, Document, plain
 
 from steersman.api.index import ON_REQUEST as OFF_BY_DEFAULT
 from steersman.cli.flags import FLAGS
@@ -18,6 +17,7 @@ from steersman.controlplane import on_request
 from steersman.controlplane.admission import PLUGINS
 from steersman.controlplane.resources import AGGREGATOR, API_EXTENSIONS, KUBE_API
 from steersman.rest.resource import OtherVersion, Resource
+from tests.docs.markdown_documents import FILES, ROOT, Document, plain
 
 Documents = dict[str, Document]
 
@@ -68,6 +68,13 @@ def test_make_targets_that_are_named_exist(path: Path) -> None:
 def test_files_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"\b(?:docs|bench|tools|tests)/[\w./-]*\w", Document(path).text))
     assert [name for name in sorted(named) if not (ROOT / name).exists() and not (path.parent / name).exists()] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_programs_that_are_named_exist(path: Path) -> None:
+    for name in re.findall(r"python -m ((?:bench|tools)\.\w+)", Document(path).text):
+        program = ROOT / name.replace(".", "/")
+        assert program.with_suffix(".py").exists() or (program / "__main__.py").exists(), name
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

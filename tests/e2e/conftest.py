@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import ServerProcess
+
+from steersman.testing import ServerProcess
 
 TIMEOUT = 60.0
 PATIENCE = 15.0

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server_process import WITHOUT_ACCOUNTS, ServerProcess
+
+from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
 
 pytestmark = pytest.mark.slow
 

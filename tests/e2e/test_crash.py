@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import crash_test
 import pytest
 
 from steersman.storage.sqlite import SQLiteStorage
+from tools import crash_test
 
 
 @pytest.mark.slow

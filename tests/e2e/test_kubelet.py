@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fake_kubelet import Certificates, Kubelet
-from server_process import ServerProcess
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
+from steersman.testing import ServerProcess
+from tests.e2e.fake_kubelet import Certificates, Kubelet
+
 if TYPE_CHECKING:
-    from conftest import Kubectl
+    from tests.e2e.conftest import Kubectl
 
 pytestmark = pytest.mark.slow
 

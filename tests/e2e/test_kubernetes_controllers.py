@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Kubectl
-from server_process import ServerProcess
+
+from steersman.testing import ServerProcess
+from tests.e2e.conftest import Kubectl
 
 pytestmark = pytest.mark.slow
 

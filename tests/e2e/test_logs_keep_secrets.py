@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_kubelet import Certificates, Kubelet
-from server_process import WITHOUT_ACCOUNTS, ServerProcess
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
+
+from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
+from tests.e2e.fake_kubelet import Certificates, Kubelet
 
 pytestmark = pytest.mark.slow
 

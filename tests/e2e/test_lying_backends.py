@@ -17,9 +17,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
-from fake_kubelet import Certificates
-from server_process import ServerProcess
-from test_kubelet import ADDRESS, add_node, add_pod, needs_address
+
+from steersman.testing import ServerProcess
+from tests.e2e.fake_kubelet import Certificates
+from tests.e2e.test_kubelet import ADDRESS, add_node, add_pod, needs_address
 
 pytestmark = [pytest.mark.slow, needs_address]
 

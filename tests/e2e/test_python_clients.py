@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from server_process import ServerProcess
 
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.testing import ServerProcess
 
 pytest.importorskip("kubernetes", reason="the package `kubernetes` is not installed: make install")
 

@@ -9,7 +9,8 @@ from itertools import count
 from typing import Any
 
 import pytest
-from server_process import ServerProcess
+
+from steersman.testing import ServerProcess
 
 pytest.importorskip("kr8s", reason="the package `kr8s` is not installed: make install")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from server_process import WITHOUT_ACCOUNTS, ServerProcess
+
+from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

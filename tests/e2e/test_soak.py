@@ -1,4 +1,4 @@
-"""Informers on a server that is written to and restarted (tools/soak.py), and what their model notices."""
+"""Informers on a server that is written to and restarted (tools/soak), and what their model notices."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-import soak
-import soak_writers
-from http_client import ConnectionLost
-from informer import BrokenPromise, Habits, Informer, Scope, View
+
+from tools.soak import command as soak
+from tools.soak import writers as soak_writers
+from tools.soak.http_client import ConnectionLost
+from tools.soak.informer import BrokenPromise, Habits, Informer, Scope, View
 
 SCOPE = Scope("/api/v1/configmaps", "v1", "ConfigMap")
 RED = Scope(

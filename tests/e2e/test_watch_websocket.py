@@ -8,9 +8,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from server_process import ServerProcess
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
+
+from steersman.testing import ServerProcess
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 FROM_HERE = f"{CONFIGMAPS}?watch=1&fieldSelector=metadata.name%3Dw&timeoutSeconds=20"

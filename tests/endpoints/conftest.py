@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from small_server import SmallServer
+
+from tests.endpoints.small_server import SmallServer
 
 StartServer = Callable[..., Awaitable[SmallServer]]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_server import SmallServer
 
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Chain, Plugin
 from steersman.api.core.v1 import ConfigMap
+from tests.endpoints.small_server import SmallServer
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from small_server import SmallServer
 
 from steersman.storage.interface import Conflict
+from tests.endpoints.small_server import SmallServer
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 JSON = "application/json"

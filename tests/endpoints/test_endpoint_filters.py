@@ -6,7 +6,6 @@ import asyncio
 import json
 
 import pytest
-from small_server import SmallServer
 
 from steersman.authentication.user import UserInfo
 from steersman.endpoints import request as request_module
@@ -20,6 +19,7 @@ from steersman.net import connection
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer, Response
 from steersman.net.message import Request as HttpRequest
+from tests.endpoints.small_server import SmallServer
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 

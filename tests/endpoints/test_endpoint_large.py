@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from small_server import Answer, SmallServer
-from test_endpoint_watch import Watch
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.endpoints.bodies import SURELY_LARGE
@@ -31,6 +29,8 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache import cacher
+from tests.endpoints.small_server import Answer, SmallServer
+from tests.endpoints.test_endpoint_watch import Watch
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 LARGE = {"metadata": {"name": "a"}, "data": {f"key-{number}": "" for number in range(5_000)}}

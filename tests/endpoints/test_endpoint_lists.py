@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_server import SmallServer
 
 from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints import lists, table
@@ -26,6 +25,7 @@ from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.metrics import Metric
 from steersman.machinery.selectors import labels
 from steersman.net.message import BodyAborted
+from tests.endpoints.small_server import SmallServer
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"

@@ -8,7 +8,6 @@ import gc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_server import SmallServer
 
 from steersman.endpoints.negotiation import (
     LONGEST_ACCEPT,
@@ -20,6 +19,7 @@ from steersman.endpoints.negotiation import (
     wants_pretty,
 )
 from steersman.machinery.errors.status import StatusError
+from tests.endpoints.small_server import SmallServer
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io"

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from small_server import SmallServer
 
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors import field
@@ -16,6 +15,7 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
+from tests.endpoints.small_server import SmallServer
 
 GADGETS = "/apis/e.x/v1/namespaces/ns/gadgets"
 MERGE = "application/merge-patch+json"

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from small_server import SmallServer
 
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.scalars import Int32, Quantity, Time, Wire
@@ -16,6 +15,7 @@ from steersman.machinery.codec.derived_types import schema_of, type_of
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.resource import AGE, Column, Resource
+from tests.endpoints.small_server import SmallServer
 
 WIDGETS = "/apis/e.x/v1/namespaces/ns/widgets"
 MERGE = "application/merge-patch+json"

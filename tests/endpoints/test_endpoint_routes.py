@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from small_server import SmallServer
 
 from steersman.endpoints.filters import request_info as filter_module
 from steersman.endpoints.installer import Level
@@ -18,6 +17,7 @@ from steersman.machinery.identity.action import Action
 from steersman.net.body import EMPTY_BODY
 from steersman.net.message import Headers, Peer
 from steersman.net.message import Request as HttpRequest
+from tests.endpoints.small_server import SmallServer
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from small_server import SmallServer
 
 from steersman.kinds.kind import Kind
 from steersman.kinds.open import OpenKind, OpenObject
@@ -17,6 +16,7 @@ from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.conversion import WaitingConversion
 from steersman.rest.resource import AGE, Column, OtherVersion, Resource
+from tests.endpoints.small_server import SmallServer
 
 V1, V2 = "/apis/e.x/v1/namespaces/ns/gadgets", "/apis/e.x/v2/namespaces/ns/gadgets"
 MERGE = "application/merge-patch+json"

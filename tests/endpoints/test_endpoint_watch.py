@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from small_server import SmallServer
 
 from steersman.endpoints.handlers import watch as watch_module
 from steersman.net.in_process import ClientResponse
 from steersman.net.message import BodyAborted
 from steersman.storage.interface import StorageUnavailable
 from steersman.store import listing
+from tests.endpoints.small_server import SmallServer
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

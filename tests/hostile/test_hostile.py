@@ -8,16 +8,16 @@ from typing import Any
 
 import hpack
 import pytest
-from hostile import documents, floods, heads, objects, selectors
-from hostile.case import Bytes, Case, Message, Request
-from hostile.command import KINDS, main
-from hostile.fields import ITEM, Field, Subject, fields_of, filled, fragment, placed, pointer, subjects
-from hostile.measuring import Bounds, Measurer, Result
-from hostile.report import as_json, causes, table
-from hostile.sending import CONTINUATION, HEADERS, header_frames
-from hostile.server import Hold, Measured
 
 from steersman.machinery.codec.yaml import load
+from tools.hostile import documents, floods, heads, objects, selectors
+from tools.hostile.case import Bytes, Case, Message, Request
+from tools.hostile.command import KINDS, main
+from tools.hostile.fields import ITEM, Field, Subject, fields_of, filled, fragment, placed, pointer, subjects
+from tools.hostile.measuring import Bounds, Measurer, Result
+from tools.hostile.report import as_json, causes, table
+from tools.hostile.sending import CONTINUATION, HEADERS, header_frames
+from tools.hostile.server import Hold, Measured
 
 SIZE = 3000
 

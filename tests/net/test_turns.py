@@ -7,7 +7,6 @@ import asyncio
 import pytest
 import uvloop
 from hpack import Encoder
-from test_parsers import Undated, Wire
 
 from steersman.net import turns
 from steersman.net.connection import Core
@@ -17,6 +16,7 @@ from steersman.net.http2 import frames, hpack
 from steersman.net.http2.connection import Http2Connection
 from steersman.net.limits import Limits
 from steersman.net.message import Headers, Request, Response
+from tests.net.test_parsers import Undated, Wire
 
 READ = 256 << 10
 """What one read brings at most."""

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_documents import EVERYTHING, documents_of, every_v3, v2
 
 from steersman.api.index import ON_REQUEST
 from steersman.endpoints.discovery import served_versions
 from steersman.machinery.patch.merge_patch import apply
 from steersman.openapi.schemas import recorded
+from tests.openapi.built_documents import EVERYTHING, documents_of, every_v3, v2
 
 ROOT = Path(__file__).parents[2]
 PODS = "/api/v1/namespaces/{namespace}/pods"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_documents import every_v3
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.openapi.protobuf import Message, double, encode_document, integer, named, string, varint
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
+from tests.openapi.built_documents import every_v3
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data/openapi_vectors.json").read_bytes())
 MESSAGES = {"v2": V2_DOCUMENT, "v3": V3_DOCUMENT}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from built_documents import every_v3, v2
 
 from steersman.openapi.texts import describe_operations
+from tests.openapi.built_documents import every_v3, v2
 
 NAMESPACED = "/api/v1/namespaces/{namespace}"
 

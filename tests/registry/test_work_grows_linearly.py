@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from counted_work import SIZES, calls, is_too_steep, with_texts
-from full_objects import Place, full_object, places
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta, OwnerReference
@@ -24,6 +22,8 @@ from steersman.registry.pod_template.path_warnings import overlapping_path_warni
 from steersman.registry.pod_template.warnings import warnings_for_pod
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
+from tests.counted_work import SIZES, calls, is_too_steep, with_texts
+from tests.registry.full_objects import Place, full_object, places
 
 
 class Sizes:

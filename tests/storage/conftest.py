@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from storage_model import Clock
 
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
+from tests.storage.storage_model import Clock
 
 OpenStore = Callable[[], Awaitable[Storage]]
 

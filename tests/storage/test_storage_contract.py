@@ -7,7 +7,6 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from storage_model import Clock, Recorder, check_every_revision, write_at_random
 
 from steersman.storage.interface import (
     Compacted,
@@ -19,6 +18,7 @@ from steersman.storage.interface import (
     Storage,
     StorageUnavailable,
 )
+from tests.storage.storage_model import Clock, Recorder, check_every_revision, write_at_random
 
 PODS = "/registry/pods/"
 

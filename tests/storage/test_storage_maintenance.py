@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
-from storage_model import Clock
 
 from steersman.storage.interface import Compacted, Event, Storage, StorageUnavailable
 from steersman.storage.maintenance import Compactor, repeat
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
+from tests.storage.storage_model import Clock
 
 
 async def test_the_compactor_keeps_what_is_newer_than_its_last_round(store: Storage) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import importlib.util
 import os
 import random
 import resource
@@ -15,11 +14,9 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from storage_model import Clock, Recorder, check_every_revision, write_at_random
 
 from steersman.storage.interface import (
     Compacted,
@@ -33,8 +30,8 @@ from steersman.storage.interface import (
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.storage.sqlite.log import Log
 from steersman.storage.sqlite.reader import Readers
-
-TOOLS = Path(__file__).parents[2] / "tools"
+from tests.storage.storage_model import Clock, Recorder, check_every_revision, write_at_random
+from tools import crash_test
 
 
 async def open_quiet(path: Path, **options) -> SQLiteStorage:
@@ -133,31 +130,20 @@ async def test_acknowledged_writes_survive_sigkill(path: Path) -> None:
     await store.close()
 
 
-def load_crash_test() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("crash_test", TOOLS / "crash_test.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["crash_test"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.slow
 async def test_nothing_acknowledged_is_lost_over_several_crashes(path: Path) -> None:
-    ledger = await load_crash_test().run_rounds(path, 5, seed=42)
+    ledger = await crash_test.run_rounds(path, 5, seed=42)
     assert len(ledger.revisions) > 20
 
 
 def test_the_crash_test_counts_every_write_that_was_acknowledged() -> None:
-    ledger = load_crash_test().Ledger()
+    ledger = crash_test.Ledger()
     for line in ('["/0/1", 2, "a"]', '["/0/1", 3, "b"]', '["/0/1", null, ""]', '["/0/2", 5, "c"]'):
         ledger.acknowledge(line)
     assert ledger.acknowledged == 4
 
 
 async def test_the_crash_test_notices_a_lost_write(path: Path) -> None:
-    crash_test = load_crash_test()
     store = await open_quiet(path)
     await store.create("/0/1", b"value")
     ledger = crash_test.Ledger()

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from store_client import CONFIG_MAPS, StoreClient
 
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.resource import Resource
@@ -16,6 +15,7 @@ from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
+from tests.store.store_client import CONFIG_MAPS, StoreClient
 
 OpenStore = Callable[..., Awaitable[StoreClient]]
 

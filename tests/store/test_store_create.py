@@ -6,10 +6,10 @@ import asyncio
 from itertools import chain, repeat
 
 import pytest
-from store_client import CLUSTER_WIDE, Recording, StoreClient, refused
 
 from steersman.machinery.errors.status import StatusError, bad_request
 from steersman.store import store as store_module
+from tests.store.store_client import CLUSTER_WIDE, Recording, StoreClient, refused
 
 
 async def test_a_new_object_has_what_the_server_gives_it(client: StoreClient) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from store_client import CONFIG_MAPS, Recording, StoreClient, refused, selecting
 
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import DeleteOptions
@@ -16,6 +15,7 @@ from steersman.machinery.values import times
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
+from tests.store.store_client import CONFIG_MAPS, Recording, StoreClient, refused, selecting
 
 X = "example.com/x"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from store_client import CONFIG_MAPS, StoreClient
-
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.store.store import Store
+from tests.store.store_client import CONFIG_MAPS, StoreClient
 
 
 async def test_what_another_program_wrote_is_served_and_can_be_written(client: StoreClient) -> None:

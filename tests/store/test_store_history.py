@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_client import CONFIG_MAPS, Events, StoreClient, selecting
 
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -21,6 +20,7 @@ from steersman.storage.interface import Compacted, Event, Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
+from tests.store.store_client import CONFIG_MAPS, Events, StoreClient, selecting
 
 Key = tuple[str, str]
 Objects = dict[Key, dict[str, Any]]

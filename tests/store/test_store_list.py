@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_client import CLUSTER_WIDE, CONFIG_MAPS, StoreClient, refused, selecting
 
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -22,6 +21,7 @@ from steersman.storage.memory import MemoryStorage
 from steersman.store import continue_token
 from steersman.store import listing as listing_module
 from steersman.store.store import Store
+from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, StoreClient, refused, selecting
 
 NO_CURSOR = "specifying resource version is not allowed when using continue"
 TOO_OLD = "The resourceVersion for the provided list is too old."

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from store_client import CONFIG_MAPS, Recording, StoreClient, refused
 
 from steersman.api.core.v1 import Event, ObjectReference
 from steersman.kinds.built_in import built_in
@@ -16,6 +15,7 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.capabilities import Change
 from steersman.rest.resource import Resource, Subresource
 from steersman.rest.strategy import Strategy
+from tests.store.store_client import CONFIG_MAPS, Recording, StoreClient, refused
 
 STALE = f'Operation cannot be fulfilled on configmaps "a": {OPTIMISTIC_LOCK}'
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, selecting
 
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -17,6 +16,7 @@ from steersman.rest.capabilities import ListOptions, WatchStart
 from steersman.storage.interface import Compacted, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
+from tests.store.store_client import CLUSTER_WIDE, CONFIG_MAPS, Events, StoreClient, refused, selecting
 
 
 def initial(client: StoreClient, start: WatchStart) -> list[str] | None:

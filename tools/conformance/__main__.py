@@ -1,6 +1,6 @@
 """Kubernetes' own conformance tests of the API, against a server process.
 
-    python tools/conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
+    python -m tools.conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
 
 Those are run that need no container that really runs, no custom resource, webhook or admission policy. The server has
 the real kube-controller-manager and kube-scheduler beside it (from the folder that $STEERSMAN_REFERENCE names, or from
@@ -22,12 +22,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from steersman.testing import ServerProcess
+from tools.conformance.node_agent import NodeAgent
+
 HERE: Final = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from node_agent import NodeAgent  # noqa: E402
-from server_process import ServerProcess  # noqa: E402
-
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
 NODES: Final = ["n1", "n2", "n3"]

@@ -1,5 +1,5 @@
 // Package conformance holds those of Kubernetes' end-to-end tests that need an API server, its controllers and a
-// scheduler, and no container that runs. `python tools/conformance` builds and runs them.
+// scheduler, and no container that runs. `python -m tools.conformance` builds and runs them.
 package conformance
 
 import (

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from server_process import Client
+from steersman.testing import BlockingClient
 
 HEARTBEAT: Final = 8.0
 PAUSE: Final = 0.4
@@ -22,7 +22,7 @@ _ROOM: Final = {"cpu": "32", "memory": "64Gi", "pods": "500", "ephemeral-storage
 class NodeAgent:
     """The kubelets of some nodes, until `stop`."""
 
-    def __init__(self, client: Client, nodes: list[str]) -> None:
+    def __init__(self, client: BlockingClient, nodes: list[str]) -> None:
         self._client = client
         self._nodes = nodes
         self._addresses = 0

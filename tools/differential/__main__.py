@@ -1,13 +1,8 @@
-"""`python tools/differential`."""
-
-from __future__ import annotations
+"""`python -m tools.differential`."""
 
 import sys
-from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])
-
-from differential.command import main  # noqa: E402
+from tools.differential.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -48,7 +48,7 @@ watchdog; longest wait of a parallel GET /livez/ping; processor time of both ser
 status codes (reference's behind the slash); the case and the function that held the loop.
 
 A run of ten minutes over a sample of everything, against the reference:
-  python tools/hostile --reference 'bench/reference/reference up' --minutes 10 --json result.json
+  python -m tools.hostile --reference 'bench/reference/reference up' --minutes 10 --json result.json
 """
 
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from differential.case import named
-from differential.objects import Sample, samples
-
 from steersman.controlplane.resources import KUBE_API
 from steersman.machinery.codec.go_types import GoType, members_of
+from tools.differential.case import named
+from tools.differential.objects import Sample, samples
 
 from .case import NAMESPACE
 

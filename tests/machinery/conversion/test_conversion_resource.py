@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from differential import objects
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from steersman.machinery.conversion.resource import (
     to_v1_request,
     to_v1_slice_spec,
 )
+from tools.differential import objects
 
 SAMPLES = [each for each in objects.samples_on_request() if each.api_version.startswith("resource.k8s.io/v1beta")]
 WAYS = {(each.source, each.target): each.convert for each in CONVERSIONS}

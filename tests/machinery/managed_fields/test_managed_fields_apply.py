@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from plain_kind import PlainKind
 
 from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
@@ -23,6 +22,7 @@ from steersman.machinery.managed_fields import (
     to_scale,
 )
 from steersman.machinery.managed_fields.last_applied import ANNOTATION
+from tests.machinery.managed_fields.plain_kind import PlainKind
 
 CORE, APPS = api.load("", "v1"), api.load("apps", "v1")
 CONFIG_MAPS = Applier(FieldManager(built_in(CORE["ConfigMap"])))

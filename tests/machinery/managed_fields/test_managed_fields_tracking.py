@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import msgspec
-from plain_kind import PlainKind
 
 from steersman import api
 from steersman.api.meta.v1 import ManagedFieldsEntry
@@ -14,6 +13,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import deep_copy, from_plain
 from steersman.machinery.managed_fields import FieldManager, custom_schema, excluding, manager_name
 from steersman.machinery.managed_fields.requests import differ_in_times_only
+from tests.machinery.managed_fields.plain_kind import PlainKind
 
 CORE = api.load("", "v1")
 CONFIG_MAP = CORE["ConfigMap"]

@@ -1,7 +1,6 @@
 """Label selectors: the grammar, its errors, matching."""
 
 import pytest
-from counted_work import calls
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +8,7 @@ from steersman.api.meta.v1 import LabelSelector, LabelSelectorRequirement
 from steersman.machinery.errors.field import Path
 from steersman.machinery.selectors import labels
 from steersman.machinery.selectors.labels import Requirement, Selector, SelectorError, parse
+from tests.counted_work import calls
 
 QUALIFIED = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from podspecs import bare_pod, defaulted_pod, template
 
 from steersman.machinery.codec.serializer import to_plain
 from steersman.registry.pod_template.image import image_tag
+from tests.registry.podspecs import bare_pod, defaulted_pod, template
 
 MINIMAL = {
     "containers": [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from podspecs import CONTAINER, create_errors, defaulted_pod, messages, template
 
 from steersman.machinery.errors.field import Path
 from steersman.registry.pod_template.validation.leniency import pod_options, pod_template_options
 from steersman.registry.pod_template.validation.pods import validate_pod_create, validate_pod_template_spec
+from tests.registry.podspecs import CONTAINER, create_errors, defaulted_pod, messages, template
 
 C0 = "spec.containers[0]"
 V0 = "spec.volumes[0]"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from podspecs import CONTAINER, created_pod, template
 
 from steersman.machinery.errors.field import Path
 from steersman.registry.core.pods.strategy import PodStrategy
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
 from steersman.rest.context import Context
+from tests.registry.podspecs import CONTAINER, created_pod, template
 
 
 def ports(*each: dict[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 
 import msgspec
-from counted_work import calls
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.api.meta.v1 import LabelSelector, ManagedFieldsEntry, ObjectMeta
 from steersman.registry.printing.internal_form import internal_diff, internal_form, internal_text
+from tests.counted_work import calls
 
 
 def test_metadata_of_a_template_is_shown_with_the_json_in_it() -> None:

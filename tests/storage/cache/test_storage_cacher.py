@@ -8,7 +8,6 @@ import tracemalloc
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
-from storage_model import Clock, Recorder, write_at_random
 
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Change, Entry, Selectable, WatchEvent
@@ -16,6 +15,7 @@ from steersman.storage.cache.watcher import HELD_LIMIT, WatchTooSlow
 from steersman.storage.cache.window import EventWindow
 from steersman.storage.interface import Compacted, Event, FutureRevision, Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
+from tests.storage.storage_model import Clock, Recorder, write_at_random
 
 PODS = "/registry/pods/"
 

@@ -7,7 +7,6 @@ from threading import get_ident
 from typing import Any
 
 import pytest
-from podspecs import defaulted_pod
 
 from steersman.api.core.v1 import Binding, ObjectReference, Pod, PodCondition
 from steersman.api.meta.v1 import LabelSelector, LabelSelectorRequirement, ObjectMeta
@@ -31,6 +30,7 @@ from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
+from tests.registry.podspecs import defaulted_pod
 
 CTX = Context(action=Action("create", namespace="ns"))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from podspecs import created_pod
 
 from steersman.api.core.v1 import Pod, PodStatus
 from steersman.machinery.codec.serializer import from_plain
 from steersman.registry.core.pods.columns import POD_COLUMNS, summarize
+from tests.registry.podspecs import created_pod
 
 TWO = [{"name": "c", "image": "x"}, {"name": "d", "image": "x"}]
 RUNNING = {"running": {}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from podspecs import changed, created_pod, defaulted_pod, messages
 
 from steersman.api.core.v1 import Pod, PodCondition, PodStatus
 from steersman.api.meta.v1 import DeleteOptions
@@ -18,6 +17,7 @@ from steersman.registry.core.pods.strategy import (
 )
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
+from tests.registry.podspecs import changed, created_pod, defaulted_pod, messages
 
 CTX = Context()
 

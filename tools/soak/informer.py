@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from http_client import Client, ConnectionLost, Response, read
+
+from .http_client import Client, ConnectionLost, Response, read
 
 Object = dict[str, Any]
 Key = tuple[str, str]

@@ -1,4 +1,4 @@
-"""Writers of the soak (tools/soak.py): what they write, and what the server must remember of it."""
+"""Writers of the soak (command.py): what they write, and what the server must remember of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from http_client import Client, ConnectionLost
-from informer import BrokenPromise, Key, Object, View, ask, key_of, version_of
+from .http_client import Client, ConnectionLost
+from .informer import BrokenPromise, Key, Object, View, ask, key_of, version_of
 
 NAMESPACES = ("soak-a", "soak-b", "soak-b-2", "soak-c")
 COLORS = ("red", "green", "blue", "")

@@ -1,14 +1,14 @@
 """Random writes, and informers that follow them as client-go's do: each has to know in the end what is there.
 
-    python tools/soak.py --minutes 10
-    python tools/soak.py --minutes 5 --restart
-    python tools/soak.py --url https://127.0.0.1:6443 --ca ca.crt --token TOKEN
+    python -m tools.soak --minutes 10
+    python -m tools.soak --minutes 5 --restart
+    python -m tools.soak --url https://127.0.0.1:6443 --ca ca.crt --token TOKEN
 
 Writers create, update, patch and delete ConfigMaps, Secrets, Services, Deployments and Events in several namespaces:
 some objects have one writer, which knows what they must be, others are fought over. Informers list and watch, over
 HTTP/1.1 and HTTP/2, with and without selectors; some read slowly, and now and then one is killed and goes on later:
 anew, from where it was, or from where it was some time ago. Every event is held against what the informer knows
-(tools/informer.py). In the end what every informer knows is compared with a list, and every acknowledged write must
+(informer.py). In the end what every informer knows is compared with a list, and every acknowledged write must
 be in what each informer was told. With --restart the server is killed (SIGKILL, at times SIGTERM) and started again.
 
 Without --url the server is `steersman serve` on a fresh folder. Exits with 1 if a promise was broken.
@@ -30,10 +30,11 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from http_client import Client, ConnectionLost, Endpoint, Http1Client, Http2Client
-from informer import BrokenPromise, Habits, Informer, Key, Object, Scope, View, ask, key_of
-from server_process import ServerNotReady, ServerProcess
-from soak_writers import KINDS, NAMESPACES, Kind, Ledger, Writer
+from steersman.testing import ServerNotReady, ServerProcess
+
+from .http_client import Client, ConnectionLost, Endpoint, Http1Client, Http2Client
+from .informer import BrokenPromise, Habits, Informer, Key, Object, Scope, View, ask, key_of
+from .writers import KINDS, NAMESPACES, Kind, Ledger, Writer
 
 WRITERS = 6
 CATCH_UP = 60.0
@@ -296,7 +297,9 @@ async def run_with_restarts(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--informers", type=int, default=20)
     parser.add_argument("--rate", type=float, default=60, help="writes a second, all writers together")
@@ -349,7 +352,3 @@ def leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
     return [
         leaf for each in group.exceptions for leaf in (leaves(each) if isinstance(each, ExceptionGroup) else [each])
     ]
-
-
-if __name__ == "__main__":
-    main()

@@ -32,7 +32,9 @@ class ServerNotReady(Exception):
 class ServerProcess:
     """`steersman serve` on one data folder; it can be started again after it has ended.
 
-    `url`, `kubeconfig` and `ca` are what the ready line said; `errors` is the file that its stderr is appended to.
+    `with ServerProcess(folder, *flags) as server` starts it, and ends it in order. It listens on 127.0.0.1 and a free
+    port. `url`, `kubeconfig` (the administrator's) and `ca` are what the ready line said; `errors` is the file beside
+    the folder that its stderr is appended to. Times are in seconds.
     """
 
     def __init__(self, folder: Path, *flags: str) -> None:
@@ -43,13 +45,26 @@ class ServerProcess:
         self.kubeconfig = self.ca = Path()
         self._process: subprocess.Popen[str] | None = None
 
+    def __enter__(self) -> ServerProcess:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.running:
+            try:
+                self.stop()
+            finally:
+                self.kill()
+
     @property
     def pid(self) -> int:
+        """Of the process that runs, or ran last."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def running(self) -> bool:
+        """Whether it has been started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = START_TIMEOUT) -> float:
@@ -85,6 +100,7 @@ class ServerProcess:
         self.kubeconfig, self.ca = Path(match[2]), Path(match[3])
 
     def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
         assert self._process is not None
         self._process.send_signal(number)
 
@@ -97,7 +113,7 @@ class ServerProcess:
         return code
 
     def stop(self) -> int:
-        """The orderly end; the exit code."""
+        """The orderly end (SIGTERM); the exit code. Raises subprocess.TimeoutExpired after STOP_TIMEOUT."""
         self.signal(signal.SIGTERM)
         return self.wait()
 
@@ -115,6 +131,7 @@ class ServerProcess:
 
     @property
     def address(self) -> tuple[str, int]:
+        """Host and port."""
         parts = urllib.parse.urlsplit(self.url)
         assert parts.hostname is not None
         assert parts.port is not None
@@ -129,12 +146,12 @@ class ServerProcess:
             context.set_alpn_protocols(list(alpn))
         return context
 
-    def client(self, *, admin: bool = True, timeout: float = 10.0) -> Client:
-        """A client with a connection of its own."""
-        return Client(self.address, self.context(admin=admin), timeout)
+    def client(self, *, admin: bool = True, timeout: float = 10.0) -> BlockingClient:
+        """A client with a connection of its own, for the administrator or for nobody."""
+        return BlockingClient(self.address, self.context(admin=admin), timeout)
 
 
-class Client:
+class BlockingClient:
     """A blocking HTTP/1.1 client that keeps its connection. Not for several threads."""
 
     def __init__(self, address: tuple[str, int], context: ssl.SSLContext, timeout: float) -> None:
@@ -157,14 +174,15 @@ class Client:
             raise
 
     def json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and decoded body."""
+        """Status and the body as plain data. Raises what `request` raises, and ValueError for what is not JSON."""
         status, data = self.request(method, path, body)
         return status, json.loads(data)
 
     def close(self) -> None:
+        """Ends the connection; a further request makes a new one."""
         self._connection.close()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> BlockingClient:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,0 +1,86 @@
+"""A client of a server in this process: plain requests without a socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.net.in_process import ClientResponse, InProcessClient
+from steersman.net.message import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response, read to its end."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as plain data. Raises ValueError (JSONDecodeError) if it is not JSON."""
+        return json.loads(self.body)
+
+
+class Client:
+    """Sends requests of one user to a control plane that has started.
+
+    `tokens` are the bearer tokens of users by their names; the user "" is nobody, and sends none.
+
+    A target is a path with an optional query. A body that is not bytes is sent as JSON. Header fields are keyword
+    arguments, with `_` for `-` (`content_type="application/json-patch+json"`); they take the place of
+    `accept: application/json` and of the user's `authorization`. Whatever the server answers, errors too, is an answer
+    and raises nothing; BodyAborted (`steersman.net.message`) is raised where it gives none, or cuts it off.
+    """
+
+    def __init__(self, plane: ControlPlane, tokens: Mapping[str, str], user: str) -> None:
+        assert plane.server is not None, "the control plane has not started"
+        self.plane = plane
+        self._tokens = tokens
+        self._client = InProcessClient(plane.server.handler)
+        self._headers = [("accept", "application/json")]
+        if user:
+            self._headers.append(("authorization", f"Bearer {tokens[user]}"))
+
+    def as_user(self, user: str) -> Client:
+        """The same server for another user; "" is nobody. Raises KeyError for one that it does not know."""
+        return Client(self.plane, self._tokens, user)
+
+    async def open(self, method: str, target: str, body: Any = None, **headers: str) -> ClientResponse:
+        """A response to be read in pieces (`async for piece in response`), such as a watch; or left (`aclose`)."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = [pair for pair in self._headers if pair[0] not in given]
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            given.setdefault("content-type", "application/json")
+        return await self._client.request(method, target, [*fields, *given.items()], body or b"")
+
+    async def raw(self, method: str, target: str, body: bytes | AsyncIterator[bytes], **headers: str) -> Answer:
+        """The whole answer to a body as it is, or as it comes; the headers come beside the user's own."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        response = await self._client.request(method, target, [*self._headers, *given.items()], body)
+        return Answer(response.status, response.headers, await response.read())
+
+    async def request(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+        """The whole answer."""
+        response = await self.open(method, target, body, **headers)
+        return Answer(response.status, response.headers, await response.read())
+
+    async def get(self, target: str, **headers: str) -> Answer:
+        """The answer to a GET."""
+        return await self.request("GET", target, **headers)
+
+    async def post(self, target: str, body: Any, **headers: str) -> Answer:
+        """The answer to a POST."""
+        return await self.request("POST", target, body, **headers)
+
+    async def put(self, target: str, body: Any, **headers: str) -> Answer:
+        """The answer to a PUT."""
+        return await self.request("PUT", target, body, **headers)
+
+    async def delete(self, target: str, body: Any = None, **headers: str) -> Answer:
+        """The answer to a DELETE; the body, if there is one, is a DeleteOptions."""
+        return await self.request("DELETE", target, body, **headers)

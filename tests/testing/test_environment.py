@@ -1,0 +1,144 @@
+"""Servers in the test's own process: users, files, starts and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import stat
+import subprocess
+import sys
+import urllib.request
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.testing import ADMIN, Environment, User
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+ALICE = User("alice", ("dev", "ops"))
+REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+async def who_is(client: Any) -> dict[str, Any]:
+    answer = await client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
+    return answer.json()["status"]["userInfo"]
+
+
+async def test_users_are_who_they_are_said_to_be(keys_folder: Path) -> None:
+    async with Environment(users=[ADMIN, ALICE], folder=keys_folder) as environment:
+        assert (await who_is(environment.client()))["groups"] == ["system:masters", "system:authenticated"]
+        alice = environment.client("alice")
+        assert (await who_is(alice))["username"] == "alice"
+        assert (await who_is(alice))["groups"] == ["dev", "ops", "system:authenticated"]
+        assert (
+            (await environment.client("").get(CONFIG_MAPS))
+            .json()["message"]
+            .startswith('configmaps is forbidden: User "system:anonymous"')
+        )
+        assert (await who_is(alice.as_user("admin")))["username"] == "admin"
+        with pytest.raises(KeyError, match="bob"):
+            environment.client("bob")
+        with pytest.raises(KeyError, match="bob"):
+            alice.as_user("bob")
+
+
+async def test_tokens_are_random_unless_given_and_for_the_owners_eyes(tmp_path: Path) -> None:
+    given = User("given", token="of-mine")
+    first, second = (Environment(users=[ADMIN, given], folder=tmp_path) for _ in range(2))
+    assert first.token() != second.token()
+    assert first.token("given") == "of-mine"
+    async with first:
+        assert stat.S_IMODE((tmp_path / "tokens.csv").stat().st_mode) == 0o600
+
+
+async def test_pods_need_no_service_account_unless_asked_for(keys_folder: Path) -> None:
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    for options, status in (({}, 201), ({"disable_admission_plugins": ()}, 403)):
+        async with Environment(folder=keys_folder, **options) as environment:
+            assert (await environment.client().post("/api/v1/namespaces/default/pods", pod)).status == status
+
+
+async def test_a_watch_is_read_as_it_comes(keys_folder: Path) -> None:
+    async with Environment(folder=keys_folder) as environment:
+        client = environment.client()
+        async with await client.open("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion=0") as watching:
+            await client.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
+            event = json.loads(await anext(aiter(watching)))
+            assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "a")
+
+
+async def test_what_it_makes_by_itself_goes_with_it() -> None:
+    environment = Environment()
+    async with environment:
+        folder = environment.plane.options.data_dir
+        assert folder.is_dir()
+    assert not folder.exists()
+    with pytest.raises(RuntimeError, match="does not run"):
+        environment.client()
+
+
+async def test_objects_are_there_again_where_a_folder_and_a_file_are_asked_for(tmp_path: Path) -> None:
+    environment = Environment(folder=tmp_path / "data", storage="sqlite")
+    async with environment:
+        await environment.client().post(CONFIG_MAPS, {"metadata": {"name": "kept"}})
+    async with environment:
+        assert (await environment.client().get(f"{CONFIG_MAPS}/kept")).status == 200
+
+
+async def test_a_start_that_fails_leaves_nothing_and_can_be_made_again() -> None:
+    environment = Environment(token_auth_file="elsewhere")
+    with pytest.raises(TypeError, match="token_auth_file"):
+        await environment.start()
+    assert environment._temporary is None
+    await environment.stop()
+
+
+async def test_it_is_not_started_twice(keys_folder: Path) -> None:
+    async with Environment(folder=keys_folder) as environment:
+        with pytest.raises(RuntimeError, match="runs already"):
+            await environment.start()
+        assert (await environment.client().get("/version")).status == 200
+
+
+async def test_without_a_socket_there_is_no_address(keys_folder: Path) -> None:
+    async with Environment(folder=keys_folder) as environment:
+        for ask in (lambda: environment.url, lambda: environment.ca, environment.kubeconfig):
+            with pytest.raises(RuntimeError, match="listen=True"):
+                ask()
+
+
+async def test_a_kubeconfig_has_all_that_another_client_needs(tmp_path: Path) -> None:
+    async with Environment(users=[ADMIN, ALICE], folder=tmp_path, listen=True) as environment:
+        path = environment.kubeconfig("alice")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        config = json.loads(path.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        assert cluster["server"] == environment.url
+        assert b64decode(cluster["certificate-authority-data"]) == environment.ca.read_bytes()
+        context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
+        headers = {"Authorization": f"Bearer {user['token']}", "Content-Type": "application/json"}
+        request = urllib.request.Request(
+            f"{environment.url}/apis/authentication.k8s.io/v1/selfsubjectreviews", json.dumps(REVIEW).encode(), headers
+        )
+
+        def ask() -> Any:
+            with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+                return json.load(answer)
+
+        assert (await asyncio.to_thread(ask))["status"]["userInfo"]["username"] == "alice"
+
+
+@pytest.mark.parametrize(
+    ("imported", "absent"),
+    [
+        ("steersman.testing", ("pytest", "hypothesis", "_pytest", "h2", "kubernetes")),
+        ("steersman, steersman.cli.main, steersman.controlplane.control_plane", ("steersman.testing",)),
+    ],
+)
+def test_neither_frameworks_nor_servers_come_along(imported: str, absent: tuple[str, ...]) -> None:
+    code = f"import sys, {imported}; print(*sorted(set(sys.modules) & {set(absent)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "\n"

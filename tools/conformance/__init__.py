@@ -1,0 +1,1 @@
+"""Kubernetes' own conformance tests of the API."""
