@@ -16,7 +16,7 @@ from steersman.kinds.built_in import classes_of
 from steersman.machinery.codec import serializer
 from steersman.machinery.codec.protobuf import documents as protobuf
 
-VECTORS = Path(__file__).parent.parent / "tests" / "data" / "protobuf_vectors.json"
+VECTORS = Path(__file__).parent.parent / "tests/machinery/codec/protobuf/recorded_documents.json"
 
 
 def microseconds(call: Callable[[], object]) -> float:

@@ -1,0 +1,7 @@
+"""Tests: of a module `steersman.a.b` in `tests/a/b` or `tests/a/test_b.py`, of programs in `tools` and `bench`."""
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+"""The folder of the project."""

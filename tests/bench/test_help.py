@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 PROGRAMS = [
     "bench.first_list", "bench.managed_fields_micro", "bench.protobuf_micro", "bench.storage_micro", "tools.crash_test",
     "tools.hostile", "tools.request_path", "tools.soak",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
+from tests import ROOT
+
+BENCH = ROOT / "bench"
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from bench.table import FIGURES, RUNS, amount, merge, missing, ratio, remarks, table
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
 
 
 def row(name: str, **figures: Any) -> dict[str, Any]:

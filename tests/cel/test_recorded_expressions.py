@@ -12,7 +12,7 @@ from tests.cel.cel_sample import outcome
 
 RECORDED: list[dict[str, Any]] = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "cel_expressions.jsonl").read_text("utf-8").split("\n")
+    for line in Path(__file__).with_name("recorded_expressions.jsonl").read_text("utf-8").split("\n")
     if line
 ]
 

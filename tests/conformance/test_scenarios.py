@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from steersman.testing import ServerProcess
+from tests import ROOT
 from tests.conformance.scenario_player import FLAGS_FILE, Outcome, Server, check, check_all, golden, scenarios
 
-ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = Path(os.environ.get("STEERSMAN_SCENARIOS") or ROOT.parent / "shared" / "scenarios")
 AREAS = ROOT / ".ci" / "scenario-areas.txt"
 USUAL_FLAGS = (

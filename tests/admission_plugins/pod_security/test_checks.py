@@ -1,0 +1,189 @@
+"""The checks of the Pod Security Standards: each with a pod that passes and one that does not, and its versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.admission_plugins.pod_security.checks import CHECKS, Violation, details, reasons, violations
+from steersman.admission_plugins.pod_security.levels import BASELINE, LATEST, PRIVILEGED, RESTRICTED, LevelVersion
+from tests.admission_plugins.pods_and_namespaces import CONTAINER, make_pod
+
+FINE = {
+    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [
+        CONTAINER | {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
+    ],
+}
+
+
+def found(level: str, spec: dict[str, Any], minor: int = LATEST, **annotations: str) -> str:
+    pod = make_pod(spec, annotations={key.replace("__", "/"): value for key, value in annotations.items()})
+    return details(violations(LevelVersion(level, minor), pod.metadata, pod.spec))
+
+
+def secured(**context: Any) -> dict[str, Any]:
+    """A spec of two containers with this security context, one of them an init container."""
+    inner = {"securityContext": context}
+    return {"initContainers": [CONTAINER | {"name": "i"} | inner], "containers": [CONTAINER | inner]}
+
+
+def with_sysctl(name: str) -> dict[str, Any]:
+    return {"securityContext": {"sysctls": [{"name": name, "value": "1"}]}}
+
+
+UNCONFINED = {"type": "Unconfined"}
+AS_ROOT = FINE | {"securityContext": FINE["securityContext"] | {"runAsUser": 0}}
+BASELINE_VIOLATIONS = [
+    ({"hostNetwork": True, "hostIPC": True}, "host namespaces (hostNetwork=true, hostIPC=true)"),
+    ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, 'hostPath volumes (volume "v")'),
+    (
+        {"containers": [CONTAINER | {"ports": [{"containerPort": port, "hostPort": port} for port in (9, 10)]}]},
+        'hostPort (container "c" uses hostPorts 10, 9)',
+    ),
+    (
+        {"containers": [CONTAINER | {"livenessProbe": {"httpGet": {"port": 1, "host": "h"}}}]},
+        'probe or lifecycle host (container "c" uses probe or lifecycle host "h")',
+    ),
+    (secured(privileged=True), 'privileged (containers "i", "c" must not set securityContext.privileged=true)'),
+    (
+        secured(procMount="Unmasked"),
+        'procMount (containers "i", "c" must not set securityContext.procMount to "Unmasked")',
+    ),
+    (
+        secured(capabilities={"add": ["SYS_ADMIN", "CHOWN", "NET_RAW"]}),
+        'non-default capabilities (containers "i", "c" must not include "NET_RAW", "SYS_ADMIN" in '
+        "securityContext.capabilities.add)",
+    ),
+    (
+        {"securityContext": {"seLinuxOptions": {"type": "spc_t", "user": "u", "role": "r"}}},
+        'seLinuxOptions (pod set forbidden securityContext.seLinuxOptions: type "spc_t"; user may not be set; role may '
+        "not be set)",
+    ),
+    (
+        {"securityContext": {"seccompProfile": UNCONFINED}} | secured(seccompProfile=UNCONFINED),
+        'seccompProfile (pod and containers "i", "c" must not set securityContext.seccompProfile.type to "Unconfined")',
+    ),
+    (
+        {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}},
+        'forbidden AppArmor profile (pod must not set AppArmor profile type to "Unconfined")',
+    ),
+    ({"securityContext": {"sysctls": [{"name": "a", "value": "1"}]}}, "forbidden sysctls (a)"),
+    (
+        {"securityContext": {"windowsOptions": {"hostProcess": True}}},
+        "hostProcess (pod must not set securityContext.windowsOptions.hostProcess=true)",
+    ),
+]  # fmt: skip
+
+RESTRICTED_VIOLATIONS = [
+    (
+        FINE | {"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}, {"name": "w", "emptyDir": {}}]},
+        'restricted volume types (volume "v" uses restricted volume type "nfs")',
+    ),
+    (
+        FINE | {"securityContext": {"runAsNonRoot": False, "runAsUser": 0, "seccompProfile": {"type": "Localhost"}}},
+        "runAsNonRoot != true (pod must not set securityContext.runAsNonRoot=false), runAsUser=0 (pod must not set "
+        "runAsUser=0)",
+    ),
+    (
+        FINE | {"securityContext": {}},
+        'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod '
+        'or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")',
+    ),
+    (
+        FINE | {"containers": [CONTAINER | {"securityContext": {"capabilities": {"add": ["CHOWN"]}}}]},
+        'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
+        'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]; container "c" '
+        'must not include "CHOWN" in securityContext.capabilities.add)',
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "text"), BASELINE_VIOLATIONS)
+def test_what_baseline_forbids(spec, text):
+    assert found(BASELINE, spec) == text
+    assert found(PRIVILEGED, spec) == ""
+
+
+@pytest.mark.parametrize(("spec", "text"), RESTRICTED_VIOLATIONS)
+def test_what_restricted_forbids_beyond_that(spec, text):
+    assert found(RESTRICTED, spec) == text
+    assert found(BASELINE, spec) == ""
+
+
+def test_what_is_fine_is_fine_in_every_version():
+    assert [minor for minor in (*range(60), LATEST) if found(RESTRICTED, FINE, minor)] == []
+
+
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io__c"
+SECCOMP = "seccomp.security.alpha.kubernetes.io__pod"
+
+
+def test_annotations_of_old():
+    assert found(BASELINE, {}, **{APP_ARMOR: "unconfined"}) == (
+        "forbidden AppArmor profile (annotation must not set AppArmor profile type to "
+        '"container.apparmor.security.beta.kubernetes.io/c="unconfined"")'
+    )
+    assert found(BASELINE, {}, 18, **{SECCOMP: "unconfined"}) == (
+        'seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")'
+    )
+    assert found(BASELINE, {}, 19, **{SECCOMP: "unconfined"}) == ""
+
+
+USER_NAMESPACE = {"hostUsers": False}
+WINDOWS = {"os": {"name": "windows"}, "securityContext": {"runAsNonRoot": True}}
+
+
+@pytest.mark.parametrize(
+    ("level", "spec", "last_refused", "first_allowed"),
+    [
+        (BASELINE, with_sysctl("net.ipv4.ip_local_reserved_ports"), 26, 27),
+        (BASELINE, with_sysctl("net.ipv4.tcp_keepalive_time"), 28, 29),
+        (BASELINE, with_sysctl("net.ipv4.tcp_rmem"), 31, 32),
+        (BASELINE, {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}}, 30, 31),
+        (BASELINE, USER_NAMESPACE | secured(procMount="Unmasked"), 34, 35),
+        (RESTRICTED, AS_ROOT | USER_NAMESPACE, 34, 35),
+        (RESTRICTED, WINDOWS, 24, 25),
+    ],
+)  # fmt: skip
+def test_what_newer_versions_allow(level, spec, last_refused, first_allowed):
+    assert found(level, spec, last_refused) != ""
+    assert found(level, spec, first_allowed) == ""
+
+
+@pytest.mark.parametrize(
+    ("level", "spec", "last_allowed", "first_refused"),
+    [
+        (BASELINE, {"containers": [CONTAINER | {"startupProbe": {"tcpSocket": {"port": 1, "host": "h"}}}]}, 33, 34),
+        (BASELINE, {"securityContext": {"seccompProfile": UNCONFINED}}, 18, 19),
+        (RESTRICTED, AS_ROOT, 22, 23),
+    ],
+)  # fmt: skip
+def test_what_newer_versions_forbid(level, spec, last_allowed, first_refused):
+    assert found(level, spec, last_allowed) == ""
+    assert found(level, spec, first_refused) != ""
+
+
+def test_an_unmasked_proc_is_never_restricted_though_baseline_allows_it_in_user_namespaces():
+    spec = FINE | USER_NAMESPACE
+    spec["containers"] = [
+        CONTAINER | {"securityContext": {**FINE["containers"][0]["securityContext"], "procMount": "Unmasked"}}
+    ]
+    assert found(BASELINE, spec) == ""
+    assert found(RESTRICTED, spec).startswith("procMount (")
+
+
+def test_the_table_is_in_order():
+    assert [(each.level != BASELINE, each.id) for each in CHECKS] == sorted(
+        (each.level != BASELINE, each.id) for each in CHECKS
+    )
+    for check in CHECKS:
+        since = [minor for minor, _ in check.versions]
+        assert since == sorted(set(since))
+        assert {each.id for each in CHECKS if each.level == BASELINE} >= {*check.overrides}
+
+
+def test_violations_in_few_words_and_in_many():
+    both = [Violation("one", "this"), Violation("two")]
+    assert (reasons(both), details(both)) == ("one, two", "one (this), two")

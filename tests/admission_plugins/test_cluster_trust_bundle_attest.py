@@ -1,0 +1,45 @@
+"""ClusterTrustBundleAttest: who may write bundles of a signer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from steersman.admission.interface import CREATE, Attributes
+from steersman.admission_plugins.cluster_trust_bundle_attest import ClusterTrustBundleAttest
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
+from tests.admission_plugins.writes import ALICE, Allowing, refusal
+
+
+class BundleSpec(msgspec.Struct):
+    signer_name: str
+
+
+class Bundle(msgspec.Struct):
+    """What the plugin reads of a ClusterTrustBundle, which is not served."""
+
+    metadata: ObjectMeta
+    spec: BundleSpec
+
+
+def write(signer: str, subresource: str = "") -> Attributes:
+    bundle = Bundle(ObjectMeta(name="b"), BundleSpec(signer))
+    group = "certificates.k8s.io"
+    action = Action("create", group, "v1beta1", "clustertrustbundles", subresource, "", "b")
+    return Attributes(CREATE, ALICE, action, GroupVersionKind(group, "v1", "ClusterTrustBundle"), "b", bundle)
+
+
+async def test_a_bundle_of_a_signer_is_for_those_who_may_attest() -> None:
+    plugin = ClusterTrustBundleAttest(Allowing(("attest", "signers", "example.com/one")))
+    await plugin.validate(write("example.com/one"))
+    assert await refusal(plugin.validate(write("example.com/two"))) == (
+        'clustertrustbundles.certificates.k8s.io "b" is forbidden: user not permitted to attest for signerName '
+        '"example.com/two"'
+    )
+
+
+async def test_a_bundle_without_a_signer_is_for_all() -> None:
+    plugin = ClusterTrustBundleAttest(Allowing())
+    await plugin.validate(write(""))
+    await plugin.validate(write("example.com/one", "status"))

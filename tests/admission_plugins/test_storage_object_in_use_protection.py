@@ -1,0 +1,46 @@
+"""StorageObjectInUseProtection: the finalizers of what holds storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.admission_plugins.storage_object_in_use_protection import StorageObjectInUseProtection
+from steersman.machinery.codec.serializer import from_plain
+from steersman.registry.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+from steersman.registry.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
+from steersman.registry.storage.volumeattributesclasses import VOLUME_ATTRIBUTES_CLASSES
+from steersman.rest.resource import Resource
+from tests.admission_plugins.writes import write_of
+
+PLUGIN = StorageObjectInUseProtection()
+KINDS = [
+    (PERSISTENT_VOLUMES, "kubernetes.io/pv-protection"),
+    (PERSISTENT_VOLUME_CLAIMS, "kubernetes.io/pvc-protection"),
+    (VOLUME_ATTRIBUTES_CLASSES, "kubernetes.io/vac-protection"),
+]
+
+
+def made_of(resource: Resource[Any], *finalizers: str) -> Any:
+    return from_plain(resource.kind.cls, {"metadata": {"name": "a", "finalizers": list(finalizers)}})
+
+
+@pytest.mark.parametrize(("resource", "finalizer"), KINDS)
+async def test_each_kind_has_its_finalizer_once_and_last(resource: Resource[Any], finalizer: str) -> None:
+    for given, expected in (((), [finalizer]), (("a.b/c",), ["a.b/c", finalizer]), ((finalizer,), [finalizer])):
+        made = made_of(resource, *given)
+        await PLUGIN.admit(write_of(resource, made))
+        assert made.metadata.finalizers == expected
+
+
+async def test_no_other_kind_is_looked_at() -> None:
+    assert {(each.group, each.resource) for each in PLUGIN.resources or ()} == {
+        (resource.group, resource.plural) for resource, _ in KINDS
+    }
+
+
+async def test_subresources_are_let_alone() -> None:
+    made = made_of(PERSISTENT_VOLUMES)
+    await PLUGIN.admit(write_of(PERSISTENT_VOLUMES, made, subresource="status"))
+    assert made.metadata.finalizers == []

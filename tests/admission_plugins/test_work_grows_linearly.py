@@ -1,0 +1,163 @@
+"""That what admission does with a pod grows with the pod, whatever is in it and in the objects it is held against."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steersman.admission.interface import Plugin
+from steersman.admission_plugins.extended_resource_toleration import ExtendedResourceToleration
+from steersman.admission_plugins.limit_ranger import LimitRanger
+from steersman.admission_plugins.pod_security import checks as pod_security_checks
+from steersman.admission_plugins.pod_security.levels import RESTRICTED, LevelVersion
+from steersman.admission_plugins.pod_toleration_restriction import Annotations, PodTolerationRestriction
+from steersman.admission_plugins.quota.pods import PodEvaluator
+from steersman.admission_plugins.quota.resource_quota import _account, _matches
+from steersman.admission_plugins.runtime_class import RuntimeClass
+from steersman.admission_plugins.service_account import Account, ServiceAccount
+from steersman.api.core.v1 import LimitRange, ResourceQuota
+from steersman.api.node.v1 import RuntimeClass as Class
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.rest.objects import Reading
+from tests.admission_plugins.pods_and_namespaces import a_write, make_pod
+from tests.counted_work import grows_too_fast, with_texts
+
+SIZES = 100, 200, 400
+
+
+def finished(work: Any) -> None:
+    """Runs what never waits."""
+    try:
+        with pytest.raises(StopIteration):
+            work.send(None)
+    except StatusError:
+        pass
+
+
+def judging(plugin: Plugin, spec: dict[str, Any]) -> Callable[[], None]:
+    record = a_write(with_texts(make_pod(spec)))
+
+    def judge() -> None:
+        finished(plugin.admit(record))
+        finished(plugin.validate(record))
+
+    return judge
+
+
+def container(name: str = "c", **more: Any) -> dict[str, Any]:
+    return {"name": name, "image": "i", **more}
+
+
+def test_many_devices_are_tolerated_in_one_pass() -> None:
+    def work(count: int) -> Callable[[], None]:
+        names = [f"of-{count}.example.com/{number}" for number in range(count)]  # never seen before, so in no cache
+        tolerations = [{"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in names[::2]]
+        resources = {"requests": dict.fromkeys(names, "1")}
+        return judging(
+            ExtendedResourceToleration(), {"containers": [container(resources=resources)], "tolerations": tolerations}
+        )
+
+    assert not grows_too_fast(work, SIZES)
+
+
+def test_secrets_of_a_pod_are_looked_up_among_those_of_its_account() -> None:
+    def work(count: int) -> Callable[[], None]:
+        names = tuple(f"s{number}" for number in range(count))
+        account = with_texts(list(names))
+        found = Account("default", True, tuple(account), frozenset(account))
+        spec = {"imagePullSecrets": [{"name": name} for name in reversed(names)]}
+        return judging(ServiceAccount(lambda *_: found), spec)
+
+    assert not grows_too_fast(work, SIZES)
+
+
+def test_tolerations_of_a_pod_are_looked_up_among_those_of_its_class_and_namespace() -> None:
+    tolerations = [{"key": f"k{number}", "operator": "Exists"} for number in range(SIZES[-1])]
+
+    def of_class(count: int) -> Callable[[], None]:
+        found = from_plain(Class, {"handler": "h", "scheduling": {"tolerations": tolerations[:count]}})
+        return judging(
+            RuntimeClass(lambda _: with_texts(found)), {"runtimeClassName": "c", "tolerations": tolerations[:count]}
+        )
+
+    def of_namespace(count: int) -> Callable[[], None]:
+        text = "[" + ",".join(f'{{"key": "k{number}", "operator": "Exists"}}' for number in range(count)) + "]"
+        plugin = PodTolerationRestriction(lambda _: Annotations(text, text))
+        return judging(plugin, {"tolerations": tolerations[:count]})
+
+    assert not grows_too_fast(of_class, SIZES)
+    assert not grows_too_fast(of_namespace, SIZES)
+
+
+def test_the_checks_of_pod_security_go_through_a_pod_once_each() -> None:
+    def work(count: int) -> Callable[[], object]:
+        bad = {
+            "capabilities": {"add": [f"C{number}" for number in range(count)]},
+            "seccompProfile": {"type": "x"}, "appArmorProfile": {"type": "x"}, "seLinuxOptions": {"type": "t"},
+        }  # fmt: skip
+        ports = [{"containerPort": 1, "hostPort": number + 1} for number in range(count)]
+        containers = [container(f"c{number}", securityContext={**bad, "capabilities": {}}) for number in range(count)]
+        volumes = [{"name": f"v{number}", "hostPath": {"path": "/"}} for number in range(count)]
+        sysctls = [{"name": f"s{number}", "value": "1"} for number in range(count)]
+        annotations = {f"container.apparmor.security.beta.kubernetes.io/c{n}": "x" for n in range(count)}
+        pod = with_texts(
+            make_pod(
+                {
+                    "containers": [container(ports=ports, securityContext=bad), *containers],
+                    "volumes": volumes,
+                    "securityContext": {"sysctls": sysctls},
+                },
+                annotations=annotations,
+            )
+        )
+        return lambda: pod_security_checks.details(
+            pod_security_checks.violations(LevelVersion(RESTRICTED, 36), pod.metadata, pod.spec)
+        )
+
+    assert not grows_too_fast(work, SIZES)
+
+
+def ranger(**limits: Any) -> LimitRanger:
+    class Ranges:
+        async def read_all(self, namespace: str, reading: Reading[Any]) -> list[Any]:
+            return [reading.make(from_plain(LimitRange, {"spec": {"limits": [{"type": "Container", **limits}]}}))]
+
+        def lane(self, namespace: str) -> None:
+            """It is small."""
+
+        def changed(self) -> int:
+            return 1
+
+    return LimitRanger(Ranges())  # type: ignore[arg-type]
+
+
+def test_many_defaults_are_not_written_into_many_containers() -> None:
+    amounts = {f"example.com/{number}": "1" for number in range(1000)}
+    record = a_write(make_pod({"containers": [container(f"c{number}") for number in range(1000)]}))
+    with pytest.raises(StatusError) as refused:
+        asyncio.run(ranger(defaultRequest=amounts).admit(record))
+    assert refused.value.code == 413
+
+
+def test_many_bounds_are_not_held_against_many_containers_to_the_end() -> None:
+    amounts = {f"example.com/{number}": "1" for number in range(1000)}
+    record = a_write(make_pod({"containers": [container(f"c{number}") for number in range(1000)]}))
+    with pytest.raises(StatusError) as refused:
+        asyncio.run(ranger(min=amounts).validate(record))
+    assert refused.value.message.count("minimum example.com/") == 1000
+
+
+def test_scopes_of_a_quota_that_are_there_twice_are_asked_once() -> None:
+    def work(count: int) -> Callable[[], object]:
+        quota = from_plain(ResourceQuota, {"spec": {"scopes": ["CrossNamespacePodAffinity"] * count}})
+        term = {"topologyKey": "t"}
+        terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * count}
+        pod = make_pod({"affinity": {"podAffinity": terms}})
+        account = _account(quota)
+        return lambda: _matches(account, pod, PodEvaluator())
+
+    assert not grows_too_fast(work, SIZES)

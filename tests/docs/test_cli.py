@@ -1,0 +1,48 @@
+"""What the documents say is there: every flag is described, and every command they show exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from steersman.cli import main
+from steersman.cli.flags import FLAGS
+from tests import ROOT
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_BLOCK = re.compile(r"^```(?:sh|bash|console|shell)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    """Every command in a shell block: the document, and the words up to a pipe or the like."""
+    found = []
+    for document in DOCUMENTS:
+        for block in _BLOCK.findall(document.read_text()):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True)
+                for index, word in enumerate(words):
+                    if word in ("&", "|", "&&", ";", ">"):
+                        words = words[:index]
+                        break
+                if words:
+                    found.append((document.name, words))
+    return found
+
+
+def test_the_table_of_flags_has_a_row_for_each_and_no_other():
+    text = "\n".join(document.read_text() for document in DOCUMENTS)
+    assert sorted(re.findall(r"^\| `--([a-z-]+)` \|", text, re.MULTILINE)) == sorted(FLAGS)
+
+
+@pytest.mark.parametrize(("document", "words"), commands() or [pytest.param("", [], id="none")])
+def test_every_command_exists(document: str, words: list[str]):
+    if words[:1] == ["make"]:
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert {word for word in words[1:] if "=" not in word} <= set(targets)
+    elif words[:1] == ["steersman"] and len(words) > 1:
+        assert words[1] in main.commands or words[1].startswith("-")
+        if words[1] == "serve":
+            flags = {word.partition("=")[0].lstrip("-") for word in words[2:] if word.startswith("--")}
+            assert flags <= {*FLAGS, "help"}
