@@ -1,4 +1,4 @@
-"""The built-in admission plugins, each by itself."""
+"""Priority: pods get the priority of their class, and one class is the default."""
 
 from __future__ import annotations
 
@@ -6,96 +6,22 @@ from typing import Any
 
 import pytest
 
-from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Operation
-from steersman.admission_plugins.default_toleration_seconds import DefaultTolerationSeconds
-from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.admission.interface import CREATE, UPDATE, Attributes, Operation
 from steersman.admission_plugins.priority import Priority
-from steersman.api.core.v1 import ConfigMap, Namespace, Pod
+from steersman.api.core.v1 import Pod
 from steersman.api.scheduling.v1 import PriorityClass
-from steersman.authentication.user import UserInfo
-from steersman.machinery.codec.serializer import from_plain, to_plain
-from steersman.machinery.errors.status import StatusError
-from steersman.machinery.identity.action import Action
-from steersman.machinery.identity.schema import GroupVersionKind
-
-RESOURCES = {"Pod": "pods", "ConfigMap": "configmaps", "Namespace": "namespaces"}
+from steersman.machinery.codec.serializer import from_plain
+from steersman.registry.core.pods.pods import PODS
+from steersman.registry.scheduling.priorityclasses import PRIORITY_CLASSES
+from tests.admission_plugins.writes import refusal, write_of
 
 
 def about(obj: Any, operation: Operation = CREATE, **more: Any) -> Attributes:
-    """A write of `obj`, named by its metadata."""
-    kind = type(obj).__name__
-    group = "scheduling.k8s.io" if kind == "PriorityClass" else ""
-    given = {"namespace": obj.metadata.namespace, "subresource": "", "name": obj.metadata.name, "obj": obj, **more}
-    action = Action(
-        operation.lower(), group, "v1", RESOURCES.get(kind, "priorityclasses"), given.pop("subresource"),
-        given.pop("namespace"), given["name"],
-    )  # fmt: skip
-    return Attributes(operation, UserInfo("alice"), action, GroupVersionKind(group, "v1", kind), **given)
+    return write_of(PODS if isinstance(obj, Pod) else PRIORITY_CLASSES, obj, operation, **more)
 
 
 def pod(**spec: Any) -> Pod:
     return from_plain(Pod, {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec})
-
-
-async def message(work: Any) -> str:
-    """What a refusal says."""
-    with pytest.raises(StatusError) as caught:
-        await work
-    assert caught.value.code in (403, 404)
-    return caught.value.message
-
-
-# NamespaceLifecycle
-
-
-PHASES = {"ns": "Active", "going": "Terminating", "default": "Active"}
-LIFECYCLE = NamespaceLifecycle(PHASES.get)
-
-
-def note(namespace: str) -> ConfigMap:
-    return from_plain(ConfigMap, {"metadata": {"name": "a", "namespace": namespace}})
-
-
-def namespace(name: str) -> Namespace:
-    return from_plain(Namespace, {"metadata": {"name": name}})
-
-
-async def test_things_are_made_in_namespaces_that_are_there() -> None:
-    await LIFECYCLE.admit(about(note("ns")))
-    for operation in (CREATE, UPDATE):
-        assert await message(LIFECYCLE.admit(about(note("none"), operation))) == 'namespaces "none" not found'
-
-
-async def test_nothing_new_is_made_in_a_namespace_that_is_going() -> None:
-    with pytest.raises(StatusError) as caught:
-        await LIFECYCLE.admit(about(note("going")))
-    assert caught.value.message == (
-        'configmaps "a" is forbidden: unable to create new content in namespace going because it is being terminated'
-    )
-    assert [(cause.reason, cause.field) for cause in caught.value.causes] == [
-        ("NamespaceTerminating", "metadata.namespace")
-    ]
-    for operation in (UPDATE, DELETE):
-        await LIFECYCLE.admit(about(note("going"), operation))
-
-
-async def test_what_is_in_no_namespace_is_let_through() -> None:
-    await LIFECYCLE.admit(about(note("")))
-    await LIFECYCLE.admit(about(namespace("new"), namespace="new"))
-
-
-@pytest.mark.parametrize(
-    ("name", "kept"), [("default", True), ("kube-system", True), ("kube-public", True), ("ns", False)]
-)
-async def test_the_systems_own_namespaces_are_kept(name: str, kept: bool) -> None:
-    work = LIFECYCLE.admit(about(namespace(name), DELETE, namespace=name))
-    if kept:
-        assert await message(work) == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
-    else:
-        await work
-
-
-# Priority
 
 
 def priority_class(name: str, value: int, *, default: bool = False, policy: str | None = None) -> PriorityClass:
@@ -155,7 +81,7 @@ async def test_a_pods_priority_is_that_of_its_class(spec: Any, classes: Any, exp
     ],
 )  # fmt: skip
 async def test_a_pod_that_contradicts_its_class_is_refused(spec: Any, text: str) -> None:
-    assert text in await message(plugin(HIGH).admit(about(pod(**spec))))
+    assert text in await refusal(plugin(HIGH).admit(about(pod(**spec))))
 
 
 async def test_an_update_keeps_the_priority() -> None:
@@ -173,31 +99,6 @@ async def test_subresources_of_pods_are_let_alone() -> None:
 async def test_only_one_class_is_the_default() -> None:
     usual, other = priority_class("usual", 5, default=True), priority_class("other", 6, default=True)
     text = "PriorityClass usual is already marked as default. Only one default can exist"
-    assert text in await message(plugin(usual).validate(about(other)))
+    assert text in await refusal(plugin(usual).validate(about(other)))
     await plugin(usual).validate(about(usual, UPDATE))
     await plugin(usual).validate(about(HIGH))
-
-
-# DefaultTolerationSeconds
-
-
-NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
-
-
-@pytest.mark.parametrize(
-    ("tolerations", "added"),
-    [
-        ([], {NOT_READY: 300, UNREACHABLE: 60}),
-        ([{"key": NOT_READY, "operator": "Exists", "effect": "NoExecute"}], {UNREACHABLE: 60}),
-        ([{"key": NOT_READY, "operator": "Exists", "effect": "NoSchedule"}], {NOT_READY: 300, UNREACHABLE: 60}),
-        ([{"operator": "Exists"}], {}),
-    ],
-)
-async def test_pods_put_up_with_failing_nodes_for_a_while(tolerations: Any, added: dict[str, int]) -> None:
-    made = pod(tolerations=tolerations)
-    await DefaultTolerationSeconds(300, 60).admit(about(made))
-    found = [to_plain(each) for each in made.spec.tolerations[len(tolerations) :]]
-    assert found == [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
-        for key, seconds in added.items()
-    ]

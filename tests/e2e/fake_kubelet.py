@@ -9,6 +9,7 @@ import asyncio
 import datetime
 import ipaddress
 import json
+import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -26,8 +28,24 @@ from steersman.net.message import Request, Response, Upgraded
 from steersman.net.server import HttpServer
 from steersman.net.spdy import Session, SpdyError, Stream
 from steersman.net.tls import Certificate, ServerTLS
+from steersman.testing import ServerProcess
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io", "portforward.k8s.io")
+
+
+def own_address() -> str:
+    """An address of this machine that is not a loopback one, or ""; nothing is sent to find it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return ""
+        address = str(probe.getsockname()[0])
+        return "" if address.startswith("127.") else address
+
+
+ADDRESS = own_address()
+needs_address = pytest.mark.skipif(not ADDRESS, reason="this machine has no address but loopback ones")
 
 
 class Certificates:
@@ -368,3 +386,36 @@ def insecure_context() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def add_node(server: ServerProcess, name: str, address: str, port: int) -> None:
+    """Makes a node whose kubelet is there."""
+    with server.client() as client:
+        client.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+        status = {
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        }
+        headers = {"Content-Type": "application/merge-patch+json"}
+        code, body = client.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, headers)
+        assert code == 200, body
+
+
+def add_pod(server: ServerProcess, namespace: str, name: str, node: str = "n", ip: str = "", port: int = 0) -> None:
+    """Makes a running pod on a node, and its service account."""
+    ports = [{"containerPort": port, "name": "web"}] if port else []
+    spec = {"nodeName": node, "containers": [{"name": "c", "image": "x", "ports": ports}]}
+    with server.client() as client:
+        client.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+        metadata = {"name": name, "labels": {"app": name}}
+        code, body = client.request(
+            "POST", f"/api/v1/namespaces/{namespace}/pods", {"metadata": metadata, "spec": spec}
+        )
+        assert code == 201, body
+        status: dict[str, Any] = {"phase": "Running"}
+        if ip:
+            status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        code, body = client.request("PATCH", path, {"status": status}, headers)
+        assert code == 200, body

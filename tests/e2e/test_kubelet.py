@@ -20,31 +20,16 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from steersman.testing import ServerProcess
-from tests.e2e.fake_kubelet import Certificates, Kubelet
+from tests.e2e.fake_kubelet import ADDRESS, Certificates, Kubelet, add_node, add_pod, needs_address
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Kubectl
+    from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.slow
 
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 WEBSOCKETS = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "true", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "true"}
 both_protocols = pytest.mark.parametrize("protocol", [SPDY, WEBSOCKETS], ids=["spdy", "websocket"])
-
-
-def own_address() -> str:
-    """An address of this machine that is not a loopback one, or ""; nothing is sent to find it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return ""
-        address = str(probe.getsockname()[0])
-        return "" if address.startswith("127.") else address
-
-
-ADDRESS = own_address()
-needs_address = pytest.mark.skipif(not ADDRESS, reason="this machine has no address but loopback ones")
 
 
 @pytest.fixture(scope="module")
@@ -69,37 +54,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubelet: Kubelet) -> Iterat
     yield process
     if process.running:
         assert process.stop() == 0, process.errors.read_text()
-
-
-def add_node(server: ServerProcess, name: str, address: str, port: int) -> None:
-    with server.client() as client:
-        client.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
-        status = {
-            "addresses": [{"type": "InternalIP", "address": address}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
-        }
-        headers = {"Content-Type": "application/merge-patch+json"}
-        code, body = client.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, headers)
-        assert code == 200, body
-
-
-def add_pod(server: ServerProcess, namespace: str, name: str, node: str = "n", ip: str = "", port: int = 0) -> None:
-    ports = [{"containerPort": port, "name": "web"}] if port else []
-    spec = {"nodeName": node, "containers": [{"name": "c", "image": "x", "ports": ports}]}
-    with server.client() as client:
-        client.request("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
-        metadata = {"name": name, "labels": {"app": name}}
-        code, body = client.request(
-            "POST", f"/api/v1/namespaces/{namespace}/pods", {"metadata": metadata, "spec": spec}
-        )
-        assert code == 201, body
-        status: dict[str, Any] = {"phase": "Running"}
-        if ip:
-            status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
-        headers = {"Content-Type": "application/merge-patch+json"}
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-        code, body = client.request("PATCH", path, {"status": status}, headers)
-        assert code == 200, body
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from steersman.testing import ServerProcess
-from tests.e2e.conftest import Kubectl
+from tests.e2e.kubectl import Kubectl
 
 pytestmark = pytest.mark.slow
 

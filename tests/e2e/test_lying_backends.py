@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from steersman.testing import ServerProcess
-from tests.e2e.fake_kubelet import Certificates
-from tests.e2e.test_kubelet import ADDRESS, add_node, add_pod, needs_address
+from tests.e2e.fake_kubelet import ADDRESS, Certificates, add_node, add_pod, needs_address
 
 pytestmark = [pytest.mark.slow, needs_address]
 

@@ -148,3 +148,24 @@ class SmallServer:
         answer = await self.ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", body)
         assert answer.status == 201, answer.text
         return answer.json()
+
+
+class Watch:
+    """A watch whose events are taken one at a time."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self.response = response
+        self._pieces = aiter(response)
+
+    async def next(self) -> dict[str, Any]:
+        event: dict[str, Any] = json.loads(await anext(self._pieces))
+        return event
+
+    async def told(self) -> str:
+        """The next event as `TYPE name`."""
+        event = await self.next()
+        return f"{event['type']} {event['object']['metadata'].get('name', '')}".rstrip()
+
+    async def over(self) -> bool:
+        """Whether nothing more comes."""
+        return await anext(self._pieces, None) is None

@@ -29,8 +29,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import Column, Resource
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache import cacher
-from tests.endpoints.handlers.test_watch import Watch
-from tests.endpoints.small_server import Answer, SmallServer
+from tests.endpoints.small_server import Answer, SmallServer, Watch
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 LARGE = {"metadata": {"name": "a"}, "data": {f"key-{number}": "" for number in range(5_000)}}

@@ -11,49 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steersman.net.connection import Core
-from steersman.net.fields import FieldCache
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http1.connection import Http1Connection
 from steersman.net.http2 import frames, hpack
 from steersman.net.http2.connection import Http2Connection
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
-
-
-class Wire(asyncio.Transport):
-    """A transport that keeps what is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def set_write_buffer_limits(self, high=None, low=None) -> None:
-        pass
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-
-class Undated(FieldCache):
-    """Fields without the time, so that two runs can be compared."""
-
-    def date(self) -> bytes:
-        return b""
+from tests.net.wire import Undated, Wire
 
 
 async def handler(request: Request) -> Response:

@@ -16,7 +16,7 @@ from steersman.net.http2 import frames, hpack
 from steersman.net.http2.connection import Http2Connection
 from steersman.net.limits import Limits
 from steersman.net.message import Headers, Request, Response
-from tests.net.test_parsers import Undated, Wire
+from tests.net.wire import Undated, Wire
 
 READ = 256 << 10
 """What one read brings at most."""

@@ -16,7 +16,7 @@ from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.in_process import InProcessClient
 from steersman.net.limits import Limits
 from steersman.net.message import Request, Response
-from tests.net.test_parsers import Undated, Wire
+from tests.net.wire import Undated, Wire
 
 LARGE = b"x" * (2 << 20)
 CLOSED = {Setting.INITIAL_WINDOW_SIZE: 0}

@@ -1,4 +1,4 @@
-"""Servers killed at random moments while clients write: tools/crash_test.py --server, a few rounds of it."""
+"""The tool that kills writers, and servers that clients write to, at random moments: a few rounds of it."""
 
 from __future__ import annotations
 
@@ -44,3 +44,35 @@ def test_a_delete_whose_revision_is_not_told_counts():
     ledger.acknowledge('["/a", 5, "d"]')
     ledger.acknowledge('["/a", null, ""]')
     assert ledger.latest == {"/a": (5, "")}
+
+
+@pytest.mark.slow
+async def test_nothing_acknowledged_is_lost_over_several_crashes(tmp_path: Path) -> None:
+    ledger = await crash_test.run_rounds(tmp_path / "store.db", 5, seed=42)
+    assert len(ledger.revisions) > 20
+
+
+def test_the_crash_test_counts_every_write_that_was_acknowledged() -> None:
+    ledger = crash_test.Ledger()
+    for line in ('["/0/1", 2, "a"]', '["/0/1", 3, "b"]', '["/0/1", null, ""]', '["/0/2", 5, "c"]'):
+        ledger.acknowledge(line)
+    assert ledger.acknowledged == 4
+
+
+async def test_the_crash_test_notices_a_lost_write(tmp_path: Path) -> None:
+    store = await SQLiteStorage.open(tmp_path / "store.db", compaction_interval=0, lease_interval=0)
+    await store.create("/0/1", b"value")
+    ledger = crash_test.Ledger()
+    ledger.acknowledge(f'["/0/1", 2, "{crash_test.digest(b"value")}"]')
+    await ledger.check(store)
+    with pytest.raises(crash_test.CrashTestFailed, match="given to"):
+        ledger.acknowledge('["/0/2", 2, ""]')
+    await store.create("/0/2", b"value")
+    for line, message in (
+        (f'["/0/2", 3, "{crash_test.digest(b"other")}"]', "not what was acknowledged"),
+        ('["/0/3", 4, "00"]', "the store is at 3"),
+    ):
+        ledger.acknowledge(line)
+        with pytest.raises(crash_test.CrashTestFailed, match=message):
+            await ledger.check(store)
+    await store.close()

@@ -3,41 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 
 from steersman.endpoints.handlers import watch as watch_module
-from steersman.net.in_process import ClientResponse
 from steersman.net.message import BodyAborted
 from steersman.storage.interface import StorageUnavailable
 from steersman.store import listing
-from tests.endpoints.small_server import SmallServer
+from tests.endpoints.small_server import SmallServer, Watch
 
 NOTES = "/api/v1/namespaces/ns/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-
-
-class Watch:
-    """A watch whose events are taken one at a time."""
-
-    def __init__(self, response: ClientResponse) -> None:
-        self.response = response
-        self._pieces = aiter(response)
-
-    async def next(self) -> dict[str, Any]:
-        event: dict[str, Any] = json.loads(await anext(self._pieces))
-        return event
-
-    async def told(self) -> str:
-        """The next event as `TYPE name`."""
-        event = await self.next()
-        return f"{event['type']} {event['object']['metadata'].get('name', '')}".rstrip()
-
-    async def over(self) -> bool:
-        """Whether nothing more comes."""
-        return await anext(self._pieces, None) is None
 
 
 async def watching(small: SmallServer, query: str = "", **headers: str) -> Watch:

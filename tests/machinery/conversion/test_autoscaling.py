@@ -1,4 +1,4 @@
-"""The ways between versions of kinds that are not alike."""
+"""HorizontalPodAutoscalers between autoscaling/v1 and v2."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 
 from steersman.api.autoscaling import v1 as autoscaling_v1
 from steersman.api.autoscaling import v2 as autoscaling_v2
-from steersman.api.events import v1 as events
 from steersman.machinery.codec.serializer import decode_json, to_plain
 from steersman.machinery.conversion.autoscaling import (
     BEHAVIOR,
@@ -17,27 +16,6 @@ from steersman.machinery.conversion.autoscaling import (
     to_v1,
     without_annotations,
 )
-from steersman.machinery.conversion.events import from_core, to_core
-
-
-def test_events_keep_everything_on_the_way_to_core_and_back() -> None:
-    event = decode_json(
-        events.Event,
-        b'{"metadata":{"name":"e"},"eventTime":"2024-01-01T00:00:00.000001Z","series":{"count":2,'
-        b'"lastObservedTime":"2024-01-01T00:00:01.000000Z"},"reportingController":"c","reportingInstance":"i",'
-        b'"action":"a","reason":"r","regarding":{"kind":"Pod"},"related":{"kind":"Node"},"note":"n","type":"Normal",'
-        b'"deprecatedSource":{"host":"h"},"deprecatedFirstTimestamp":"2024-01-01T00:00:00Z","deprecatedCount":3}',
-    )
-    stored = to_core(event)
-    assert (stored.message, stored.involved_object.kind, stored.count, stored.reporting_component) == (
-        "n",
-        "Pod",
-        3,
-        "c",
-    )
-    again = from_core(stored)
-    assert to_plain(again) == to_plain(event)
-
 
 V2 = {
     "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},

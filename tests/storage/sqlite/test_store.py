@@ -31,7 +31,6 @@ from steersman.storage.sqlite import SQLiteStorage
 from steersman.storage.sqlite.log import Log
 from steersman.storage.sqlite.reader import Readers
 from tests.storage.storage_model import Clock, Recorder, check_every_revision, write_at_random
-from tools import crash_test
 
 
 async def open_quiet(path: Path, **options) -> SQLiteStorage:
@@ -127,38 +126,6 @@ async def test_acknowledged_writes_survive_sigkill(path: Path) -> None:
     store = await open_quiet(path)
     assert store.revision == 101
     assert len((await store.range("/")).items) == 100
-    await store.close()
-
-
-@pytest.mark.slow
-async def test_nothing_acknowledged_is_lost_over_several_crashes(path: Path) -> None:
-    ledger = await crash_test.run_rounds(path, 5, seed=42)
-    assert len(ledger.revisions) > 20
-
-
-def test_the_crash_test_counts_every_write_that_was_acknowledged() -> None:
-    ledger = crash_test.Ledger()
-    for line in ('["/0/1", 2, "a"]', '["/0/1", 3, "b"]', '["/0/1", null, ""]', '["/0/2", 5, "c"]'):
-        ledger.acknowledge(line)
-    assert ledger.acknowledged == 4
-
-
-async def test_the_crash_test_notices_a_lost_write(path: Path) -> None:
-    store = await open_quiet(path)
-    await store.create("/0/1", b"value")
-    ledger = crash_test.Ledger()
-    ledger.acknowledge(f'["/0/1", 2, "{crash_test.digest(b"value")}"]')
-    await ledger.check(store)
-    with pytest.raises(crash_test.CrashTestFailed, match="given to"):
-        ledger.acknowledge('["/0/2", 2, ""]')
-    await store.create("/0/2", b"value")
-    for line, message in (
-        (f'["/0/2", 3, "{crash_test.digest(b"other")}"]', "not what was acknowledged"),
-        ('["/0/3", 4, "00"]', "the store is at 3"),
-    ):
-        ledger.acknowledge(line)
-        with pytest.raises(crash_test.CrashTestFailed, match=message):
-            await ledger.check(store)
     await store.close()
 
 

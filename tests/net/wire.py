@@ -1,0 +1,43 @@
+"""What connections are tested with instead of a socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.net.fields import FieldCache
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def set_write_buffer_limits(self, high=None, low=None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+
+class Undated(FieldCache):
+    """Fields without the time, so that two runs can be compared."""
+
+    def date(self) -> bytes:
+        return b""
