@@ -1,6 +1,6 @@
 """An environment with a variable of each sort, values for them, and how outcomes are written down.
 
-`tests/data/cel_expressions.jsonl` has what cel-go 0.26 with Kubernetes 1.36's libraries makes of expressions in the
+`recorded_expressions.jsonl` has what cel-go 0.26 with Kubernetes 1.36's libraries makes of expressions in the
 same environment: the error, or the type, the estimated cost, and the value with what it cost, or how it fails.
 """
 
