@@ -103,8 +103,8 @@ def test_amounts_have_a_decimal_below_a_hundred() -> None:
 def test_a_workload_is_measured_from_end_to_end(tmp_path: Path) -> None:
     serve = shlex.join([sys.executable, str(ROOT / "bench" / "serve")])
     arguments = [f"--a={serve}", f"--b={serve}", "--name-a=one", "--workloads=get", f"--out={tmp_path}"]
-    command = [sys.executable, str(ROOT / "bench" / "table.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    command = [sys.executable, "-m", "bench.table", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
     lines = done.stdout.rpartition("\n\n")[2].splitlines()
     assert lines[0] == "| row | one | Steersman | ratio |"
     wanted = [figure.label for figure in FIGURES if figure.row.startswith("get/")]
