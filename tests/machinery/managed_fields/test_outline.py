@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_kind import PlainKind
 
 from steersman.kinds.built_in import find
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import FieldManager
 from steersman.machinery.managed_fields.filters import excluding
 from steersman.machinery.managed_fields.schema import BOOLEAN, STRING, UNTYPED, Atom, ListType, MapType, Schema
+from tests.machinery.managed_fields.plain_kind import PlainKind
 
 TIME = "2026-01-01T00:00:00Z"
 TEXT, FLAG = Atom(STRING), Atom(BOOLEAN)
