@@ -78,7 +78,7 @@ async def test_what_every_cluster_has_is_made_again(start, monkeypatch, group, p
     before = await objects.find(namespace, name)
     if plural == "namespaces":
         store = plane.store(group, plural)
-        revision = store.entry("", name).revision
+        revision = (await store.get(loopback(name=name), name)).revision
         await store.storage.delete(store.key("", name), expected_revision=revision)
     else:
         await objects.delete(loopback(namespace, name), name)

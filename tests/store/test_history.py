@@ -72,7 +72,7 @@ def objects(client: StoreClient, items: Sequence[Any]) -> Objects:
 async def write(client: StoreClient, steps: list[tuple[str, str, int]]) -> None:
     """Creates and changes the label n; 3 deletes."""
     for namespace, name, n in steps:
-        there = client.store.entry(namespace, name) is not None
+        there = client.store.cacher.get(client.store.key(namespace, name)) is not None
         if n == 3 and there:
             await client.delete(name, namespace=namespace)
         elif there:

@@ -220,7 +220,7 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
 
     async def write(steps: list[Any]) -> None:
         for name, n in steps:
-            there = store.entry("ns", name) is not None
+            there = store.cacher.get(store.key("ns", name)) is not None
             if n == 3 and there:
                 await client.delete(name)
             elif there:

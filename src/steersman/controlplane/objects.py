@@ -11,7 +11,6 @@ from steersman.api.meta.v1 import DeleteOptions
 from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
-from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.machinery.values import times
 from steersman.rest.capabilities import Change, Item
 from steersman.rest.context import Context
@@ -69,7 +68,10 @@ class StoreObjects:
                 yield await done(lane, self._store.decode, entry), lane
 
     def _entry(self, namespace: str, name: str) -> Entry | None:
-        return None if is_path_segment_name(name) else self._store.entry(namespace, name)
+        if "/" in name:  # nothing can be called that, but a key may look so
+            return None
+        store = self._store
+        return store.cacher.get(f"{store.prefix}{namespace}/{name}" if namespace else store.prefix + name)
 
     def has(self, namespace: str, name: str) -> bool:
         return self._entry(namespace, name) is not None
@@ -80,9 +82,7 @@ class StoreObjects:
             yield found, name
 
     def known(self, namespace: str, name: str, reading: Reading[T]) -> T | None:
-        if is_path_segment_name(name):
-            return None  # nothing can be called that
-        entry = self._store.entry(namespace, name)
+        entry = self._entry(namespace, name)
         return None if entry is None else self._read(entry, reading)
 
     def _read(self, entry: Entry, reading: Reading[T]) -> T:

@@ -136,10 +136,6 @@ class StoredObjects(Generic[T]):
     def not_found(self, ctx: Context, name: str) -> StatusError:
         return errors.not_found(self.qualified(ctx), name)
 
-    def entry(self, namespace: str, name: str) -> Entry | None:
-        """The cached object, None if there is none."""
-        return self.cacher.get(self.key(namespace, name))
-
     async def wait_current(self) -> None:
         """Waits until the cache has everything that is committed."""
         revision = self.storage.revision
