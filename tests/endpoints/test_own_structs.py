@@ -135,6 +135,22 @@ def test_a_class_may_be_within_itself() -> None:
     assert schema_of(made)["properties"]["below"]["items"]["x-kubernetes-preserve-unknown-fields"] is True
 
 
+class Sized(Wire):
+    size: Int32
+    color: str = "grey"
+    label: str = ""
+    parts: list[Part] = []
+
+
+def test_its_schema_says_what_is_required_and_what_is_the_default() -> None:
+    schema = schema_of(type_of(Sized))
+    assert schema["required"] == ["size"]
+    assert {name: each["default"] for name, each in schema["properties"].items() if "default" in each} == {
+        "color": "grey"
+    }
+    assert "required" not in schema["properties"]["parts"]["items"]
+
+
 def test_a_member_that_an_api_cannot_have_is_refused() -> None:
     class Odd(Wire):
         pair: tuple[int, int] = (0, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from msgspec import inspect
+from msgspec import NODEFAULT, inspect, to_builtins
 
 from steersman.api import scalars
 from steersman.machinery.codec.go_types import GoMember, GoType, members_of, struct_of
@@ -111,8 +111,11 @@ def _schema(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
             if type_.name in above:
                 return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
             inside = (*above, type_.name)
-            members = {name: _schema(each.type, inside) for name, each in type_.members.items()}
-            return {"type": "object", "properties": members}
+            members = {name: _member_schema(each, inside) for name, each in type_.members.items()}
+            schema: dict[str, Any] = {"type": "object", "properties": members}
+            if required := [name for name, each in type_.members.items() if each.is_required]:
+                schema["required"] = sorted(required)
+            return schema
         case "list" | "map":
             assert type_.element is not None
             element = _schema(type_.element, above)
@@ -124,6 +127,13 @@ def _schema(type_: GoType, above: tuple[str, ...]) -> dict[str, Any]:
         case "own":
             return {"type": "string"} if type_.name == "meta.v1.Duration" else reference_to(type_.name)
     return dict(SCALAR_SCHEMAS[type_.kind])
+
+
+def _member_schema(member: GoMember, above: tuple[str, ...]) -> dict[str, Any]:
+    schema = _schema(member.type, above)
+    if member.default and "$ref" not in schema:  # what is empty is the same as none
+        schema["default"] = member.default
+    return schema
 
 
 _KNOWN: Final[WeakKeyDictionary[type[Any], GoType]] = WeakKeyDictionary()
@@ -140,7 +150,10 @@ def _derived(cls: type[Any]) -> GoType:
     _KNOWN[cls] = made  # before its members: they may be of this class
     try:
         for each in information.fields:
-            made.members[each.encode_name] = GoMember(_member(each.type, f"{cls.__qualname__}.{each.name}"), ())
+            default = None if each.default is NODEFAULT else to_builtins(each.default)
+            made.members[each.encode_name] = GoMember(
+                _member(each.type, f"{cls.__qualname__}.{each.name}"), (), is_required=each.required, default=default
+            )
     except TypeError:
         _KNOWN.clear()  # others may have it among their members
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from steersman.api import tables
 
@@ -44,13 +45,16 @@ class GoType:
 class GoMember:
     """A struct's member: its type and the names of the embedded structs it is in.
 
-    `strategy` and `key` are the tags patchStrategy and patchMergeKey.
+    `strategy` and `key` are the tags patchStrategy and patchMergeKey. `is_required` and `default`, as JSON has it, are
+    what the class of a derived type says.
     """
 
     type: GoType
     embedded: tuple[str, ...]
     strategy: str = ""
     key: str = ""
+    is_required: bool = False
+    default: Any = None
 
 
 def shown(type_name: str) -> str:
