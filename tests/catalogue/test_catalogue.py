@@ -14,7 +14,9 @@ from steersman.catalogue.catalogue import Catalogue, Group, Priority, version_or
 from steersman.kinds.open import OpenKind
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.rest.resource import OtherVersion, Resource
+from steersman.rest.resource import OtherVersion, Resource, Subresource
+from steersman.rest.strategy import Strategy
+from tests.unasked import UnaskedStorage, unasked
 
 
 def resource(plural: str, *versions: str, group: str = "e.x", kind: str = "", **more: Any) -> Resource[Any]:
@@ -41,9 +43,9 @@ def groups(catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
 
 
 def test_what_is_put_is_found_and_what_is_removed_is_not(catalogue: Catalogue) -> None:
-    storage = object()
-    catalogue.put(resource("foos", "v1", "v1beta1"), storage, None)
-    catalogue.put(resource("bars", "v1"), None, None)
+    bound, storage = unasked(resource("foos", "v1", "v1beta1"))
+    catalogue.put(bound, storage)
+    catalogue.put(*unasked(resource("bars", "v1")))
     template = "/apis/e.x/v1beta1/namespaces/{namespace}/foos/{name}"
     assert catalogue.routes[template].resource == "foos"
     assert names(catalogue.resources("e.x", "v1")) == ["v1/bars", "v1/foos"]
@@ -61,8 +63,8 @@ def test_what_is_put_is_found_and_what_is_removed_is_not(catalogue: Catalogue) -
 
 
 def test_a_resource_that_is_put_again_takes_the_place_of_the_first(catalogue: Catalogue) -> None:
-    catalogue.put(resource("foos", "v1", "v1beta1"), None, None)
-    catalogue.put(resource("foos", "v2", "v1", verbs=("get",)), None, None)
+    catalogue.put(*unasked(resource("foos", "v1", "v1beta1")))
+    catalogue.put(*unasked(resource("foos", "v2", "v1", verbs=("get",))))
     assert groups(catalogue) == {"e.x": ("v2", "v1")}
     route = catalogue.routes["/apis/e.x/v1/namespaces/{namespace}/foos/{name}"]
     assert list(route.methods) == ["GET"]
@@ -70,23 +72,23 @@ def test_a_resource_that_is_put_again_takes_the_place_of_the_first(catalogue: Ca
 
 
 def test_two_resources_cannot_have_one_path(catalogue: Catalogue) -> None:
-    catalogue.put(resource("foos", "v1"), None, None)
+    catalogue.put(*unasked(resource("foos", "v1")))
     elsewhere = resource("foos", "v1", group="other")
     other = OtherVersion(OpenKind(GroupVersionKind("e.x", "v1", "Foo")), lambda obj: obj, lambda obj: obj)
     with pytest.raises(ValueError, match=r"foos of e\.x/v1 are served already"):
-        catalogue.put(replace(elsewhere, other_versions=(other,)), None, None)
+        catalogue.put(*unasked(replace(elsewhere, other_versions=(other,))))
     assert names(catalogue.served()) == ["v1/foos"]
 
 
 def test_versions_that_are_off_are_not_there(catalogue: Catalogue) -> None:
-    catalogue.put(resource("foos", "v1", "v1beta1"), None, None, serves=lambda group, version, plural: version == "v1")
+    catalogue.put(*unasked(resource("foos", "v1", "v1beta1")), serves=lambda group, version, plural: version == "v1")
     assert groups(catalogue) == {"e.x": ("v1",)}
     assert all("/v1/" in template for template in catalogue.routes)
 
 
 def test_groups_and_versions_are_in_the_order_of_their_priorities(catalogue: Catalogue) -> None:
     for group in ("b", "a", "c"):
-        catalogue.put(resource("foos", "v1", "v2", group=group), None, None)
+        catalogue.put(*unasked(resource("foos", "v1", "v2", group=group)))
     assert list(catalogue.groups()) == [Group("a", ("v2", "v1")), Group("b", ("v2", "v1")), Group("c", ("v2", "v1"))]
     catalogue.prioritize("c", "v1", Priority(2000, 200))
     catalogue.prioritize("b", "v2", Priority(1500, 1))
@@ -95,7 +97,7 @@ def test_groups_and_versions_are_in_the_order_of_their_priorities(catalogue: Cat
 
 def test_a_group_version_of_which_nothing_is_said_any_more_comes_last(catalogue: Catalogue) -> None:
     for group in ("a", "b"):
-        catalogue.put(resource("foos", group=group), None, None)
+        catalogue.put(*unasked(resource("foos", group=group)))
     catalogue.prioritize("b", "v1", Priority(2000))
     assert [each.name for each in catalogue.groups()] == ["b", "a"]
     catalogue.prioritize("b", "v1", None)
@@ -110,12 +112,12 @@ def test_versions_are_sorted_as_kubernetes_does() -> None:
 
 
 def test_whoever_subscribes_is_told_of_each_group_that_changes(catalogue: Catalogue) -> None:
-    catalogue.put(resource("foos"), None, None)
+    catalogue.put(*unasked(resource("foos")))
     told: list[str] = []
     catalogue.subscribe(told.append)
     assert told == ["e.x"]
     before = catalogue.revision
-    catalogue.put(resource("bars", group="other"), None, None)
+    catalogue.put(*unasked(resource("bars", group="other")))
     catalogue.remove("e.x", "foos")
     catalogue.prioritize("other", "v1", Priority())
     assert told[1:] == ["other", "e.x", "other"]
@@ -125,11 +127,11 @@ def test_whoever_subscribes_is_told_of_each_group_that_changes(catalogue: Catalo
 def test_old_and_new_groups_are_told_of_when_a_resource_changes_its_versions(catalogue: Catalogue) -> None:
     moved = resource("foos", "v1")
     other = OtherVersion(OpenKind(GroupVersionKind("more", "v1", "Foo")), lambda obj: obj, lambda obj: obj)
-    catalogue.put(replace(moved, other_versions=(other,)), None, None)
+    catalogue.put(*unasked(replace(moved, other_versions=(other,))))
     told: list[str] = []
     catalogue.subscribe(told.append)
     told.clear()
-    catalogue.put(moved, None, None)
+    catalogue.put(*unasked(moved))
     assert sorted(told) == ["e.x", "more"]
     assert groups(catalogue) == {"e.x": ("v1",)}
 
@@ -152,11 +154,42 @@ def calls_of(work: Callable[[], Any]) -> int:
 
 def test_one_more_resource_costs_the_same_however_many_there_are(catalogue: Catalogue) -> None:
     def put_and_remove() -> None:
-        catalogue.put(resource("last", group="last"), None, None)
+        catalogue.put(*unasked(resource("last", group="last")))
         catalogue.remove("last", "last")
 
     put_and_remove()
     alone = calls_of(put_and_remove)
     for number in range(1000):
-        catalogue.put(resource(f"foos{number}", group=f"g{number % 10}"), None, None)
+        catalogue.put(*unasked(resource(f"foos{number}", group=f"g{number % 10}")))
     assert min(calls_of(put_and_remove) for _ in range(3)) <= alone  # collections of garbage are counted too
+
+
+class OnlyReads:
+    """Can get and list, as what is computed can."""
+
+    get = list = UnaskedStorage.get
+    decode, remember = UnaskedStorage.decode, UnaskedStorage.remember
+
+
+def test_a_resource_has_the_verbs_that_its_storage_can_do(catalogue: Catalogue) -> None:
+    below = (
+        Subresource(name="status", strategy=Strategy()),
+        Subresource(name="finalize", strategy=Strategy(), verbs=("update",)),
+    )
+    bound, _ = unasked(resource("foos", subresources=below))
+    catalogue.put(bound, OnlyReads())
+    (served,) = catalogue.served()
+    assert served.resource.verbs == ("get", "list")
+    assert [(each.name, each.verbs) for each in served.resource.subresources] == [("status", ("get",))]
+    root = "/apis/e.x/v1/namespaces/{namespace}/foos"
+    assert {template: tuple(route.actions) for template, route in catalogue.routes.items()} == {
+        root: ("GET",), "/apis/e.x/v1/foos": ("GET",),
+        f"{root}/{{name}}": ("GET",), f"{root}/{{name}}/status": ("GET",),
+    }  # fmt: skip
+
+
+def test_a_resource_that_can_all_it_declares_stays_as_it_is(catalogue: Catalogue) -> None:
+    bound, storage = unasked(resource("foos", verbs=("get", "watch")))
+    catalogue.put(bound, storage)
+    (served,) = catalogue.served()
+    assert served.resource is bound.resource

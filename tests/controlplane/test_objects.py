@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +14,7 @@ from steersman.controlplane.objects import StoreObjects
 from steersman.kinds.structs import StructKind
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.core.configmaps import CONFIG_MAPS
+from steersman.rest.bound import bind
 from steersman.rest.context import loopback
 from steersman.rest.objects import ByNamespace, Reading
 from steersman.storage.memory import MemoryStorage
@@ -26,7 +26,7 @@ LARGE = {f"key-{number}": "" for number in range(2_000)}
 @pytest.fixture
 async def objects() -> AsyncIterator[StoreObjects]:
     storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
-    store: Store[ConfigMap] = Store(CONFIG_MAPS, storage, SimpleNamespace(event_ttl=0, slow_lane=SlowLane()))
+    store: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage, SlowLane())
     await store.start()
     made = StoreObjects(store)
     for name, data in (("large", LARGE), ("small", {"a": "b"})):

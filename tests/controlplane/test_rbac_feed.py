@@ -25,6 +25,7 @@ from steersman.registry.rbac.clusterrolebindings import CLUSTER_ROLE_BINDINGS
 from steersman.registry.rbac.clusterroles import CLUSTER_ROLES
 from steersman.registry.rbac.rolebindings import ROLE_BINDINGS
 from steersman.registry.rbac.roles import ROLES
+from steersman.rest.bound import bind
 from steersman.rest.capabilities import Change
 from steersman.rest.context import loopback
 from steersman.storage.memory import MemoryStorage
@@ -44,9 +45,9 @@ class Rights:
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
         self.lane = SlowLane()
         self.authorizer = RbacAuthorizer(self.lane)
-        services: Any = SimpleNamespace(event_ttl=0, slow_lane=self.lane)
+        services: Any = SimpleNamespace(slow_lane=self.lane)
         resources = (ROLES, ROLE_BINDINGS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
-        self.stores = {each.plural: Store(each, self.storage, services) for each in resources}
+        self.stores = {each.plural: Store(bind(each, services), self.storage, self.lane) for each in resources}
 
     async def put(self, plural: str, namespace: str, name: str, **body: Any) -> None:
         kind = self.stores[plural].kind
@@ -78,7 +79,7 @@ async def rights() -> AsyncIterator[Rights]:
     await made.storage.close()
 
 
-async def bind(rights: Rights, namespace: str) -> None:
+async def bind_alice(rights: Rights, namespace: str) -> None:
     await rights.put("roles", namespace, "reader", rules=READ_PODS)
     await rights.put("rolebindings", namespace, "alice", subjects=ALICE, roleRef=REF)
 
@@ -86,7 +87,7 @@ async def bind(rights: Rights, namespace: str) -> None:
 async def test_what_was_stored_and_what_is_counts_at_once(rights: Rights) -> None:
     assert rights.may_read("old")
     assert not rights.may_read("new")
-    await bind(rights, "new")
+    await bind_alice(rights, "new")
     assert rights.may_read("new")
     await rights.delete("rolebindings", "new", "alice")
     assert not rights.may_read("new")
@@ -95,7 +96,7 @@ async def test_what_was_stored_and_what_is_counts_at_once(rights: Rights) -> Non
 
 
 async def test_rights_are_followed_after_a_cache_has_started_over(rights: Rights) -> None:
-    await bind(rights, "new")
+    await bind_alice(rights, "new")
     bindings = rights.stores["rolebindings"]
     bindings.cacher._reset(RuntimeError("starting over"))
     entry = await rights.storage.get("/registry/rolebindings/old/alice")
@@ -126,7 +127,7 @@ async def test_a_role_that_cannot_be_read_grants_nothing_and_harms_no_other(
         "/registry/roles/ns/broken", roles.kind.value(decode(b'"metadata":{"name":"broken","uid":"u"}}'))
     )
     assert "/registry/roles/ns/broken cannot be read" in caplog.text
-    await bind(rights, "new")
+    await bind_alice(rights, "new")
     assert rights.may_read("new")
 
 

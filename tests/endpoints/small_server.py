@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
 
 from steersman.api.core.v1 import ConfigMap
@@ -19,6 +18,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Response
+from steersman.rest.bound import bind
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.server.config import Config
 from steersman.server.discovery import Discovery
@@ -102,16 +102,16 @@ class SmallServer:
         self.config = Config(authenticator=Tokens(), authorizer=self.rights, **options).complete()
         self.server = Server(self.config)
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-        stores_need = SimpleNamespace(event_ttl=0, slow_lane=SlowLane())
-        self.stores: dict[str, Store[Any]] = {each.plural: Store(each, self.storage, stores_need) for each in resources}
-        self._resources = tuple(resources)
+        self._bound = tuple(map(bind, resources))
+        self.stores: dict[str, Store[Any]] = {
+            each.resource.plural: Store(each, self.storage, SlowLane()) for each in self._bound
+        }
 
     async def start(self, paths: dict[str, Callable[[Request], Awaitable[Response]]] | None = None) -> None:
         for store in self.stores.values():
             await store.start()
-        services = SimpleNamespace()
-        for each in self._resources:
-            self.server.catalogue.put(each, self.stores[each.plural], services)
+        for each in self._bound:
+            self.server.catalogue.put(each, self.stores[each.resource.plural])
         for path, handler in (paths or {}).items():
             self.server.add_path(path, handler)
         Discovery(self.server).install()

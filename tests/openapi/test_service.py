@@ -29,6 +29,7 @@ from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
 from steersman.server.config import Config
 from steersman.server.discovery import Discovery
 from steersman.server.server import Server
+from tests.unasked import unasked
 
 RESOURCES = (*KUBE_API, *API_EXTENSIONS, *AGGREGATOR)
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -42,7 +43,7 @@ async def new_server(resources: Any = RESOURCES) -> tuple[Server, OpenAPIService
     ).complete()
     server = Server(config)
     for resource in resources:
-        server.catalogue.put(resource, None, None)
+        server.catalogue.put(*unasked(resource))
     GroupOrder(server.catalogue)
     server.prepare_run()
     Discovery(server).install()

@@ -19,6 +19,7 @@ from steersman.machinery.codec.serializer import from_plain, to_plain
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
 from steersman.registry.services import Services
+from steersman.rest.bound import bind
 from steersman.rest.capabilities import Change
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
@@ -48,7 +49,8 @@ class Cluster:
             authenticate_token=lambda *token: None,
         )
         self.stores = {
-            (resource.group, resource.plural): Store(resource, self.storage, self.services) for resource in resources
+            (each.group, each.plural): Store(bind(each, self.services), self.storage, self.services.slow_lane)
+            for each in resources
         }
 
     def objects(self, group: str, plural: str) -> StoreObjects:

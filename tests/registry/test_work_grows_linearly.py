@@ -96,7 +96,7 @@ def _steep(resource: Resource[Any], strategies: dict[str, Any], *, pods: bool, m
 BOUNDED = {"storageclasses allowedTopologies"}
 """Where each pair has an error of its own, as upstream tells them; `first_errors` bounds how many are looked for."""
 
-STORED = [resource for resource in (*AGGREGATOR, *KUBE_API) if resource.creater is None and resource.reader is None]
+STORED = [resource for resource in (*AGGREGATOR, *KUBE_API) if resource.answerer is None and resource.reader is None]
 SLOW = {"pods"}
 
 

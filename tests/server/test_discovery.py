@@ -19,6 +19,7 @@ from steersman.rest.resource import Resource
 from steersman.server.config import Config
 from steersman.server.discovery import Discovery
 from steersman.server.server import Server
+from tests.unasked import unasked
 
 FACTS = json.loads(Path(__file__).with_name("recorded_discovery.json").read_bytes())
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -56,7 +57,7 @@ async def client_of_server(resources: Iterable[Resource[Any]]) -> AsyncIterator[
     config = Config(authenticator=AnonymousAuthenticator(), authorizer=AlwaysAllowAuthorizer()).complete()
     server = Server(config)
     for resource in (*resources, *API_EXTENSIONS, *AGGREGATOR):
-        server.catalogue.put(resource, None, None)
+        server.catalogue.put(*unasked(resource))
     GroupOrder(server.catalogue)
     server.prepare_run()
     Discovery(server).install()

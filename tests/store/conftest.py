@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import bind
 from steersman.rest.resource import Resource
 from steersman.storage.interface import Storage
 from steersman.storage.memory import MemoryStorage
@@ -37,7 +37,7 @@ async def open_client(storage: Storage) -> AsyncIterator[OpenStore]:
     started: list[Store[Any]] = []
 
     async def start(resource: Resource[Any] = CONFIG_MAPS) -> StoreClient:
-        store: Store[Any] = Store(resource, storage, SimpleNamespace(event_ttl=3600, slow_lane=SlowLane()))
+        store: Store[Any] = Store(bind(resource), storage, SlowLane())
         await store.start()
         started.append(store)
         return StoreClient(store)

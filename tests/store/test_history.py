@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import bind
 from steersman.rest.capabilities import EXACT, ListOptions
 from steersman.storage.interface import Compacted, Event, Storage
 from steersman.storage.memory import MemoryStorage
@@ -102,7 +103,7 @@ async def test_every_revision_that_is_kept_is_listed_and_watched_from(
         storage = await open_storage(kind, folder)
         history = History()
         await storage.subscribe("/", after_revision=1, deliver=history.deliver)
-        store: Store[Any] = Store(CONFIG_MAPS, storage, type("Services", (), {"event_ttl": 0, "slow_lane": SlowLane()}))
+        store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
         client = StoreClient(store)
         await store.start()
         await write(client, before)

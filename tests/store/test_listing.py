@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import bind
 from steersman.rest.capabilities import ListOptions
 from steersman.storage.memory import MemoryStorage
 from steersman.store import continue_token
@@ -290,7 +291,7 @@ async def test_pages_add_up_to_the_list_at_their_revision(
     before: list[Any], during: list[list[Any]], limit: int, label: str, restart: bool
 ) -> None:
     storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-    store: Store[Any] = Store(CONFIG_MAPS, storage, type("Services", (), {"event_ttl": 0, "slow_lane": SlowLane()}))
+    store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
     await store.start()
     client = StoreClient(store)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import bind
 from steersman.rest.capabilities import ListOptions, WatchStart
 from steersman.storage.interface import Compacted, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
@@ -214,7 +215,7 @@ async def test_a_list_and_a_watch_from_it_lead_to_what_is_there(
     before: list[Any], unseen: list[Any], after: list[Any], label: str, restart: bool
 ) -> None:
     storage = MemoryStorage(compaction_interval=0, lease_interval=0)
-    store: Store[Any] = Store(CONFIG_MAPS, storage, type("Services", (), {"event_ttl": 0, "slow_lane": SlowLane()}))
+    store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
     await store.start()
     client = StoreClient(store)
 

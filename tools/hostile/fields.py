@@ -66,7 +66,7 @@ class Subject:
     @property
     def stored(self) -> bool:
         """Whether there is an object to update after it was created."""
-        return self.sample.resource.creater is None
+        return self.sample.resource.answerer is None
 
     @property
     def collection(self) -> str:
@@ -106,7 +106,7 @@ def subjects() -> tuple[Subject, ...]:
 def _answered() -> Iterator[Subject]:
     """What can only be created: reviews of access and tokens, bindings."""
     for resource in KUBE_API:
-        if resource.creater is not None:
+        if resource.answerer is not None:
             kind = resource.kind.name
             api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
             body: dict[str, Any] = {"apiVersion": api_version, "kind": kind, "metadata": {}}

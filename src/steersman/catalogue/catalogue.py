@@ -13,9 +13,11 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.endpoints.discovery import ServedResource, served_versions
-from steersman.endpoints.installer import Routes, routes_of
+from steersman.endpoints.installer import Routes, offered, routes_of
 from steersman.endpoints.scope import Shared, root_of
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
 
 Changed = Callable[[str], None]
@@ -44,11 +46,11 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A resource that is served: what implements it, and the versions it is served in."""
 
     resource: Resource[Any]
-    storage: Any
+    storage: ResourceStorage
     versions: tuple[ServedResource, ...]
     routes: Routes
 
@@ -62,7 +64,7 @@ class Catalogue:
         """By template."""
         self.roots: dict[str, int] = {}
         """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
-        self._entries: dict[tuple[str, str], Entry] = {}
+        self._entries: dict[tuple[str, str], CatalogueEntry] = {}
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
         """By group, version and plural."""
         self._by_kind: dict[GroupVersionKind, list[ServedResource]] = {}
@@ -75,14 +77,16 @@ class Catalogue:
     # Changes
 
     def put(
-        self, resource: Resource[Any], storage: Any, services: Any, *,
+        self, bound: BoundResource[Any], storage: ResourceStorage, *,
         serves: Serves = lambda group, version, plural: True,
     ) -> None:  # fmt: skip
-        """Serves a resource from its storage from now on, in the versions for which `serves` says so.
+        """Serves a resource from its storage from now on, in the versions for which `serves` says so, with those of its
+        verbs that the storage can do.
 
         What was served under its group and name before is not any more; its storage goes on, for requests that are
         being answered. Raises ValueError if another resource has one of its paths.
         """
+        resource = offered(bound.resource, storage)
         versions = tuple(
             each for each in served_versions(resource) if serves(each.group, each.version, resource.plural)
         )
@@ -92,10 +96,10 @@ class Catalogue:
             there = self._by_version.get(each.group, {}).get(each.version, {}).get(resource.plural)
             if there is not None and (known is None or there not in known.versions):
                 raise ValueError(f"{resource.plural} of {each.group}/{each.version} are served already")
-        routes = routes_of(versions, storage, services, self._shared)
+        routes = routes_of(versions, bound, storage, self._shared)
         if known is not None:
             self._forget(known)
-        self._entries[key] = entry = Entry(resource, storage, versions, routes)
+        self._entries[key] = entry = CatalogueEntry(resource, storage, versions, routes)
         self.routes |= routes
         for each in versions:
             root = root_of(each.group, each.version)
@@ -104,7 +108,7 @@ class Catalogue:
             self._by_kind.setdefault(each.form.gvk, []).append(each)
         self._tell(*([known] if known is not None else []), entry)
 
-    def remove(self, group: str, plural: str) -> Any:
+    def remove(self, group: str, plural: str) -> ResourceStorage:
         """Ends serving a resource of this group (that of its stored version); what its storage was.
 
         Ending the storage, and with it the watches, is up to who made it. Raises KeyError for what is not served.
@@ -114,7 +118,7 @@ class Catalogue:
         self._tell(entry)
         return entry.storage
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: CatalogueEntry) -> None:
         plural = entry.resource.plural
         for template in entry.routes:
             del self.routes[template]
@@ -148,7 +152,7 @@ class Catalogue:
         for group in self._by_version:
             changed(group)
 
-    def _tell(self, *entries: Entry) -> None:
+    def _tell(self, *entries: CatalogueEntry) -> None:
         self._changed({each.group for entry in entries for each in entry.versions})
 
     def _changed(self, groups: set[str]) -> None:
@@ -160,7 +164,7 @@ class Catalogue:
 
     # What there is
 
-    def entry(self, group: str, plural: str) -> Entry | None:
+    def entry(self, group: str, plural: str) -> CatalogueEntry | None:
         """A resource by the group of its stored version, None if it is not served."""
         return self._entries.get((group, plural))
 

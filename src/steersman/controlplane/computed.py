@@ -2,46 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from steersman.kinds.kind import Kind
 from steersman.machinery.errors import status as errors
+from steersman.machinery.identity.schema import GroupResource
 from steersman.rest.capabilities import Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
-from steersman.rest.resource import Resource
 
 
-class ComputedStorage:
-    """Get and list of a resource with a `reader`; for one with a `creater` only the decoding of its answers."""
+class _Unstored:
+    """What is made for one answer: it is read, and not kept."""
 
-    def __init__(self, resource: Resource[Any], services: Any) -> None:
-        self._resource = resource
-        self._services = services
+    def __init__(self, kind: Kind[Any]) -> None:
+        self._kind = kind
 
-    def _objects(self, ctx: Context) -> Sequence[Any]:
-        assert self._resource.reader is not None
-        return self._resource.reader(self._services, ctx)
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps nothing."""
+
+    def decode(self, item: Item) -> Any:
+        """The object of an item."""
+        return self._kind.decode(item.body)
+
+
+class AnsweringStorage(_Unstored):
+    """Of a kind that only answers: `answerer` makes the answer to an object."""
+
+    def __init__(self, kind: Kind[Any], answerer: Callable[[Context, Any], Awaitable[Any]]) -> None:
+        super().__init__(kind)
+        self._answerer = answerer
+
+    async def answer(self, ctx: Context, obj: Any) -> Any:
+        """See rest.capabilities.Answerer."""
+        return await self._answerer(ctx, obj)
+
+
+class ComputedStorage(_Unstored):
+    """Of a kind that is computed: `reader` gives every object there is. It can be read, and nothing else."""
+
+    def __init__(
+        self, kind: Kind[Any], group_resource: GroupResource, reader: Callable[[Context], Sequence[Any]]
+    ) -> None:
+        super().__init__(kind)
+        self._group_resource = group_resource
+        self._reader = reader
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """The object of that name. Raises StatusError NotFound."""
-        for obj in self._objects(ctx):
+        for obj in self._reader(ctx):
             if obj.metadata.name == name:
-                return Encoded(self._resource.kind.body(obj))
-        raise errors.not_found(self._resource.group_resource, name)
+                return Encoded(self._kind.body(obj))
+        raise errors.not_found(self._group_resource, name)
 
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """Every object that the selectors select; such lists have no version."""
         items = [
-            Encoded(self._resource.kind.body(obj))
-            for obj in self._objects(ctx)
+            Encoded(self._kind.body(obj))
+            for obj in self._reader(ctx)
             if options.label_selector.matches(obj.metadata.labels)
             and options.field_selector.matches({"metadata.name": obj.metadata.name})
         ]
         return Listing(items, 0)
-
-    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps nothing: items are made for one answer."""
-
-    def decode(self, item: Item) -> Any:
-        """The object of an item."""
-        return self._resource.kind.decode(item.body)

@@ -54,6 +54,7 @@ from steersman.net.ascii import is_digits
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
+from steersman.rest.bound import bind
 from steersman.rest.objects import Reading
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths, install_openid
@@ -101,7 +102,7 @@ class ControlPlane:
         self.options = options
         self.storage: Storage | None = None
         self.server: Server | None = None
-        self._stores = Stores()
+        self._stores: Stores | None = None
         self._services: Services
         self._slow_lane = SlowLane()
         self._rbac = RbacAuthorizer(self._slow_lane)
@@ -112,27 +113,31 @@ class ControlPlane:
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
+        assert self._stores is not None
         return self._stores.store(group, plural)
 
     def objects(self, group: str, plural: str) -> StoreObjects:
         """Typed access to a resource's objects. Raises KeyError."""
+        assert self._stores is not None
         return self._stores.objects(group, plural)
 
-    def serve(self, resource: Resource[Any]) -> None:
+    def serve(self, resource: Resource[Any, Services]) -> None:
         """Serves one more resource from now on, stored where the others are; its cache is filled on first use.
 
         Raises ValueError if another has its name in a group version.
         """
         assert self.server is not None
-        assert self.storage is not None
+        assert self._stores is not None
         key = (resource.group, resource.plural)
         if self.server.catalogue.entry(*key) is not None:
             raise ValueError(f"{resource.group_resource} is served already")
-        self.server.catalogue.put(resource, self._stores.add(resource, self.storage, self._services), self._services)
+        bound = bind(resource, self._services)
+        self.server.catalogue.put(bound, self._stores.add(bound))
 
     async def withdraw(self, group: str, plural: str) -> None:
         """Ends serving a resource, and its watches; what is stored of it stays. Raises KeyError if it is not served."""
         assert self.server is not None
+        assert self._stores is not None
         self.server.catalogue.remove(group, plural)
         await self._stores.remove(group, plural)
 
@@ -160,7 +165,7 @@ class ControlPlane:
             f"in {file} the object {store.cacher.unreadable}: nothing under {store.prefix} is served until a good copy "
             "of the file is put back, or the object is removed from it while the server is stopped: "
             f"sqlite3 {file} \"DELETE FROM log WHERE key = '{store.cacher.unreadable.partition(' ')[0]}'\""
-            for store in self._stores
+            for store in self._stores or ()
             if store.cacher.unreadable
         ]
 
@@ -177,20 +182,21 @@ class ControlPlane:
         except CertificateError as error:
             raise OptionsError(str(error)) from None
         tokens = self._token_authenticator()
+        self._stores = stores = Stores(self.storage, self._slow_lane)
         self._services = services = self._make_services(tokens, ranges)
         runtime = RuntimeConfig(options.runtime_config)
         resources = (*AGGREGATOR, *_kube_api(runtime), *API_EXTENSIONS)
-        for resource in resources:
-            self._stores.add(resource, self.storage, services)
-        await self._stores.start()
+        bound = [bind(resource, services) for resource in resources]
+        served = [(each, stores.add(each)) for each in bound]
+        await stores.start()
         feed(self._rbac, self.store, self._slow_lane)
         config = self._config(services.authorizer, tokens, files).complete()
         self.server = server = Server(config)
-        for resource in resources:
-            server.catalogue.put(resource, self._stores.of(resource), services, serves=runtime.serves)
+        for each, storage in served:
+            server.catalogue.put(each, storage, serves=runtime.serves)
         order = GroupOrder(server.catalogue)
         order.follow(self.store("apiregistration.k8s.io", "apiservices"))
-        group_versions = {(each.group, each.version) for each in server.catalogue.served()}
+        group_versions = {(one.group, one.version) for one in server.catalogue.served()}
         bootstrap = Bootstrap(
             self.objects, service_range=str(ranges[0]), first_ip=ranges[0][1], group_versions=group_versions
         )
@@ -215,7 +221,7 @@ class ControlPlane:
         OpenAPIOnFirstUse(server).install()
         install_debug_paths(server, options.as_flags())
         install_basic_paths(server)
-        install_metrics(config.registry, self._stores, lambda: server.http)
+        install_metrics(config.registry, stores, lambda: server.http)
         self._watch_loop(config.registry)
         port = await _listen(server, options) if options.listen else options.secure_port
         bootstrap.address, bootstrap.port = host, port
@@ -245,7 +251,8 @@ class ControlPlane:
             await self._upkeep.stop()
         if self._making_keys is not None:
             await asyncio.gather(self._making_keys, return_exceptions=True)  # before the lock of the folder is released
-        await self._stores.stop()
+        if self._stores is not None:
+            await self._stores.stop()
         if self.storage is not None:
             await self.storage.close()
         if self._loop_watchdog is not None:
@@ -380,7 +387,7 @@ class ControlPlane:
         )
 
 
-def _kube_api(runtime: RuntimeConfig) -> tuple[Resource[Any], ...]:
+def _kube_api(runtime: RuntimeConfig) -> tuple[Resource[Any, Services], ...]:
     """The resources of kube-apiserver in the versions that are served, and all stable ones."""
     if not runtime.beyond_default:
         return KUBE_API

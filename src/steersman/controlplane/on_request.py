@@ -17,10 +17,11 @@ from steersman.registry.networking import older_versions as networking
 from steersman.registry.resource import older_versions as resource
 from steersman.registry.resource.devicetaintrules import DEVICE_TAINT_RULES
 from steersman.registry.resource.resourcepoolstatusrequests import RESOURCE_POOL_STATUS_REQUESTS
+from steersman.registry.services import Services
 from steersman.registry.storage import older_versions as storage
 from steersman.rest.resource import OtherVersion, Resource
 
-ON_REQUEST: Final[tuple[Resource[Any], ...]] = (
+ON_REQUEST: Final[tuple[Resource[Any, Services], ...]] = (
     LEASE_CANDIDATES,
     DEVICE_TAINT_RULES,
     RESOURCE_POOL_STATUS_REQUESTS,
@@ -37,12 +38,12 @@ OLDER_VERSIONS: Final[Mapping[str, Mapping[str, tuple[OtherVersion, ...]]]] = {
 """Other versions of those that are, by group and resource."""
 
 
-def kube_api(serves: Callable[[str, str, str], bool]) -> tuple[Resource[Any], ...]:
+def kube_api(serves: Callable[[str, str, str], bool]) -> tuple[Resource[Any, Services], ...]:
     """The resources of kube-apiserver with the versions for which `serves` (group, version, resource) says so."""
     return tuple(_with_versions(serves))
 
 
-def _with_versions(serves: Callable[[str, str, str], bool]) -> Iterator[Resource[Any]]:
+def _with_versions(serves: Callable[[str, str, str], bool]) -> Iterator[Resource[Any, Services]]:
     for each in KUBE_API:
         older = OLDER_VERSIONS.get(each.group, {}).get(each.plural, ())
         wanted = tuple(other for other in older if serves(other.group, other.version, each.plural))

@@ -66,6 +66,7 @@ from steersman.registry.resource.resourceclaims import RESOURCE_CLAIMS
 from steersman.registry.resource.resourceclaimtemplates import RESOURCE_CLAIM_TEMPLATES
 from steersman.registry.resource.resourceslices import RESOURCE_SLICES
 from steersman.registry.scheduling.priorityclasses import PRIORITY_CLASSES
+from steersman.registry.services import Services
 from steersman.registry.storage.csidrivers import CSI_DRIVERS
 from steersman.registry.storage.csinodes import CSI_NODES
 from steersman.registry.storage.csistoragecapacities import CSI_STORAGE_CAPACITIES
@@ -74,9 +75,9 @@ from steersman.registry.storage.volumeattachments import VOLUME_ATTACHMENTS
 from steersman.registry.storage.volumeattributesclasses import VOLUME_ATTRIBUTES_CLASSES
 from steersman.rest.resource import Resource
 
-AGGREGATOR: Final[tuple[Resource[Any], ...]] = (API_SERVICES,)
-API_EXTENSIONS: Final[tuple[Resource[Any], ...]] = (CUSTOM_RESOURCE_DEFINITIONS,)
-KUBE_API: Final[tuple[Resource[Any], ...]] = (
+AGGREGATOR: Final[tuple[Resource[Any, Services], ...]] = (API_SERVICES,)
+API_EXTENSIONS: Final[tuple[Resource[Any, Services], ...]] = (CUSTOM_RESOURCE_DEFINITIONS,)
+KUBE_API: Final[tuple[Resource[Any, Services], ...]] = (
     BINDINGS,
     COMPONENT_STATUSES,
     CONFIG_MAPS,

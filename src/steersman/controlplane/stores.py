@@ -6,29 +6,33 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from steersman.controlplane.computed import ComputedStorage
+from steersman.controlplane.computed import AnsweringStorage, ComputedStorage
 from steersman.controlplane.objects import StoreObjects
-from steersman.registry.services import Services
-from steersman.rest.resource import Resource
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage
 from steersman.store.store import Store
 
 
 class Stores:
-    """What implements each resource, by the group of its stored version and its plural."""
+    """The stores on one storage, by the group of their stored version and their plural."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage: Storage, slow_lane: SlowLane) -> None:
+        self._storage = storage
+        self._slow_lane = slow_lane
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
-        self._computed: dict[tuple[str, str], ComputedStorage] = {}
 
-    def add(self, resource: Resource[Any], storage: Storage, services: Services) -> Store[Any] | ComputedStorage:
+    def add(self, bound: BoundResource[Any]) -> ResourceStorage:
         """Makes what implements a resource; a store fills its cache when it is first used, if nobody starts it."""
+        resource = bound.resource
+        if bound.answerer is not None:
+            return AnsweringStorage(resource.kind, bound.answerer)
+        if bound.reader is not None:
+            return ComputedStorage(resource.kind, resource.group_resource, bound.reader)
         key = (resource.group, resource.plural)
-        if resource.creater is not None or resource.reader is not None:
-            self._computed[key] = computed = ComputedStorage(resource, services)
-            return computed
-        self._stores[key] = store = Store(resource, storage, services)
+        self._stores[key] = store = Store(bound, self._storage, self._slow_lane)
         self._objects[key] = StoreObjects(store)
         return store
 
@@ -53,11 +57,6 @@ class Stores:
     def objects(self, group: str, plural: str) -> StoreObjects:
         """Typed access to a resource's objects. Raises KeyError."""
         return self._objects[group, plural]
-
-    def of(self, resource: Resource[Any]) -> Any:
-        """What implements a resource. Raises KeyError."""
-        key = (resource.group, resource.plural)
-        return self._stores.get(key) or self._computed[key]
 
     def __iter__(self) -> Iterator[Store[Any]]:
         return iter(self._stores.values())

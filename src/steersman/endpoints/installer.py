@@ -8,16 +8,16 @@ the path for the parameters of the template, and refuses what is not the same; o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.handlers.act import act
 from steersman.endpoints.handlers.connect import connect
-from steersman.endpoints.handlers.create import create
+from steersman.endpoints.handlers.create import answer, create
 from steersman.endpoints.handlers.delete import delete
 from steersman.endpoints.handlers.delete_collection import delete_collection
 from steersman.endpoints.handlers.get import get
@@ -33,7 +33,21 @@ from steersman.endpoints.scope import Scope, Shared
 from steersman.machinery.errors.status import bad_request, plain_internal
 from steersman.machinery.identity.action import Action
 from steersman.net.message import Response
-from steersman.rest.resource import OtherVersion, Resource, Subresource
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import (
+    Answerer,
+    CollectionDeleter,
+    Creater,
+    Getter,
+    GracefulDeleter,
+    Lister,
+    ResourceStorage,
+    Updater,
+    verbs_of,
+)
+from steersman.rest.resource import Resource, Subresource
+
+C = TypeVar("C", bound=ResourceStorage)
 
 Handle = Callable[[Request], Awaitable[Response]]
 Routes = dict[str, "Route"]
@@ -114,12 +128,41 @@ class Route:
         return not target.name and (not action.name or action.verb in ("list", "watch"))
 
 
-def routes_of(versions: Iterable[ServedResource], storage: Any, services: Any, shared: Shared) -> Routes:
-    """The routes of a resource in these versions. `services` is given to what makes answers of its own."""
+def offered(resource: Resource[Any], storage: ResourceStorage) -> Resource[Any]:
+    """The resource with those of its verbs that its storage can do."""
+    able = verbs_of(storage)
+    below = tuple(_offered_below(each, able) for each in resource.subresources)
+    if able.issuperset(resource.verbs) and below == resource.subresources:
+        return resource
+    verbs = tuple(verb for verb in resource.verbs if verb in able)
+    return replace(resource, verbs=verbs, subresources=tuple(each for each in below if each.verbs))
+
+
+def _offered_below(subresource: Subresource, able: frozenset[str]) -> Subresource:
+    """What acts or connects asks nothing of the storage."""
+    if subresource.create is not None or subresource.connect is not None or able.issuperset(subresource.verbs):
+        return subresource
+    return replace(subresource, verbs=tuple(verb for verb in subresource.verbs if verb in able))
+
+
+def routes_of(
+    versions: Iterable[ServedResource], bound: BoundResource[Any], storage: ResourceStorage, shared: Shared
+) -> Routes:
+    """The routes of a resource in these versions; `storage` can do all of its verbs."""
     routes: Routes = {}
     for each in versions:
-        _install_version(routes, each.resource, each.other, storage, services, shared)
+        scope = Scope(each.resource, each.other, storage, shared, tables=bound.answerer is None)
+        installer = _Installer(routes, scope, (each.other or each.resource).deprecation_warning)
+        _install_resource(installer, scope)
+        for subresource in each.resource.subresources:
+            _install_subresource(installer, scope, subresource, bound)
     return routes
+
+
+def _over(scope: Scope, storage: C) -> Scope[C]:
+    """The scope, whose storage can do what has been found that `storage` can: it is the same."""
+    assert scope.storage is storage
+    return cast("Scope[C]", scope)
 
 
 class _Installer:
@@ -157,33 +200,29 @@ class _Installer:
         route.methods[method] = Method(handle, verbs)
 
 
-def _install_version(
-    routes: Routes, resource: Resource[Any], other: OtherVersion | None, storage: Any, services: Any, shared: Shared
-) -> None:
-    scope = Scope(resource, other, storage, shared, tables=resource.creater is None)
-    installer = _Installer(routes, scope, (other or resource).deprecation_warning)
-    _install_resource(installer, scope, services)
-    for subresource in resource.subresources:
-        _install_subresource(installer, scope, subresource, services)
-
-
-def _install_resource(installer: _Installer, scope: Scope, services: Any) -> None:
-    verbs = scope.resource.verbs
-    for verb, (method, on_object) in _ON_OBJECTS.items():
-        if verb in verbs:
-            installer.add(method, partial(on_object, scope), verb, named=True)
-    if "list" in verbs:
-        lists: Handle = partial(list_, scope)
+def _install_resource(installer: _Installer, scope: Scope) -> None:
+    verbs, storage = scope.resource.verbs, scope.storage
+    if "get" in verbs and isinstance(storage, Getter):
+        installer.add("GET", partial(get, _over(scope, storage)), "get", named=True)
+    if isinstance(storage, Updater):
+        if "update" in verbs:
+            installer.add("PUT", partial(update, _over(scope, storage)), "update", named=True)
+        if "patch" in verbs:
+            installer.add("PATCH", partial(patch, _over(scope, storage)), "patch", named=True)
+    if "delete" in verbs and isinstance(storage, GracefulDeleter):
+        installer.add("DELETE", partial(delete, _over(scope, storage)), "delete", named=True)
+    if "list" in verbs and isinstance(storage, Lister):
+        lists: Handle = partial(list_, _over(scope, storage))
         installer.add("GET", lists, "list", "watch")
         if installer.namespaced:
             installer.add("GET", lists, "list", "watch", everywhere=True)
-    if "create" in verbs:
-        creater = scope.resource.creater
-        answerer = None if creater is None else partial(creater, services)
-        installer.add("POST", partial(create, scope, answerer=answerer), "create")
-    if "deletecollection" in verbs:
-        installer.add("DELETE", partial(delete_collection, scope), "deletecollection")
-    if "watch" in verbs:
+    if "create" in verbs and isinstance(storage, Creater):
+        installer.add("POST", partial(create, _over(scope, storage)), "create")
+    elif "create" in verbs and isinstance(storage, Answerer):
+        installer.add("POST", partial(answer, _over(scope, storage)), "create")
+    if "deletecollection" in verbs and isinstance(storage, CollectionDeleter):
+        installer.add("DELETE", partial(delete_collection, _over(scope, storage)), "deletecollection")
+    if scope.watcher is not None:
         watches: Handle = partial(watch, scope)
         installer.add("GET", watches, "watch", watch=True)
         installer.add("GET", watches, "watch", watch=True, named=True)
@@ -191,31 +230,38 @@ def _install_resource(installer: _Installer, scope: Scope, services: Any) -> Non
             installer.add("GET", watches, "watch", watch=True, everywhere=True)
 
 
-_ON_OBJECTS: Final[dict[str, tuple[str, Callable[[Scope, Request], Awaitable[Response]]]]] = {
-    "get": ("GET", get), "update": ("PUT", update), "patch": ("PATCH", patch), "delete": ("DELETE", delete),
-}  # fmt: skip
-
-
-def _install_subresource(installer: _Installer, parent: Scope, subresource: Subresource, services: Any) -> None:
+def _install_subresource(
+    installer: _Installer, parent: Scope, subresource: Subresource, bound: BoundResource[Any]
+) -> None:
     scope = parent
     if not subresource.tables:
         scope = Scope(parent.resource, parent.other, parent.storage, parent.shared, tables=False)
     name = subresource.name
-    if subresource.connect is not None:
-        connects: Handle = partial(connect, scope, subresource, partial(subresource.connect, services))
+    if name in bound.connects:
+        connects: Handle = partial(connect, scope, subresource, bound.connects[name])
         for method in subresource.connect_methods:
             for path in (False, True) if subresource.connect_path else (False,):
                 installer.add(method, connects, VERBS.get(method, ""), named=True, subresource=name, path=path)
         return
-    handlers: dict[str, Any]
-    if subresource.view is not None:
-        handlers = {"get": get_view, "update": update_view, "patch": patch_view}
-        bound = {verb: partial(handler, scope, subresource) for verb, handler in handlers.items()}
-    elif subresource.create is not None:
-        bound = {"create": partial(act, scope, subresource, partial(subresource.create, services))}
-    else:
-        handlers = {"get": get, "update": update, "patch": patch}
-        bound = {verb: partial(handler, scope) for verb, handler in handlers.items()}
-    for verb in subresource.verbs:
-        if verb in bound:
-            installer.add(_SUBRESOURCE_METHODS[verb], bound[verb], verb, named=True, subresource=name)
+    for verb, handle in _subresource_handlers(scope, subresource, bound).items():
+        if verb in subresource.verbs:
+            installer.add(_SUBRESOURCE_METHODS[verb], handle, verb, named=True, subresource=name)
+
+
+def _subresource_handlers(scope: Scope, subresource: Subresource, bound: BoundResource[Any]) -> dict[str, Handle]:
+    """By verb, those that can be served."""
+    if subresource.name in bound.acts:
+        return {"create": partial(act, scope, subresource, bound.acts[subresource.name])}
+    handlers: dict[str, Handle] = {}
+    storage = scope.storage
+    if isinstance(storage, Getter):
+        reads = _over(scope, storage)
+        handlers["get"] = partial(get, reads) if subresource.view is None else partial(get_view, reads, subresource)
+    if isinstance(storage, Updater):
+        writes = _over(scope, storage)
+        if subresource.view is None:
+            handlers |= {"update": partial(update, writes), "patch": partial(patch, writes)}
+        else:
+            handlers["update"] = partial(update_view, writes, subresource)
+            handlers["patch"] = partial(patch_view, writes, subresource)
+    return handlers

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -22,10 +22,17 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
-from steersman.rest.capabilities import Encoded, Item
+from steersman.rest.capabilities import Encoded, Item, ResourceStorage, Watcher
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    C = TypeVarWithDefault("C", bound=ResourceStorage, covariant=True, default=ResourceStorage)
+else:
+    C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,19 +66,23 @@ class Converted(Encoded):
     __slots__ = ()
 
 
-class Scope:
+class Scope(Generic[C]):
     """One resource as it is served in one group version.
 
-    `storage` is what implements the capabilities. `kind` is that of this version; `other` says how it converts to and
-    from the stored one, None where it is the stored one.
+    `storage` is what implements the resource: a handler says which capability (rest.capabilities) it asks of it.
+    `watcher` is the same where it can be watched, else None. `kind` is that of this version; `other` says how it
+    converts to and from the stored one, None where it is the stored one.
     """
 
     def __init__(
-        self, resource: Resource[Any], other: OtherVersion | None, storage: Any, shared: Shared, *, tables: bool = True
+        self, resource: Resource[Any], other: OtherVersion | None, storage: C, shared: Shared, *, tables: bool = True
     ) -> None:
         self.resource = resource
         self.other = other
         self.storage = storage
+        self.watcher: Watcher | None = None
+        if "watch" in resource.verbs and isinstance(storage, Watcher):
+            self.watcher = storage
         self.shared = shared
         self.tables = tables
         self.kind: Kind[Any] = other.kind if other else resource.kind

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 
@@ -25,24 +25,24 @@ from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import item_response, representation
 from steersman.endpoints.ownership import deduplicate_owners
 from steersman.endpoints.request import Request
-from steersman.endpoints.scope import Scope
+from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
-from steersman.rest.capabilities import Change, CheckCreate, Item, Make, Updated
+from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
 
 Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
 
 
 @dataclass(slots=True)
-class Write:
+class Write(Generic[C]):
     """A request to write, as it was sent: the body and its media type, the options, and what is wanted as the answer.
 
     `ctx` is the request as the floors below see it; `ctx.lane` is where what is large of the body is worked on.
     """
 
-    scope: Scope
+    scope: Scope[C]
     request: Request
     wanted: Representation
     media: str
@@ -67,8 +67,9 @@ class Write:
 
 
 async def parse(
-    scope: Scope, request: Request, media_of: Callable[[Scope, Request], str], options_of: Callable[[Request], Options]
-) -> Write:
+    scope: Scope[C], request: Request, media_of: Callable[[Scope, Request], str],
+    options_of: Callable[[Request], Options],
+) -> Write[C]:  # fmt: skip
     """What was sent, read; what is wrong is told in this order.
 
     Raises StatusError 406, what `media_of` raises (415), 413, what `options_of` raises (422), 429.
@@ -82,7 +83,7 @@ async def parse(
     return Write(scope, request, wanted, media, data, options, ctx)
 
 
-async def store_new(write: Write, obj: Any) -> Item:
+async def store_new(write: Write[Creater], obj: Any) -> Item:
     """Stores an object of the stored version, once nobody has anything against it."""
     chain = write.scope.shared.admission
     check: CheckCreate | None = None
@@ -97,11 +98,10 @@ async def store_new(write: Write, obj: Any) -> Item:
 
     if obj.metadata.owner_references:
         await _deduplicate(write, obj)
-    item: Item = await write.scope.storage.create(write.ctx, obj, check)
-    return item
+    return await write.scope.storage.create(write.ctx, obj, check)
 
 
-async def store_changed(write: Write, prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
+async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
     """Stores what `prepare` makes of the object there is, of the stored version both.
 
     Without `may_create` it is stored anew only where the kind may be created this way.
@@ -118,8 +118,7 @@ async def store_changed(write: Write, prepare: Make, *, uid: str = "", may_creat
         make, uid, action.subresource, may_create=may_create, check_create=_creation(write),
         check_update=check if chain.handles(UPDATE) else None,
     )  # fmt: skip
-    updated: Updated = await write.scope.storage.update(write.ctx, action.name, change)
-    return updated
+    return await write.scope.storage.update(write.ctx, action.name, change)
 
 
 async def admitted(write: Write, obj: Any, old: Any | None) -> Any:

@@ -291,14 +291,18 @@ def internal_server_error() -> Response:
     return Response(500, [("content-type", "text/plain; charset=utf-8")], b"Internal Server Error")
 
 
+_WHOLE: Final = (bytes, list, tuple)
+"""The types of bodies that are there as a whole."""
+
+
 def is_pulled(body: Body) -> bool:
     """Whether a body is an async iterator."""
-    return type(body) is not bytes and hasattr(body, "__anext__")
+    return not isinstance(body, _WHOLE) and isinstance(body, AsyncIterator)
 
 
 def is_pushed(body: Body) -> bool:
     """Whether a body is a `Stream`."""
-    return hasattr(body, "start") and hasattr(body, "closed")
+    return not isinstance(body, _WHOLE) and not isinstance(body, AsyncIterator)
 
 
 async def pump(body: AsyncIterator[bytes], exchange: Exchange) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, TypeVar
 
+from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -40,7 +41,7 @@ class Services:
     """Whether the tokens that pods get from admission live for a year."""
     event_ttl: int
     """Seconds."""
-    authenticate_token: Callable[[str, tuple[str, ...]], Any]
-    """A bearer token and audiences -> TokenIdentity or None (or an awaitable of it); raises AuthenticationError."""
+    authenticate_token: Callable[[str, tuple[str, ...]], TokenIdentity | Awaitable[TokenIdentity | None] | None]
+    """Whose a bearer token is that is meant for one of the audiences; see TokenAuthenticator."""
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
     slow_lane: SlowLane = field(default_factory=SlowLane)

@@ -1,14 +1,15 @@
 """What the endpoints ask of a resource: one Protocol per capability, each with its error contract.
 
+A storage has those capabilities that its resource is to have; the installer asks which, and makes routes for them.
 Objects come as `Item`s, encoded already, so that a read decodes nothing it need not. `body` is the JSON of the hub
 version without the opening brace, kind and apiVersion: `"metadata":{...},...}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.selectors import fields, labels
@@ -110,13 +111,27 @@ CheckUpdate = Callable[[Any, Any], Awaitable[None]]
 CheckDelete = Callable[[Any], Awaitable[None]]
 
 
-class Getter(Protocol):
+class ResourceStorage(Protocol):
+    """What implements a resource, whatever it can do (upstream's rest.Storage): its objects can be read."""
+
+    def decode(self, item: Item) -> Any:
+        """The object as a Struct of the hub version, its own copy."""
+        ...
+
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps another encoding of the object in `item.representations`, if there is room."""
+        ...
+
+
+@runtime_checkable
+class Getter(ResourceStorage, Protocol):
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
         """The object. Raises StatusError NotFound, Timeout (a version of the future), BadRequest (no version)."""
         ...
 
 
-class Lister(Protocol):
+@runtime_checkable
+class Lister(ResourceStorage, Protocol):
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """The objects of the context's namespace (all, if empty) that the selectors select.
 
@@ -124,7 +139,8 @@ class Lister(Protocol):
         ...
 
 
-class Watcher(Protocol):
+@runtime_checkable
+class Watcher(ResourceStorage, Protocol):
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
         """Starts a watch. Raises StatusError as `list` does, Expired if the version is no longer kept."""
         ...
@@ -144,7 +160,8 @@ class WatchStart:
     """The revision of the last change of any object of the resource."""
 
 
-class Creater(Protocol):
+@runtime_checkable
+class Creater(ResourceStorage, Protocol):
     async def create(self, ctx: Context, obj: Any, check: CheckCreate | None = None) -> Item:
         """Stores a new object. Raises StatusError AlreadyExists, Invalid, BadRequest and what `check` raises."""
         ...
@@ -181,7 +198,8 @@ class Deleted(NamedTuple):
     is_gone: bool
 
 
-class Updater(Protocol):
+@runtime_checkable
+class Updater(ResourceStorage, Protocol):
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
         """Replaces the object by what the change makes of it, trying again when another write came first.
 
@@ -189,7 +207,8 @@ class Updater(Protocol):
         ...
 
 
-class GracefulDeleter(Protocol):
+@runtime_checkable
+class GracefulDeleter(ResourceStorage, Protocol):
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
     ) -> Deleted:
@@ -197,7 +216,8 @@ class GracefulDeleter(Protocol):
         ...
 
 
-class CollectionDeleter(Protocol):
+@runtime_checkable
+class CollectionDeleter(ResourceStorage, Protocol):
     async def delete_collection(
         self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
     ) -> Listing:
@@ -205,18 +225,29 @@ class CollectionDeleter(Protocol):
         ...
 
 
-class Decoder(Protocol):
-    def decode(self, item: Item) -> Any:
-        """The object as a Struct of the hub version, its own copy."""
-        ...
-
-    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding of the object in `item.representations`, if there is room."""
+@runtime_checkable
+class Answerer(ResourceStorage, Protocol):
+    async def answer(self, ctx: Context, obj: Any) -> Any:
+        """What is answered to an object that is sent, and not stored: an object, or a Status. Raises StatusError."""
         ...
 
 
-class Storage(Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Decoder, Protocol):
+class StandardStorage(Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Protocol):
     """Everything that a stored resource can do."""
 
 
-Pages = AsyncIterator[Sequence[Item]]
+_VERBS: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (
+    (Getter, ("get",)),
+    (Lister, ("list",)),
+    (Watcher, ("watch",)),
+    (Creater, ("create",)),
+    (Answerer, ("create",)),
+    (Updater, ("update", "patch")),
+    (GracefulDeleter, ("delete",)),
+    (CollectionDeleter, ("deletecollection",)),
+)
+
+
+def verbs_of(storage: ResourceStorage) -> frozenset[str]:
+    """The verbs that a storage can do."""
+    return frozenset(verb for capability, verbs in _VERBS if isinstance(storage, capability) for verb in verbs)

@@ -12,6 +12,7 @@ from steersman.machinery.identity.schema import GroupKind, GroupResource, GroupV
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
 from steersman.rest.conversion import WaitingConversion
+from steersman.rest.services import S
 from steersman.rest.strategy import NameValidator, Strategy
 
 T = TypeVar("T")
@@ -87,14 +88,8 @@ def _same(obj: Any) -> Any:
     return obj
 
 
-class Connecter(Protocol):
-    """Answers a request that is not about a stored object's JSON (log, exec, proxy): the whole response is its own."""
-
-    async def connect(self, ctx: Context, request: Any) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subresource:
+class Subresource(Generic[S]):
     """Something below an object, e.g. `status` or `scale`.
 
     Exactly one of these makes it work:
@@ -103,20 +98,20 @@ class Subresource:
     - `create`: a POST of another kind acts on the object (binding, eviction, token)
     - `connect`: the request is handed over whole (log, exec, proxy)
 
-    `services` is what the composition root made for all resources (see registry.Services).
+    `inquiry`, `create` and `connect` are given the services that the resource is bound to.
     """
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
-    strategy: Strategy[Any] | None = None
+    strategy: Strategy[Any, S] | None = None
     kind: Kind[Any] | None = None
     """The kind of `view` and `create` bodies; None where it is the resource's own."""
     view: ObjectView | None = None
-    inquiry: Callable[[Any], Inquiry[Any]] | None = None
+    inquiry: Callable[[S], Inquiry[Any]] | None = None
     """As that of a Resource, for updates under this strategy."""
-    create: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
+    create: Callable[[S, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
-    connect: Callable[[Any, Context, str, Any], Awaitable[Any]] | None = None
+    connect: Callable[[S, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, HTTP request) -> HTTP response."""
     options: Kind[Any] | None = None
     """The kind whose members are the query parameters of `connect` where what is read is the resource's own (log)."""
@@ -144,10 +139,11 @@ class ObjectView(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource(Generic[T]):
+class Resource(Generic[T, S]):
     """Everything about one resource that the server needs to serve it.
 
-    `kind` is that of the hub (= storage) version.
+    `kind` is that of the hub (= storage) version. `S` is what it uses of the rest of the server: `rest.bound.bind`
+    gives it to the strategies, and to the callables that take it.
     """
 
     kind: Kind[T]
@@ -157,7 +153,7 @@ class Resource(Generic[T]):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
-    strategy: Strategy[T] = field(default_factory=Strategy)
+    strategy: Strategy[T, S] = field(default_factory=Strategy)
     name_validator: NameValidator
     revalidates_metadata: bool = False
     """Whether an update is checked as a whole new object too, so that clients see faults of the metadata once more."""
@@ -175,7 +171,7 @@ class Resource(Generic[T]):
     """Beside metadata.name and metadata.namespace."""
     unknown_field_label: str = ""
     """The refusal of any other field: `{0}` is the field, `{1}` the API version; "" for the usual words."""
-    subresources: tuple[Subresource, ...] = ()
+    subresources: tuple[Subresource[S], ...] = ()
     storage_prefix: str = ""
     """The key prefix below /registry/, `plural` unless given (e.g. "services/specs", "minions")."""
     storage_version_hash: str = ""
@@ -184,16 +180,16 @@ class Resource(Generic[T]):
     other_versions: tuple[OtherVersion, ...] = ()
     deprecation_warning: str = ""
     """Sent with every request for it in the stored version."""
-    ttl: int = 0
-    """Seconds an object lives after its last write, 0 for ever; events have one."""
-    allocator: Callable[[Any], Allocator[T]] | None = None
-    """Makes what takes from elsewhere what objects need, given registry.services.Services."""
-    inquiry: Callable[[Any], Inquiry[T]] | None = None
+    ttl: int | Callable[[S], int] = 0
+    """How many seconds an object lives after its last write, 0 for ever; events have a ttl."""
+    allocator: Callable[[S], Allocator[T]] | None = None
+    """Makes what takes from elsewhere what objects need."""
+    inquiry: Callable[[S], Inquiry[T]] | None = None
     """Makes what finds out what validation needs and cannot wait for."""
-    creater: Callable[[Any, Context, T], Awaitable[Any]] | None = None
-    """For kinds that are never stored (reviews): (services, context, object) -> the answer."""
-    reader: Callable[[Any, Context], Sequence[T]] | None = None
-    """For kinds that are computed, not stored (componentstatuses): every object there is."""
+    answerer: Callable[[S, Context, T], Awaitable[Any]] | None = None
+    """For kinds that are never stored (reviews): (services, context, object) -> the object or Status to answer with."""
+    reader: Callable[[S, Context], Sequence[T]] | None = None
+    """For kinds that are computed, not stored (componentstatuses): (services, context) -> every object there is."""
     not_yet: str = ""
     """Why creating one is refused with 501 for now: nothing is accepted that would silently do nothing."""
 

@@ -13,11 +13,12 @@ Validation of `metadata` is the store's; a strategy validates the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.machinery.errors.field import FieldError
 from steersman.rest.context import Context
+from steersman.rest.services import S
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ NameValidator = Callable[[str, bool], list[str]]
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
 
-class Strategy(Generic[T]):
+class Strategy(Generic[T, S]):
     """The usual behaviour of a kind; a resource overrides what differs. `T` is the hub version's Struct."""
 
     allow_create_on_update: bool = False
@@ -41,8 +42,8 @@ class Strategy(Generic[T]):
     garbage_collection: GarbageCollection = "background"
     """What becomes of dependents when a DELETE does not say."""
 
-    def bind(self, services: Any) -> Strategy[T]:
-        """This strategy with what it needs of the rest of the server (registry.services.Services)."""
+    def bind(self, services: S) -> Strategy[T]:
+        """This strategy with what it needs of the rest of the server; itself if that is nothing."""
         return self
 
     def prepare_for_create(self, ctx: Context, obj: T) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from threading import get_ident
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from steersman.kinds.kind import Kind
 from steersman.machinery.errors import status as errors
@@ -14,9 +15,10 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.allocator import Allocator, Inquiry
+from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import Encoded, Item
 from steersman.rest.context import Context
-from steersman.rest.resource import KEYS, Resource
+from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
@@ -30,27 +32,21 @@ T = TypeVar("T")
 
 
 class StoredObjects(Generic[T]):
-    """See the module. `services` is what strategies and what stands beside them are bound to."""
+    """See the module. What is large is worked on in `slow_lane`, the server's."""
 
-    def __init__(self, resource: Resource[T], storage: Storage, services: Any) -> None:
-        self.resource = resource
+    def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
+        self.resource = resource = bound.resource
         self.storage = storage
-        self.strategy: Strategy[T] = resource.strategy.bind(services)
-        self.substrategies: dict[str, Strategy[T]] = {
-            each.name: each.strategy.bind(services) for each in resource.subresources if each.strategy is not None
-        }
-        self.allocator: Allocator[T] | None = resource.allocator and resource.allocator(services)
-        self.inquiries: dict[str, Inquiry[T]] = {
-            name: inquiry(services)
-            for name, inquiry in {"": resource.inquiry, **{e.name: e.inquiry for e in resource.subresources}}.items()
-            if inquiry is not None
-        }
+        self.strategy: Strategy[T] = bound.strategy
+        self.substrategies: Mapping[str, Strategy[T]] = bound.substrategies
+        self.allocator: Allocator[T] | None = bound.allocator
+        self.inquiries: Mapping[str, Inquiry[T]] = bound.inquiries
         """By subresource, "" for the resource itself."""
         self.kind: Kind[T] = resource.kind
         self.prefix = resource.key_prefix
-        self.ttl = services.event_ttl if resource.ttl < 0 else resource.ttl
+        self.ttl = bound.ttl
         self.cacher = Cacher(storage, self.prefix, present=self.kind.present)
-        self.slow_lane: SlowLane = services.slow_lane
+        self.slow_lane = slow_lane
         self._thread = get_ident()
         self._filling: asyncio.Task[None] | None = None
         self.is_cold = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from steersman.admission.interface import CREATE
@@ -18,14 +17,12 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import bad_request
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
-from steersman.rest.context import Context
+from steersman.rest.bound import Act
 from steersman.rest.resource import Subresource
 
-Create = Callable[[Context, str, Any], Awaitable[Any]]
 
-
-async def act(scope: Scope, subresource: Subresource, create: Create, request: Request) -> Response:
-    """Hands the body's object to `create`, the subresource's own, and answers 201 with what that gives back."""
+async def act(scope: Scope, subresource: Subresource, acting: Act, request: Request) -> Response:
+    """Hands the body's object to `acting`, the subresource's own, and answers 201 with what that gives back."""
     write = await parse(scope, request, body_media_type, create_options)
     body = await done(write.ctx.lane, _body, write, subresource)
     chain = scope.shared.admission
@@ -35,7 +32,7 @@ async def act(scope: Scope, subresource: Subresource, create: Create, request: R
         await chain.admit(record)
         await chain.validate(record)
         body = record.obj
-    answer = await create(write.ctx, request.action.name, body)
+    answer = await acting(write.ctx, request.action.name, body)
     stamp(answer)
     return encoded_response(encode(answer), write.wanted, 201)
 

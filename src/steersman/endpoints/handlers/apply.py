@@ -29,6 +29,7 @@ from steersman.machinery.managed_fields import Applier
 from steersman.machinery.patch.json_patch import json_type
 from steersman.machinery.values import times
 from steersman.net.message import Response
+from steersman.rest.capabilities import Updater
 
 _CONVERTING: Final = "error converting YAML to JSON: "
 
@@ -46,7 +47,7 @@ class Configuration:
     keys given twice, in upstream's words.
     """
 
-    write: Write
+    write: Write[Updater]
     value: dict[str, Any] | None = None
     error: StatusError | None = None
     duplicates: str = ""
@@ -146,7 +147,7 @@ def _read_yaml(data: bytes) -> tuple[Any, str, StatusError | None]:
     return value, duplicates and f"{_CONVERTING}{duplicates}", None
 
 
-async def read_configuration(scope: Scope, request: Request) -> Configuration:
+async def read_configuration(scope: Scope[Updater], request: Request) -> Configuration:
     """The body and the options of an apply.
 
     Raises StatusError 406, 400 for a body that does not complete, 413, 422, 429.
@@ -157,7 +158,7 @@ async def read_configuration(scope: Scope, request: Request) -> Configuration:
     return configuration
 
 
-async def server_side_apply(scope: Scope, request: Request) -> Response:
+async def server_side_apply(scope: Scope[Updater], request: Request) -> Response:
     """Merges the body into the object and answers 200 with it, or 201 where that made it."""
     configuration = await read_configuration(scope, request)
     write = configuration.write

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from steersman.admission.interface import CONNECT
 from steersman.endpoints.admit import attributes
 from steersman.endpoints.proxy.passing import ended_with
@@ -12,10 +9,8 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.status import bad_request
 from steersman.net.message import Response
-from steersman.rest.context import Context
+from steersman.rest.bound import Connect
 from steersman.rest.resource import Subresource
-
-Connect = Callable[[Context, str, Any], Awaitable[Any]]
 
 
 async def connect(scope: Scope, subresource: Subresource, connecting: Connect, request: Request) -> Response:

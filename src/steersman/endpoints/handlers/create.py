@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from steersman.endpoints.bodies import body_media_type, decode
@@ -17,24 +16,28 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.errors.status import bad_request, not_implemented
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
-from steersman.rest.capabilities import Encoded
-from steersman.rest.context import Context
-
-Answerer = Callable[[Context, Any], Awaitable[Any]]
+from steersman.rest.capabilities import Answerer, Creater, Encoded
 
 
-async def create(scope: Scope, request: Request, answerer: Answerer | None = None) -> Response:
-    """Stores the body's object and answers 201 with it.
-
-    With an `answerer`, for kinds that are never stored, what that makes of it, an object or a Status, is the answer.
-    """
+async def create(scope: Scope[Creater], request: Request) -> Response:
+    """Stores the body's object and answers 201 with it."""
     write = await parse(scope, request, body_media_type, create_options)
     obj = await scope.run(write.ctx.lane, _new, write)
     if scope.resource.not_yet:
         raise not_implemented(scope.resource.not_yet)
-    if answerer is not None:
-        return await _answer_unstored(write, await admitted(write, obj, None), answerer)
     return await write.answer(await store_new(write, obj), 201)
+
+
+async def answer(scope: Scope[Answerer], request: Request) -> Response:
+    """For kinds that are never stored: answers 201 with what is made of the body's object, an object or a Status."""
+    write = await parse(scope, request, body_media_type, create_options)
+    obj = await admitted(write, await scope.run(write.ctx.lane, _new, write), None)
+    answered = await scope.storage.answer(write.ctx, obj)
+    if isinstance(answered, type(obj)):
+        body = await done(write.ctx.lane, scope.kind.body, answered)
+        return await write.answer(Encoded(body), 201)
+    stamp(answered)
+    return encoded_response(encode(answered), write.wanted, 201)
 
 
 def _new(write: Write) -> Any:
@@ -53,13 +56,3 @@ def _new(write: Write) -> Any:
     hub = scope.to_hub(obj)
     hub.metadata.managed_fields = entries
     return hub
-
-
-async def _answer_unstored(write: Write, obj: Any, answerer: Answerer) -> Response:
-    scope = write.scope
-    answer = await answerer(write.ctx, obj)
-    if isinstance(answer, type(obj)):
-        body = await done(write.ctx.lane, scope.kind.body, answer)
-        return await write.answer(Encoded(body), 201)
-    stamp(answer)
-    return encoded_response(encode(answer), write.wanted, 201)

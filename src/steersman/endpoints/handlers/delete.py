@@ -22,7 +22,7 @@ from steersman.machinery.identity.schema import GroupKind, no_kind_registered
 from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.validation.options import validate_delete_options
 from steersman.net.message import Response
-from steersman.rest.capabilities import Item
+from steersman.rest.capabilities import GracefulDeleter, Item
 
 
 class _Metadata(msgspec.Struct, gc=False):
@@ -39,7 +39,7 @@ class _Deleted(msgspec.Struct, gc=False):
 _DELETED: Final = msgspec.json.Decoder(_Deleted)
 
 
-async def delete(scope: Scope, request: Request) -> Response:
+async def delete(scope: Scope[GracefulDeleter], request: Request) -> Response:
     """Deletes the object, or marks it as going; answers with a Status, or the object where that is the custom."""
     wanted = representation(scope, request)
     options = await read_delete_options(scope, request)

@@ -10,9 +10,10 @@ from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.net.message import Response
+from steersman.rest.capabilities import CollectionDeleter
 
 
-async def delete_collection(scope: Scope, request: Request) -> Response:
+async def delete_collection(scope: Scope[CollectionDeleter], request: Request) -> Response:
     """Deletes every object that the selectors select and answers with the list of them."""
     wanted = representation(scope, request, collection=True)
     options = await list_options(scope, request, watching=False)

@@ -8,9 +8,10 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.status import bad_request
 from steersman.net.message import Response
+from steersman.rest.capabilities import Getter
 
 
-async def get(scope: Scope, request: Request) -> Response:
+async def get(scope: Scope[Getter], request: Request) -> Response:
     """Answers with the object; its stored encoding is the answer's body where JSON of that version is wanted."""
     wanted = representation(scope, request)
     query = request.query

@@ -9,9 +9,10 @@ from steersman.endpoints.options import list_options
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.net.message import Response
+from steersman.rest.capabilities import Lister
 
 
-async def list_(scope: Scope, request: Request) -> Response:
+async def list_(scope: Scope[Lister], request: Request) -> Response:
     """Answers with the objects that the selectors select, or goes on as a watch when that is asked for."""
     if request.action.verb == "watch":
         return await watch(scope, request)

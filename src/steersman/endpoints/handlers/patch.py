@@ -17,9 +17,10 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
 from steersman.net.message import Response
+from steersman.rest.capabilities import Updater
 
 
-async def patch(scope: Scope, request: Request) -> Response:
+async def patch(scope: Scope[Updater], request: Request) -> Response:
     """Changes the object as the body says and answers 200 with it."""
     if is_apply(request):
         return await server_side_apply(scope, request)

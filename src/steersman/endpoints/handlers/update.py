@@ -12,9 +12,10 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
+from steersman.rest.capabilities import Updater
 
 
-async def update(scope: Scope, request: Request) -> Response:
+async def update(scope: Scope[Updater], request: Request) -> Response:
     """Replaces the object by the body's and answers 200 with it, or 201 where the kind may be made this way."""
     write = await parse(scope, request, body_media_type, update_options)
     lane = write.ctx.lane

@@ -22,11 +22,11 @@ from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import conflict
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.net.message import Response
-from steersman.rest.capabilities import Change, Item, Make
+from steersman.rest.capabilities import Change, Getter, Item, Make, Updater
 from steersman.rest.resource import Subresource
 
 
-async def get_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+async def get_view(scope: Scope[Getter], subresource: Subresource, request: Request) -> Response:
     """The view of the object."""
     wanted = representation(scope, request)
     item = await scope.storage.get(
@@ -35,7 +35,7 @@ async def get_view(scope: Scope, subresource: Subresource, request: Request) -> 
     return await _answer(scope, subresource, request, item, wanted)
 
 
-async def update_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+async def update_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:
     """Puts the body's view into the object."""
     write = await parse(scope, request, body_media_type, update_options)
     kind = _kind(subresource)
@@ -49,7 +49,7 @@ async def update_view(scope: Scope, subresource: Subresource, request: Request) 
     return await _store(write, subresource, replaced, uid=view.metadata.uid)
 
 
-async def patch_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+async def patch_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:
     """Patches the view and puts the result into the object."""
     if is_apply(request):
         return await apply_view(scope, subresource, request)
@@ -65,7 +65,7 @@ async def patch_view(scope: Scope, subresource: Subresource, request: Request) -
     return await _store(write, subresource, changed)
 
 
-async def apply_view(scope: Scope, subresource: Subresource, request: Request) -> Response:
+async def apply_view(scope: Scope[Updater], subresource: Subresource, request: Request) -> Response:
     """Applies a configuration to the view and puts the result into the object."""
     configuration = await read_configuration(scope, request)
     write, kind = configuration.write, _kind(subresource)
@@ -86,7 +86,7 @@ def _kind(subresource: Subresource) -> Kind[Any]:
 
 
 async def _store(
-    write: Write, subresource: Subresource, prepare: Make, *, uid: str = "", is_applied: bool = False
+    write: Write[Updater], subresource: Subresource, prepare: Make, *, uid: str = "", is_applied: bool = False
 ) -> Response:
     """Puts the view that `prepare` makes for the object there is into it, and answers with the view of what it is."""
     scope, ctx, kind, view_of = write.scope, write.ctx, _kind(subresource), subresource.view

@@ -53,7 +53,8 @@ async def watch(scope: Scope, request: Request) -> Response:
     wanted = negotiate(
         accept, tables=True, partial=True, stream=True, pretty=pretty_wanted(request), offers_stream=True
     )
-    if "watch" not in scope.resource.verbs or not hasattr(scope.storage, "watch"):
+    watcher = scope.watcher
+    if watcher is None:
         raise method_not_supported(scope.group_resource, "watch")
     check_form(scope, wanted)
     options = await list_options(scope, request, watching=True)
@@ -65,7 +66,7 @@ async def watch(scope: Scope, request: Request) -> Response:
     labels = scope.shared.metrics.labels(request.info, dry_run=False)
     stream = kind(scope, options, wanted, including, float(seconds or 0), labels, scope.lane(request))
     try:
-        stream.begin(await scope.storage.watch(scope.context(request), options, stream))
+        stream.begin(await watcher.watch(scope.context(request), options, stream))
     except StatusError as error:
         if error.code != 410:
             raise

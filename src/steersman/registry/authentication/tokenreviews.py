@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from steersman.api.authentication.v1 import TokenReview
 from steersman.authentication.aggregate import aggregate
@@ -11,13 +11,14 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.status import bad_request
 from steersman.machinery.validation.object_meta import name_is_path_segment
 from steersman.registry.authentication.userinfo import user_info
+from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 
 INVALID: Final = "invalid bearer token"
 
 
-async def create(services: Any, ctx: Context, review: TokenReview) -> TokenReview:
+async def create(services: Services, ctx: Context, review: TokenReview) -> TokenReview:
     """Judges the token as if a request came with it. Raises StatusError (400) without a token."""
     if ctx.action.namespace:
         raise bad_request(f"namespace is not allowed on this type: {ctx.action.namespace}")
@@ -37,7 +38,7 @@ async def create(services: Any, ctx: Context, review: TokenReview) -> TokenRevie
     return review
 
 
-async def _identity(services: Any, token: str, audiences: tuple[str, ...]) -> tuple[TokenIdentity | None, str]:
+async def _identity(services: Services, token: str, audiences: tuple[str, ...]) -> tuple[TokenIdentity | None, str]:
     """Whose the token is, or what is wrong with it."""
     try:
         identity = services.authenticate_token(token, audiences)
@@ -55,5 +56,5 @@ TOKEN_REVIEWS = Resource(
     namespaced=False,
     verbs=("create",),
     name_validator=name_is_path_segment,
-    creater=create,
+    answerer=create,
 )

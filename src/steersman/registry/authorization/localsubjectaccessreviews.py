@@ -31,5 +31,5 @@ LOCAL_SUBJECT_ACCESS_REVIEWS = Resource(
     plural="localsubjectaccessreviews",
     verbs=("create",),
     name_validator=name_is_path_segment,
-    creater=create,
+    answerer=create,
 )

@@ -35,5 +35,5 @@ SELF_SUBJECT_RULES_REVIEWS = Resource(
     namespaced=False,
     verbs=("create",),
     name_validator=name_is_path_segment,
-    creater=create,
+    answerer=create,
 )

@@ -30,5 +30,5 @@ SUBJECT_ACCESS_REVIEWS = Resource(
     namespaced=False,
     verbs=("create",),
     name_validator=name_is_path_segment,
-    creater=create,
+    answerer=create,
 )

@@ -15,5 +15,5 @@ BINDINGS: Final = Resource(
     plural="bindings",
     verbs=("create",),
     name_validator=ANY_NAME,
-    creater=create_binding,
+    answerer=create_binding,
 )

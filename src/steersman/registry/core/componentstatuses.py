@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from steersman.api.core.v1 import ComponentCondition, ComponentStatus
 from steersman.api.meta.v1 import ObjectMeta
@@ -42,7 +42,7 @@ def _ask(name: str, port: int) -> ComponentStatus:
     return _component(name, healthy=False, message=message)
 
 
-def component_statuses(services: Any, ctx: Context) -> Sequence[ComponentStatus]:
+def component_statuses(services: object, ctx: Context) -> Sequence[ComponentStatus]:
     """All of them, or the one that `ctx` names. Raises StatusError NotFound."""
     if ctx.action.name and ctx.action.name != STORE and ctx.action.name not in COMPONENTS:
         raise not_found(GroupResource("", "componentstatus"), ctx.action.name)

@@ -23,6 +23,7 @@ from steersman.machinery.validation.object_meta import (
 from steersman.machinery.values.times import age
 from steersman.registry.core.event_fields import SELECTABLE_FIELDS
 from steersman.registry.printing.go_struct import go_struct
+from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Column, OtherVersion, Resource
 from steersman.rest.strategy import Strategy
@@ -179,6 +180,10 @@ def _object(event: Event) -> str:
     return f"{kind}/{event.involved_object.name}" if event.involved_object.name else kind
 
 
+def _ttl(services: Services) -> int:
+    return services.event_ttl
+
+
 EVENTS: Final = Resource(
     kind=built_in(Event),
     plural="events",
@@ -221,5 +226,5 @@ EVENTS: Final = Resource(
         ),
     ),
     storage_version_hash="r2yiGXH7wu8=",
-    ttl=-1,
+    ttl=_ttl,
 )

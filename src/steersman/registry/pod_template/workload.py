@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from steersman.api.core.v1 import PodTemplateSpec
 from steersman.machinery.errors.field import Path
@@ -13,6 +13,7 @@ from steersman.registry.pod_template.fields import drop_disabled_fields
 from steersman.registry.pod_template.validation.leniency import pod_template_options
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
+from steersman.registry.services import Services
 from steersman.rest.strategy import Strategy
 
 T = TypeVar("T")
@@ -20,12 +21,12 @@ T = TypeVar("T")
 TEMPLATE = Path("spec", "template")
 
 
-class WorkloadStrategy(Strategy[T]):
+class WorkloadStrategy(Strategy[T, Services]):
     """Knows how strictly the server validates pod templates."""
 
     allow_privileged: bool = True
 
-    def bind(self, services: Any) -> Self:
+    def bind(self, services: Services) -> Self:
         bound = copy.copy(self)
         bound.allow_privileged = services.allow_privileged
         return bound

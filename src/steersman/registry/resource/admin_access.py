@@ -22,7 +22,7 @@ _IS_ADMIN: Final[Reading[bool]] = Reading(
 )
 
 
-class AdminAccessStrategy(Strategy[T]):
+class AdminAccessStrategy(Strategy[T, Services]):
     """Asks for namespaces when it needs one: they may be made after it. Unbound, nobody has such access."""
 
     services: Services | None = None

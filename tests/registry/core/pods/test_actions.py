@@ -27,6 +27,7 @@ from steersman.registry.core.pods.kubelet import pod_exec, pod_logs, pod_port_fo
 from steersman.registry.core.pods.pods import PODS
 from steersman.registry.policy.poddisruptionbudgets import POD_DISRUPTION_BUDGETS
 from steersman.registry.services import Services
+from steersman.rest.bound import bind
 from steersman.rest.context import Context
 from steersman.storage.memory import MemoryStorage
 from steersman.store.store import Store
@@ -66,7 +67,7 @@ async def services() -> AsyncIterator[Services]:
         authenticate_token=lambda token: None,
     )
     for resource in (PODS, NODES, POD_DISRUPTION_BUDGETS):
-        stores[resource.group, resource.plural] = store = Store(resource, storage, made)
+        stores[resource.group, resource.plural] = store = Store(bind(resource, made), storage, made.slow_lane)
         await store.start()
     yield made
     for store in stores.values():

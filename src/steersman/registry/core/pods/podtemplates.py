@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final, Self
 
 from steersman.api.core.v1 import PodTemplate
 from steersman.kinds.built_in import built_in
@@ -16,6 +16,7 @@ from steersman.registry.pod_template.fields import drop_disabled_template_fields
 from steersman.registry.pod_template.validation.leniency import pod_template_options
 from steersman.registry.pod_template.validation.pods import validate_pod_template_spec
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
+from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import Strategy
@@ -23,10 +24,10 @@ from steersman.rest.strategy import Strategy
 _TEMPLATE: Final = Path("template")
 
 
-class PodTemplateStrategy(Strategy[PodTemplate]):
+class PodTemplateStrategy(Strategy[PodTemplate, Services]):
     allow_privileged: bool = True
 
-    def bind(self, services: Any) -> PodTemplateStrategy:
+    def bind(self, services: Services) -> Self:
         bound = copy.copy(self)
         bound.allow_privileged = services.allow_privileged
         return bound

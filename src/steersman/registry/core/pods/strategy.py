@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -24,18 +24,19 @@ from steersman.registry.pod_template.validation.leniency import pod_options
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.pods import validate_pod_create
 from steersman.registry.pod_template.warnings import warnings_for_pod
+from steersman.registry.services import Services
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 
 FINISHED = ("Succeeded", "Failed")
 
 
-class PodStrategy(Strategy[core.Pod]):
+class PodStrategy(Strategy[core.Pod, Services]):
     """Pods as users create and update them."""
 
     allow_privileged: bool = True
 
-    def bind(self, services: Any) -> PodStrategy:
+    def bind(self, services: Services) -> Self:
         bound = copy.copy(self)
         bound.allow_privileged = services.allow_privileged
         return bound

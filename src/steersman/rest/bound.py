@@ -1,0 +1,73 @@
+"""A resource with everything it uses of the rest of its server: what it is served with.
+
+Nothing above or below is handed services; stores, routes and computed kinds find here what was made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar, overload
+
+from steersman.rest.allocator import Allocator, Inquiry
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+from steersman.rest.services import S
+from steersman.rest.strategy import Strategy
+
+T = TypeVar("T")
+
+Act = Callable[[Context, str, Any], Awaitable[Any]]
+"""Acts on the object of a name: (context, name, body) -> the object or Status to answer with."""
+Connect = Callable[[Context, str, Any], Awaitable[Any]]
+"""Answers a request that is not about a stored object's JSON (log, exec, proxy): (context, name, HTTP request) -> HTTP
+response."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundResource(Generic[T]):
+    """A Resource, and its parts as one server uses them; see the fields of Resource and Subresource."""
+
+    resource: Resource[T]
+    strategy: Strategy[T]
+    substrategies: Mapping[str, Strategy[T]]
+    """By subresource."""
+    allocator: Allocator[T] | None
+    inquiries: Mapping[str, Inquiry[T]]
+    """By subresource, "" for the resource itself."""
+    ttl: int
+    """Seconds, 0 for ever."""
+    answerer: Callable[[Context, T], Awaitable[Any]] | None
+    reader: Callable[[Context], Sequence[T]] | None
+    acts: Mapping[str, Act]
+    """By subresource."""
+    connects: Mapping[str, Connect]
+    """By subresource."""
+
+
+@overload
+def bind(resource: Resource[T, None]) -> BoundResource[T]: ...
+
+
+@overload
+def bind(resource: Resource[T, S], services: S) -> BoundResource[T]: ...
+
+
+def bind(resource: Resource[T, Any], services: Any = None) -> BoundResource[T]:
+    """Gives a resource what it uses of the rest of the server. For each server this is done once, as what is made (an
+    allocator, say) remembers what it did; one that uses nothing needs no services."""
+    below = resource.subresources
+    inquiries = {"": resource.inquiry, **{each.name: each.inquiry for each in below}}
+    return BoundResource(
+        resource=resource,
+        strategy=resource.strategy.bind(services),
+        substrategies={each.name: each.strategy.bind(services) for each in below if each.strategy is not None},
+        allocator=None if resource.allocator is None else resource.allocator(services),
+        inquiries={name: make(services) for name, make in inquiries.items() if make is not None},
+        ttl=resource.ttl if isinstance(resource.ttl, int) else resource.ttl(services),
+        answerer=None if resource.answerer is None else partial(resource.answerer, services),
+        reader=None if resource.reader is None else partial(resource.reader, services),
+        acts={each.name: partial(each.create, services) for each in below if each.create is not None},
+        connects={each.name: partial(each.connect, services) for each in below if each.connect is not None},
+    )
