@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar, overload
 
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
+from steersman.rest.needs import S
 from steersman.rest.resource import Resource
-from steersman.rest.services import S
 from steersman.rest.strategy import Strategy
 
 T = TypeVar("T")

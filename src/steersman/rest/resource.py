@@ -12,7 +12,7 @@ from steersman.machinery.identity.schema import GroupKind, GroupResource, GroupV
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
 from steersman.rest.conversion import WaitingConversion
-from steersman.rest.services import S
+from steersman.rest.needs import S
 from steersman.rest.strategy import NameValidator, Strategy
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from typing import Final, Generic, Literal, TypeVar
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.machinery.errors.field import FieldError
 from steersman.rest.context import Context
-from steersman.rest.services import S
+from steersman.rest.needs import S
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What a resource uses of the rest of its server: a type of the server's own, e.g. `registry.services.Services`.
+"""What a resource needs of the rest of its server: a type of the server's own, e.g. `registry.services.Services`.
 
 `Resource[T, S]` is bound to an `S` once (`rest.bound`), when it is served, and mypy sees that it is given one. A
 resource that needs nothing fits every server.
