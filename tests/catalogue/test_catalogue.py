@@ -49,13 +49,13 @@ def test_what_is_put_is_found_and_what_is_removed_is_not(catalogue: Catalogue) -
     template = "/apis/e.x/v1beta1/namespaces/{namespace}/foos/{name}"
     assert catalogue.routes[template].resource == "foos"
     assert names(catalogue.resources("e.x", "v1")) == ["v1/bars", "v1/foos"]
-    assert names(catalogue.of_kind(GroupVersionKind("e.x", "v1beta1", "Foos"))) == ["v1beta1/foos"]
+    assert names(catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1beta1", "Foos"))) == ["v1beta1/foos"]
     assert catalogue.roots == {"/apis/e.x/v1": 2, "/apis/e.x/v1beta1": 1}
     assert catalogue.remove("e.x", "foos") is storage
     assert template not in catalogue.routes
     assert names(catalogue.served()) == ["v1/bars"]
     assert catalogue.roots == {"/apis/e.x/v1": 1}
-    assert not catalogue.of_kind(GroupVersionKind("e.x", "v1", "Foos"))
+    assert not catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))
     catalogue.remove("e.x", "bars")
     assert (catalogue.routes, catalogue.roots, list(catalogue.groups()), catalogue.group("e.x")) == ({}, {}, [], None)
     with pytest.raises(KeyError):

@@ -223,7 +223,7 @@ async def test_the_day_from_which_old_tokens_are_tracked_is_kept(start) -> None:
     since = (await objects.find("kube-system", NAME)).data["since"]
     assert datetime.strptime(since, "%Y-%m-%d").replace(tzinfo=UTC) <= datetime.now(UTC)
     now = 0.0
-    tracking = LegacyTokenTracking(lambda: objects, clock=lambda: now)
+    tracking = LegacyTokenTracking(objects, clock=lambda: now)
     await objects.delete(loopback("kube-system", NAME), NAME)
     await tracking.sync()
     await objects.delete(loopback("kube-system", NAME), NAME)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.discovery import ServedResource, served_versions
 from steersman.endpoints.installer import Routes, offered, routes_of
 from steersman.endpoints.scope import Shared, root_of
-from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
@@ -56,10 +56,11 @@ class CatalogueEntry:
 
 
 class Catalogue:
-    """See the module. `shared` is what all resources have in common."""
+    """See the module. `shared` is what all resources have in common, `mapper` knows what is in the catalogue."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, mapper: RESTMapper | None = None) -> None:
         self._shared = shared
+        self.mapper = mapper or RESTMapper()
         self.routes: Routes = {}
         """By template."""
         self.roots: dict[str, int] = {}
@@ -67,7 +68,6 @@ class Catalogue:
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
         """By group, version and plural."""
-        self._by_kind: dict[GroupVersionKind, list[ServedResource]] = {}
         self._priorities: dict[tuple[str, str], Priority] = {}
         self._groups: list[Group] | None = None
         self._subscribers: list[Changed] = []
@@ -105,7 +105,7 @@ class Catalogue:
             root = root_of(each.group, each.version)
             self.roots[root] = self.roots.get(root, 0) + 1
             self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[resource.plural] = each
-            self._by_kind.setdefault(each.form.gvk, []).append(each)
+            self.mapper.add(each)
         self._tell(*([known] if known is not None else []), entry)
 
     def remove(self, group: str, plural: str) -> ResourceStorage:
@@ -133,10 +133,7 @@ class Catalogue:
                 del versions[each.version]
             if not versions:
                 del self._by_version[each.group]
-            kinds = self._by_kind[each.form.gvk]
-            kinds.remove(each)
-            if not kinds:
-                del self._by_kind[each.form.gvk]
+            self.mapper.remove(each)
 
     def prioritize(self, group: str, version: str, priority: Priority | None) -> None:
         """Says where a group version stands; with None it comes last again, as those of which nothing is said."""
@@ -187,10 +184,6 @@ class Catalogue:
         """What is served in a group version, by name."""
         found = self._by_version.get(group, {}).get(version, {})
         return [found[plural] for plural in sorted(found)]
-
-    def of_kind(self, gvk: GroupVersionKind) -> Sequence[ServedResource]:
-        """The resources whose objects are of a kind (upstream's RESTMapping)."""
-        return self._by_kind.get(gvk, ())
 
     def _group(self, name: str) -> Group:
         versions = sorted(self._by_version[name], key=partial(self._version_order, name))

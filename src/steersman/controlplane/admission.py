@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -49,9 +49,9 @@ from steersman.admission_plugins.taint_nodes_by_condition import TaintNodesByCon
 from steersman.api.core.v1 import Namespace
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authorization.interface import Authorizer
+from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import Options, OptionsError
-from steersman.endpoints.discovery import ServedResource
 from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, DEFAULT_STORAGE_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.rest.context import loopback
@@ -70,10 +70,7 @@ class Surroundings:
     configuration: AdmissionConfiguration
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
-    namespace_phase: Callable[[str], str | None]
-    """The phase of a namespace, None if there is none."""
-    resources_of: Callable[[GroupVersionKind], Sequence[ServedResource]]
-    """Those served whose objects are of a kind."""
+    mapper: RESTMapper
 
 
 class BuiltIn(NamedTuple):
@@ -88,6 +85,7 @@ def _itself(obj: Any) -> Any:
     return obj
 
 
+_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 _PRIORITY_CLASS: Final = Reading(_itself, "metadata.name", "value", "globalDefault", "preemptionPolicy")
 _RUNTIME_CLASS: Final = Reading(_itself, "overhead", "scheduling")
 _STORAGE_CLASS: Final = Reading(_itself, "allowVolumeExpansion")
@@ -147,6 +145,12 @@ def _known(server: Surroundings, plural: str, reading: Reading[T]) -> Callable[[
     return lambda name: objects.known("", name, reading)
 
 
+def _phases(server: Surroundings) -> Callable[[str], str | None]:
+    """Gives the phase of a namespace, None if there is none; it is kept with its entry, as every write asks for it."""
+    namespaces = server.objects("", "namespaces")
+    return lambda name: namespaces.known("", name, _PHASE)
+
+
 def _topology_labels(server: Surroundings) -> PodTopologyLabels:
     return PodTopologyLabels(_known(server, "nodes", Reading(topology_of, "metadata.labels")))
 
@@ -189,7 +193,7 @@ def _namespace_auto_provision(server: Surroundings) -> NamespaceAutoProvision:
     def make(name: str) -> Awaitable[Any]:
         return namespaces.create(loopback(), Namespace(metadata=ObjectMeta(name=name)))
 
-    return NamespaceAutoProvision(server.namespace_phase, make)
+    return NamespaceAutoProvision(_phases(server), make)
 
 
 def _default_class(annotations: tuple[str, ...], classes: Objects) -> Callable[[], str | None]:
@@ -213,7 +217,7 @@ def _claim_resize(server: Surroundings) -> PersistentVolumeClaimResize:
 
 def _owner_references(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
     def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
-        found = server.resources_of(GroupVersionKind(group, version, kind))
+        found = server.mapper.of_kind(GroupVersionKind(group, version, kind))
         return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
 
     return OwnerReferencesPermissionEnforcement(server.authorizer, resources_of)
@@ -222,8 +226,8 @@ def _owner_references(server: Surroundings) -> OwnerReferencesPermissionEnforcem
 PLUGINS: Final = (
     BuiltIn("AlwaysAdmit", False, lambda server: AlwaysAdmit()),
     BuiltIn("NamespaceAutoProvision", False, _namespace_auto_provision),
-    BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(server.namespace_phase)),
-    BuiltIn("NamespaceExists", False, lambda server: NamespaceExists(server.namespace_phase)),
+    BuiltIn("NamespaceLifecycle", True, lambda server: NamespaceLifecycle(_phases(server))),
+    BuiltIn("NamespaceExists", False, lambda server: NamespaceExists(_phases(server))),
     BuiltIn("LimitPodHardAntiAffinityTopology", False, lambda server: LimitPodHardAntiAffinityTopology()),
     BuiltIn("LimitRanger", True, lambda server: LimitRanger(server.objects("", "limitranges"))),
     BuiltIn("ServiceAccount", True, _service_account),

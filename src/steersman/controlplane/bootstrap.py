@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
 
 from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
@@ -36,7 +36,8 @@ from steersman.machinery.validation.ip import unmapped
 from steersman.machinery.values import times
 from steersman.rest.context import Context, loopback
 from steersman.rest.objects import Reading
-from steersman.server.server import Server
+from steersman.server.health import HealthCheck
+from steersman.server.server import ExternalAddress, Server
 
 logger = logging.getLogger(__name__)
 
@@ -56,27 +57,26 @@ ObjectsOf = Callable[[str, str], StoreObjects]
 
 
 class Bootstrap:
-    """The hooks. `first_ip` is the first service address, `group_versions` are those served; `address` and `port`,
-    where the server is reached, are set once it listens."""
+    """The hooks of `server`, whose catalogue has what is served. `service_range` is that of service addresses."""
 
     def __init__(
-        self, objects: ObjectsOf, *, service_range: str, first_ip: IPv4Address | IPv6Address,
-        group_versions: Collection[tuple[str, str]],
+        self, server: Server, objects: ObjectsOf, *,
+        service_range: IPv4Network | IPv6Network, authentication_info: Mapping[str, str],
     ) -> None:  # fmt: skip
+        self._server = server
         self._objects = objects
+        served = {(each.group, each.version) for each in server.catalogue.served()}
         self._api_service_versions = [
             each for each in GROUP_VERSIONS
-            if each.group != "apiregistration.k8s.io" and (each.group, each.version) in group_versions
+            if each.group != "apiregistration.k8s.io" and (each.group, each.version) in served
         ]  # fmt: skip
         self._service_range = service_range
-        self._first_ip = str(first_ip)
-        self.address = ""
-        self.port = 0
-        self.authentication_info: dict[str, str] = {}
+        self._authentication_info = authentication_info
         self._registered = False
 
-    def install(self, server: Server) -> None:
+    def install(self) -> None:
         """Adds the hooks, under upstream's names."""
+        server = self._server
         server.add_post_start_hook("start-system-namespaces-controller", self.namespaces)
         server.add_post_start_hook("rbac/bootstrap-roles", self.roles)
         server.add_post_start_hook("scheduling/bootstrap-system-priority-classes", self.priority_classes)
@@ -84,6 +84,7 @@ class Bootstrap:
         server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
         server.add_post_start_hook("bootstrap-controller", self.kubernetes_service)
         server.add_post_start_hook("kube-apiserver-autoregistration", self.api_services)
+        server.add_checks(HealthCheck("autoregister-completion", self.unregistered))
 
     async def namespaces(self) -> None:
         """The namespaces that every cluster has."""
@@ -138,7 +139,7 @@ class Bootstrap:
         """What aggregated servers must know to trust this one (AUTHENTICATION_INFO)."""
         namespace, name = AUTHENTICATION_INFO
         objects = self._objects("", "configmaps")
-        data = self.authentication_info
+        data = self._authentication_info
         if await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=dict(data))):
             return
 
@@ -152,7 +153,7 @@ class Bootstrap:
         """The range that service addresses come from."""
         objects = self._objects("networking.k8s.io", "servicecidrs")
         name = "kubernetes"
-        spec = ServiceCIDRSpec(cidrs=[self._service_range])
+        spec = ServiceCIDRSpec(cidrs=[str(self._service_range)])
         if await _ensure(objects, ServiceCIDR(metadata=ObjectMeta(name=name), spec=spec)):
             ready = {
                 "type": "Ready", "status": "True", "lastTransitionTime": times.now(),
@@ -178,19 +179,20 @@ class Bootstrap:
             logger.error("unable to sync kubernetes service: %s", error.message)
 
     async def _kubernetes_service(self) -> None:
-        port = ServicePort(name="https", protocol="TCP", port=443, target_port=self.port)
+        address = self._server.external_address
+        port = ServicePort(name="https", protocol="TCP", port=443, target_port=address.port)
         labels = {"component": "apiserver", "provider": "kubernetes"}
         spec = ServiceSpec(
-            cluster_ip=self._first_ip, ports=[port], type="ClusterIP", session_affinity="None",
+            cluster_ip=str(self._service_range[1]), ports=[port], type="ClusterIP", session_affinity="None",
             ip_family_policy="SingleStack",
         )  # fmt: skip
         metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
         services = self._objects("", "services")
         if not await _ensure(services, Service(metadata=metadata, spec=spec)):
             await services.update(loopback("default", "kubernetes"), "kubernetes", self._with_port(port))
-        if not unmapped(ip_address(self.address)).is_loopback:  # endpoints may not hold one
-            await self._endpoints()
-            await self._endpoint_slice()
+        if not unmapped(ip_address(address.host)).is_loopback:  # endpoints may not hold one
+            await self._endpoints(address)
+            await self._endpoint_slice(address)
 
     @staticmethod
     def _with_port(port: ServicePort) -> Callable[[Service], Service]:
@@ -200,21 +202,21 @@ class Bootstrap:
 
         return change
 
-    async def _endpoints(self) -> None:
+    async def _endpoints(self, address: ExternalAddress) -> None:
         subset = EndpointSubset(
-            addresses=[EndpointAddress(ip=self.address)],
-            ports=[EndpointPort(name="https", port=self.port, protocol="TCP")],
+            addresses=[EndpointAddress(ip=address.host)],
+            ports=[EndpointPort(name="https", port=address.port, protocol="TCP")],
         )
         labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
         metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
         await self._put("", "endpoints", Endpoints(metadata=metadata, subsets=[subset]), "subsets")
 
-    async def _endpoint_slice(self) -> None:
-        endpoint = discovery.Endpoint(addresses=[self.address], conditions=discovery.EndpointConditions(ready=True))
-        port = discovery.EndpointPort(name="https", protocol="TCP", port=self.port)
+    async def _endpoint_slice(self, address: ExternalAddress) -> None:
+        endpoint = discovery.Endpoint(addresses=[address.host], conditions=discovery.EndpointConditions(ready=True))
+        port = discovery.EndpointPort(name="https", protocol="TCP", port=address.port)
         labels = {"kubernetes.io/service-name": "kubernetes"}
         metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
-        family = "IPv6" if ":" in self.address else "IPv4"
+        family = "IPv6" if ":" in address.host else "IPv4"
         found = discovery.EndpointSlice(metadata=metadata, address_type=family, endpoints=[endpoint], ports=[port])
         await self._put("discovery.k8s.io", "endpointslices", found, "endpoints", "ports")
 

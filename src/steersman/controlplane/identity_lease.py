@@ -6,7 +6,6 @@ import base64
 import hashlib
 import socket
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -17,6 +16,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values import times
 from steersman.rest.context import loopback
+from steersman.server.server import Server
 
 RENEWAL: Final = 10.0
 """Seconds."""
@@ -33,11 +33,11 @@ _DURATION: Final = 3600
 
 
 class IdentityLease:
-    """Keeps this server's lease in kube-system, and takes away those that ran out. `address` is HOST:PORT."""
+    """Keeps this server's lease in kube-system, and takes away those that ran out."""
 
-    def __init__(self, leases: Callable[[], StoreObjects], address: Callable[[], str]) -> None:
+    def __init__(self, server: Server, leases: StoreObjects) -> None:
+        self._server = server
         self._leases = leases
-        self._address = address
         self._hostname = socket.gethostname()
         self.name = server_id(self._hostname)
         self._holder = f"{self.name}_{uuid.uuid4()}"
@@ -49,11 +49,11 @@ class IdentityLease:
 
     async def renew(self) -> None:
         """Tells that this server still runs."""
-        if not self._leases().has(_NAMESPACE, self.name):
+        if not self._leases.has(_NAMESPACE, self.name):
             await self._create()
             return
         ctx = loopback(_NAMESPACE, self.name)
-        await self._leases().update(ctx, self.name, self._marked)
+        await self._leases.update(ctx, self.name, self._marked)
 
     async def end(self) -> None:
         """Takes the lease away."""
@@ -62,17 +62,17 @@ class IdentityLease:
     async def collect(self) -> None:
         """Takes away the leases of servers that did not end orderly."""
         now = datetime.now(UTC)
-        async for lease, _ in self._leases().every(_NAMESPACE):
+        async for lease, _ in self._leases.every(_NAMESPACE):
             if lease.metadata.labels.get(_IDENTITY_LABEL) == _COMPONENT and _is_over(lease, now):
                 await self._delete(lease.metadata.name)
 
     async def _create(self) -> None:
         lease = Lease(metadata=ObjectMeta(name=self.name, namespace=_NAMESPACE), spec=LeaseSpec())
-        await self._leases().create(loopback(_NAMESPACE), self._marked(lease))
+        await self._leases.create(loopback(_NAMESPACE), self._marked(lease))
 
     async def _delete(self, name: str) -> None:
         try:
-            await self._leases().delete(loopback(_NAMESPACE, name), name)
+            await self._leases.delete(loopback(_NAMESPACE, name), name)
         except StatusError as error:
             if error.code != 404:
                 raise
@@ -82,7 +82,7 @@ class IdentityLease:
         lease.spec.lease_duration_seconds = _DURATION
         lease.spec.renew_time = times.now_micro()
         lease.metadata.labels |= {_IDENTITY_LABEL: _COMPONENT, _HOSTNAME_LABEL: self._hostname}
-        lease.metadata.annotations[_ADDRESS_ANNOTATION] = self._address()
+        lease.metadata.annotations[_ADDRESS_ANNOTATION] = str(self._server.external_address)
         return lease
 
 

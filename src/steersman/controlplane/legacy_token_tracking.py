@@ -24,14 +24,14 @@ _PAUSE: Final = 1800.0
 class LegacyTokenTracking:
     """Keeps the ConfigMap. `clock` tells seconds that only grow."""
 
-    def __init__(self, config_maps: Callable[[], StoreObjects], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, config_maps: StoreObjects, clock: Callable[[], float] = time.monotonic) -> None:
         self._config_maps = config_maps
         self._clock = clock
         self._made: float | None = None
 
     async def sync(self) -> None:
         """Makes what is missing, and mends a date that is none."""
-        config_maps = self._config_maps()
+        config_maps = self._config_maps
         found: ConfigMap | None = await config_maps.find(NAMESPACE, NAME)
         today = datetime.now(UTC).strftime("%Y-%m-%d")
         if found is None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.metrics import Computed, Labels, Registry
-from steersman.net.server import HttpServer
+from steersman.server.server import Server
 from steersman.server.version import GIT_VERSION, MAJOR, MINOR
 from steersman.store.store import Store
 
 
-def install_metrics(registry: Registry, stores: Iterable[Store[Any]], http: Callable[[], HttpServer | None]) -> None:
+def install_metrics(registry: Registry, stores: Iterable[Store[Any]], server: Server) -> None:
     """Registers what is not counted on the path of a request."""
     started = time.time()
 
@@ -34,16 +34,14 @@ def install_metrics(registry: Registry, stores: Iterable[Store[Any]], http: Call
                 yield (store.resource.group, store.resource.version, store.kind.name), store.cacher.watchers
 
     def connections() -> Iterator[tuple[Labels, float]]:
-        server = http()
-        if server is not None:
-            found = server.statistics()
+        if server.http is not None:
+            found = server.http.statistics()
             yield ("http/1.1",), found.open_http1
             yield ("h2",), found.open_http2
 
     def handshake_errors() -> Iterator[tuple[Labels, float]]:
-        server = http()
-        if server is not None:
-            yield (), server.statistics().tls_handshake_errors
+        if server.http is not None:
+            yield (), server.http.statistics().tls_handshake_errors
 
     registry.add(
         Computed("counter", "apiserver_tls_handshake_errors_total",

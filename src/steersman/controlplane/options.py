@@ -75,6 +75,11 @@ class Options:
     debug_loop_watchdog: float = 0.0
     verbosity: int = 0
 
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """What tokens for this server are meant for."""
+        return self.api_audiences or self.service_account_issuer
+
     def as_flags(self) -> dict[str, str]:
         """The options by the names of their flags, as text in pflag's form."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "listen"}

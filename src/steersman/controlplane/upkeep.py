@@ -5,20 +5,18 @@ These are kube-apiserver's own controllers, with its hooks' names and its interv
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
 from steersman.controlplane.follower import Follower
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
-from steersman.controlplane.objects import StoreObjects
 from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.stores import Stores
 from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
-from steersman.store.store import Store
 
 REPAIR_INTERVAL: Final = 180.0
 """Seconds between looks at all addresses and ports of services."""
@@ -27,19 +25,13 @@ _MINUTE: Final = 60.0
 
 
 class Upkeep:
-    """Begins with the server's hooks and ends with `stop`. `address` tells where the server is reached."""
+    """Begins with the hooks of `server` and ends with `stop`."""
 
-    def __init__(
-        self,
-        services: Services,
-        bootstrap: Bootstrap,
-        store: Callable[[str, str], Store[Any]],
-        objects: Callable[[str, str], StoreObjects],
-        address: Callable[[], str],
-    ) -> None:
-        self._store = store
-        self._lease = IdentityLease(lambda: objects("coordination.k8s.io", "leases"), address)
-        self._legacy_tokens = LegacyTokenTracking(lambda: objects("", "configmaps"))
+    def __init__(self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap) -> None:
+        self._server = server
+        self._store = stores.store
+        self._lease = IdentityLease(server, stores.objects("coordination.k8s.io", "leases"))
+        self._legacy_tokens = LegacyTokenTracking(stores.objects("", "configmaps"))
         self._addresses = ServiceIPRepair(services)
         self._bootstrap = bootstrap
         self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
@@ -48,8 +40,9 @@ class Upkeep:
         self._renewal: Periodic | None = None
         self._running: list[Periodic] = []
 
-    def install(self, server: Server) -> None:
+    def install(self) -> None:
         """Adds the hooks."""
+        server = self._server
         server.add_post_start_hook("start-service-ip-repair-controllers", self._start_repairs)
         server.add_post_start_hook("start-kube-apiserver-identity-lease-controller", self._start_identity)
         server.add_post_start_hook("start-kube-apiserver-identity-lease-garbage-collector", self._start_collector)

@@ -9,6 +9,7 @@ from typing import Any
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
 from steersman.authorization.interface import Authorizer
+from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
@@ -18,15 +19,24 @@ from steersman.net.tls import ServerTLS
 _MIB = 1024 * 1024
 
 
+def new_executor() -> Executor:
+    """Threads for what takes long and does not wait for anything: compression."""
+    return ThreadPoolExecutor(2, thread_name_prefix="steersman")
+
+
 @dataclass(slots=True, kw_only=True)
 class Config:
-    """What a server is to be. Times are in seconds. Fields left None are filled by `complete()`."""
+    """What a server is to be. Times are in seconds. Fields left None are filled by `complete()`.
+
+    `external_host` is the name or address by which others reach it, `bind_address` unless given.
+    """
 
     authenticator: Authenticator
     authorizer: Authorizer
     admission: Chain = field(default_factory=lambda: Chain(()))
     bind_address: str = "0.0.0.0"
     port: int = 6443
+    external_host: str = ""
     tls: ServerTLS | None = None
     limits: Limits = field(default_factory=Limits)
     request_timeout: float = 60.0
@@ -42,6 +52,7 @@ class Config:
     shutdown_timeout: float = 60.0
     log_requests: bool = False
     profiling: bool = True
+    mapper: RESTMapper | None = None
     registry: Registry | None = None
     executor: Executor | None = None
     slow_lane: SlowLane | None = None
@@ -49,8 +60,10 @@ class Config:
     def complete(self) -> CompletedConfig:
         """This configuration with everything that follows from it."""
         values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        values["external_host"] = self.external_host or self.bind_address
+        values["mapper"] = self.mapper or RESTMapper()
         values["registry"] = registry = self.registry or Registry()
-        values["executor"] = self.executor or ThreadPoolExecutor(2, thread_name_prefix="steersman")
+        values["executor"] = self.executor or new_executor()
         values["slow_lane"] = self.slow_lane or SlowLane()
         return CompletedConfig(metrics=RequestMetrics(registry), **values)
 
@@ -64,6 +77,7 @@ class CompletedConfig:
     admission: Chain
     bind_address: str
     port: int
+    external_host: str
     tls: ServerTLS | None
     limits: Limits
     request_timeout: float
@@ -79,6 +93,7 @@ class CompletedConfig:
     shutdown_timeout: float
     log_requests: bool
     profiling: bool
+    mapper: RESTMapper
     registry: Registry
     executor: Executor
     slow_lane: SlowLane

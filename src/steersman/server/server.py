@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.catalogue.catalogue import Catalogue
@@ -36,6 +37,17 @@ _MOST_ROOT_PARTS: Final = 3
 """Parts of the root of a web service: "/apis/apps/v1"."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExternalAddress:
+    """Where others reach a server; as text HOST:PORT."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
 class Server:
     """See the module."""
 
@@ -45,11 +57,12 @@ class Server:
         self.hooks = Hooks()
         self.requests = WaitGroup()
         self.watches: set[Any] = set()
-        self.catalogue = Catalogue(Shared(
+        shared = Shared(
             admission=config.admission, authorizer=config.authorizer, metrics=config.metrics,
             executor=config.executor, slow_lane=config.slow_lane, min_request_timeout=config.min_request_timeout,
             max_body_bytes=config.max_body_bytes, stopping=lambda: self.lifecycle.shutting_down, watches=self.watches,
-        ))  # fmt: skip
+        )  # fmt: skip
+        self.catalogue = Catalogue(shared, config.mapper)
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
         self._services: set[str] = set()
@@ -58,6 +71,7 @@ class Server:
         self.livez = HealthChecks("/livez")
         self.readyz = HealthChecks("/readyz")
         self._http: HttpServer | None = None
+        self._port = config.port
         self._handler: HttpHandler | None = None
         for checks in (self.healthz, self.livez, self.readyz):
             checks.add(PING, HealthCheck("log", lambda: None))
@@ -163,6 +177,7 @@ class Server:
         config = self.config
         self._http = HttpServer(self.handler, limits=config.limits, tls=config.tls)
         address = await self._http.start(config.bind_address, config.port)
+        self._port = address[1]
         self.lifecycle.serving = True
         return address
 
@@ -199,6 +214,11 @@ class Server:
         if self._http is not None:
             await self._http.close()
             self._http = None
+
+    @property
+    def external_address(self) -> ExternalAddress:
+        """Where others reach it; port 0 stands for one that is not known before it listens."""
+        return ExternalAddress(self.config.external_host, self._port)
 
     @property
     def http(self) -> HttpServer | None:

@@ -1,0 +1,70 @@
+"""The addresses of a control plane: those of services, and those by which it is reached itself."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.validation.ip import unmapped
+from steersman.net.ascii import is_digits
+from steersman.server.server import Server
+
+
+def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
+    """What addresses of services come from, the primary range first. Raises OptionsError."""
+    try:
+        return tuple(ip_network(trim_space(each)) for each in options.service_cluster_ip_range.split(","))
+    except ValueError as error:
+        raise OptionsError(f"--service-cluster-ip-range: {error}") from None
+
+
+def service_node_ports(options: Options) -> range:
+    """What ports of services on nodes come from. Raises OptionsError."""
+    text = options.service_node_port_range
+    first, _, last = text.partition("-")
+    if not (is_digits(first) and is_digits(last) and 0 < int(first) <= int(last) < 65536):
+        raise OptionsError(f"--service-node-port-range: {text!r} is no range of ports such as 30000-32767")
+    return range(int(first), int(last) + 1)
+
+
+def advertised_address(bind_address: str) -> str:
+    """The address that others reach this host by."""
+    if bind_address:
+        address = unmapped(ip_address(bind_address))
+        if not (address.is_unspecified or address.is_loopback):
+            return bind_address
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
+
+
+def reachable_address(bind_address: str) -> str:
+    """The address that a client on this host uses."""
+    if bind_address in ("", "0.0.0.0", "::"):
+        return "127.0.0.1"
+    return f"[{bind_address}]" if ":" in bind_address else bind_address
+
+
+async def listen(server: Server, options: Options) -> None:
+    """Starts the listener. Raises OptionsError, which says what to do, if it cannot be had."""
+    address, port = options.bind_address, options.secure_port
+    try:
+        await server.start()
+    except OSError as error:
+        match error.errno:
+            case errno.EADDRINUSE:
+                why = f"port {port} of {address} is in use by another process: end it, or take another --secure-port"
+            case errno.EADDRNOTAVAIL:
+                why = f"{address} is no address of this machine: --bind-address must be one, or 0.0.0.0 for all of them"
+            case errno.EACCES | errno.EPERM:
+                why = f"this user may not listen on port {port}: take a --secure-port of 1024 or more"
+            case _:
+                why = f"cannot listen on port {port} of {address}: {os.strerror(error.errno or 0)}"
+        raise OptionsError(why) from None

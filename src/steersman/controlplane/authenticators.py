@@ -1,0 +1,91 @@
+"""How a control plane tells who sends a request: client certificates, static tokens, those of service accounts."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, Final
+
+from steersman.authentication.anonymous import AnonymousAuthenticator
+from steersman.authentication.bearer_token import BearerTokenAuthenticator
+from steersman.authentication.client_certificate import ClientCertificateAuthenticator
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.service_account_claims import BoundObjects, Find, Named
+from steersman.authentication.service_account_keys import ServiceAccountKeys, default_jwks_uri
+from steersman.authentication.service_account_tokens import ServiceAccountTokens, sign
+from steersman.authentication.token_cache import CachedTokenAuthenticator
+from steersman.authentication.token_file import StaticTokens, TokenFileError
+from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
+from steersman.controlplane.given_files import service_account_keys
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.stores import Stores
+from steersman.rest.objects import Reading
+from steersman.server.basic_paths import install_openid
+from steersman.server.server import Server
+
+
+class TokenKeys:
+    """The keys of service account tokens, which a thread reads or makes while the rest of the server starts."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._making = asyncio.create_task(asyncio.to_thread(service_account_keys, options))
+
+    async def made(self) -> None:
+        """Returns once they are there. Raises OptionsError, OSError."""
+        await self._making
+
+    async def stop(self) -> None:
+        """Returns once the thread has ended, whatever has become of it."""
+        await asyncio.gather(self._making, return_exceptions=True)
+
+    def keys(self) -> ServiceAccountKeys:
+        """The keys, once they are made."""
+        return self._making.result()
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """A token with these claims. Raises KeyFileError."""
+        return sign(self.keys(), claims)
+
+    def install_openid(self, server: Server) -> None:
+        """Adds the documents by which others verify tokens."""
+        install_openid(server, partial(self._configuration, server), lambda: self.keys().jwks)
+
+    def _configuration(self, server: Server) -> bytes:
+        options = self._options
+        jwks_uri = options.service_account_jwks_uri or default_jwks_uri(str(server.external_address))
+        return self.keys().openid_configuration(options.service_account_issuer[0], jwks_uri)
+
+
+_NAMED: Final[Reading[Named]] = Reading(lambda obj: obj, "metadata.name", "metadata.uid", "metadata.deletionTimestamp")
+
+
+def _find(stores: Stores, plural: str) -> Find:
+    return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
+
+
+def token_authenticator(options: Options, keys: TokenKeys, stores: Stores) -> UnionTokenAuthenticator:
+    """Tells whose a bearer token is. Raises OptionsError for a token file that cannot be read."""
+    found: list[TokenAuthenticator] = []
+    if options.token_auth_file:
+        try:
+            found.append(StaticTokens.load(options.token_auth_file, options.audiences))
+        except TokenFileError as error:
+            raise OptionsError(f"--token-auth-file: {error}") from None
+    bound = BoundObjects(
+        service_account=_find(stores, "serviceaccounts"),
+        pod=_find(stores, "pods"),
+        secret=_find(stores, "secrets"),
+        node=_find(stores, "nodes"),
+    )
+    accounts = ServiceAccountTokens(keys.keys, options.service_account_issuer, options.audiences, bound)
+    found.append(CachedTokenAuthenticator(accounts))
+    return UnionTokenAuthenticator(found)
+
+
+def authenticator(options: Options, tokens: TokenAuthenticator) -> Authenticator:
+    """Tells who sends a request."""
+    found: list[Authenticator] = [
+        ClientCertificateAuthenticator(), BearerTokenAuthenticator(tokens, options.audiences),
+    ]  # fmt: skip
+    return UnionAuthenticator(found, AnonymousAuthenticator() if options.anonymous_auth else None)

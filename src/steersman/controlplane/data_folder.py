@@ -1,0 +1,67 @@
+"""The data folder of a control plane, the storage in it, and what is told of a file that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.controlplane.options import Options, OptionsError
+from steersman.machinery.private_files import make_private_folder
+from steersman.server.certificates import CertificateError, CertificateFiles, ensure_certificates
+from steersman.storage.interface import Storage, StorageUnavailable
+from steersman.storage.memory import MemoryStorage
+from steersman.storage.sqlite import SQLiteStorage
+from steersman.store.store import Store
+
+_FILE: Final = "steersman.db"
+
+
+def make_data_folder(options: Options) -> None:
+    """Makes the folder unless it is there. Raises OptionsError."""
+    path = options.data_dir
+    try:
+        make_private_folder(path)
+    except OSError as error:
+        why = f"the folder {path} cannot be made: {error.strerror}" if error.strerror else error
+        raise OptionsError(f"--data-dir: {why}") from None
+
+
+async def open_storage(options: Options) -> Storage:
+    """The storage, which keeps other processes out. Raises what it raises, OSError."""
+    interval = options.etcd_compaction_interval
+    if options.storage == "memory":
+        return await MemoryStorage.open(compaction_interval=interval)
+    return await SQLiteStorage.open(options.data_dir / _FILE, compaction_interval=interval)
+
+
+def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
+    """The certificates in the folder, made for these names and addresses unless they are there. Raises OptionsError."""
+    try:
+        return ensure_certificates(options.data_dir, list(hosts))
+    except CertificateError as error:
+        raise OptionsError(str(error)) from None
+
+
+def authentication_info(options: Options, files: CertificateFiles) -> dict[str, str]:
+    """What aggregated servers must know to trust this one: the authority of client certificates."""
+    return {"client-ca-file": Path(options.client_ca_file or files.ca).read_text(errors="replace")}
+
+
+def unreadable(options: Options, stores: Iterable[Store[Any]]) -> list[str]:
+    """What the caches found that they cannot read, with what can be done about it."""
+    file = options.data_dir / _FILE
+    return [
+        f"in {file} the object {store.cacher.unreadable}: nothing under {store.prefix} is served until a good copy "
+        "of the file is put back, or the object is removed from it while the server is stopped: "
+        f"sqlite3 {file} \"DELETE FROM log WHERE key = '{store.cacher.unreadable.partition(' ')[0]}'\""
+        for store in stores
+        if store.cacher.unreadable
+    ]
+
+
+def is_storage_unavailable(error: BaseException) -> bool:
+    """Whether nothing else has gone wrong."""
+    if isinstance(error, BaseExceptionGroup):  # of the hooks, which run side by side
+        return all(map(is_storage_unavailable, error.exceptions))
+    return isinstance(error, StorageUnavailable)
