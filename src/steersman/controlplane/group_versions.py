@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from steersman.controlplane.resources import GROUPS
+
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionPriority:
@@ -13,7 +15,7 @@ class GroupVersionPriority:
     group: str
     version: str
     group_priority: int
-    version_priority: int = 15
+    version_priority: int
 
     @property
     def name(self) -> str:
@@ -21,50 +23,16 @@ class GroupVersionPriority:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-GROUP_VERSIONS: Final = (
-    GroupVersionPriority("", "v1", 18000, 1),
-    GroupVersionPriority("apiregistration.k8s.io", "v1", 17900),
-    GroupVersionPriority("apps", "v1", 17800),
-    GroupVersionPriority("events.k8s.io", "v1", 17750),
-    GroupVersionPriority("authentication.k8s.io", "v1", 17700),
-    GroupVersionPriority("authorization.k8s.io", "v1", 17600),
-    GroupVersionPriority("autoscaling", "v2", 17500, 30),
-    GroupVersionPriority("autoscaling", "v1", 17500),
-    GroupVersionPriority("batch", "v1", 17400),
-    GroupVersionPriority("certificates.k8s.io", "v1", 17300),
-    GroupVersionPriority("networking.k8s.io", "v1", 17200),
-    GroupVersionPriority("networking.k8s.io", "v1beta1", 17200, 9),
-    GroupVersionPriority("policy", "v1", 17100),
-    GroupVersionPriority("rbac.authorization.k8s.io", "v1", 17000),
-    GroupVersionPriority("storage.k8s.io", "v1", 16800),
-    GroupVersionPriority("storage.k8s.io", "v1beta1", 16800, 9),
-    GroupVersionPriority("admissionregistration.k8s.io", "v1", 16700),
-    GroupVersionPriority("admissionregistration.k8s.io", "v1beta1", 16700, 12),
-    GroupVersionPriority("admissionregistration.k8s.io", "v1alpha1", 16700, 9),
-    GroupVersionPriority("apiextensions.k8s.io", "v1", 16700),
-    GroupVersionPriority("scheduling.k8s.io", "v1", 16600),
-    GroupVersionPriority("coordination.k8s.io", "v1", 16500),
-    GroupVersionPriority("coordination.k8s.io", "v1beta1", 16500, 13),
-    GroupVersionPriority("coordination.k8s.io", "v1alpha2", 16500, 12),
-    GroupVersionPriority("node.k8s.io", "v1", 16300),
-    GroupVersionPriority("discovery.k8s.io", "v1", 16200),
-    GroupVersionPriority("resource.k8s.io", "v1", 16200, 21),
-    GroupVersionPriority("resource.k8s.io", "v1beta2", 16200),
-    GroupVersionPriority("resource.k8s.io", "v1beta1", 16200, 9),
-    GroupVersionPriority("resource.k8s.io", "v1alpha3", 16200, 1),
-    GroupVersionPriority("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
-    GroupVersionPriority("internal.apiserver.k8s.io", "v1alpha1", 16000, 9),
+GROUP_VERSIONS: Final = tuple(
+    GroupVersionPriority(group.name, version.name, group.priority, version.priority)
+    for group in GROUPS
+    for version in group.versions
 )
 """All that can be served; alpha and beta ones are off by default."""
 
 WITHOUT_RESOURCES: Final = frozenset({
-    "admission.k8s.io/v1", "admission.k8s.io/v1beta1", "apiextensions.k8s.io/v1beta1", "apiregistration.k8s.io/v1beta1",
-    "apps/v1beta1", "apps/v1beta2", "authentication.k8s.io/v1alpha1", "authentication.k8s.io/v1beta1",
-    "authorization.k8s.io/v1beta1", "batch/v1beta1", "certificates.k8s.io/v1alpha1", "certificates.k8s.io/v1beta1",
-    "discovery.k8s.io/v1beta1", "events.k8s.io/v1beta1", "extensions/v1beta1", "flowcontrol.apiserver.k8s.io/v1beta1",
-    "flowcontrol.apiserver.k8s.io/v1beta2", "flowcontrol.apiserver.k8s.io/v1beta3", "imagepolicy.k8s.io/v1alpha1",
-    "node.k8s.io/v1alpha1", "node.k8s.io/v1beta1", "policy/v1beta1", "rbac.authorization.k8s.io/v1alpha1",
-    "rbac.authorization.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1",
-    "storage.k8s.io/v1alpha1", "storagemigration.k8s.io/v1beta1",
+    "admission.k8s.io/v1", "admission.k8s.io/v1beta1", "extensions/v1beta1", "imagepolicy.k8s.io/v1alpha1",
+    "storagemigration.k8s.io/v1beta1",
+    *(f"{group.name}/{version}" for group in GROUPS for version in group.empty_versions),
 })  # fmt: skip
 """Versions that upstream knows, and serves nothing in with the default feature gates."""
