@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 
 
 class AlwaysDeny(Plugin):
@@ -18,3 +21,6 @@ class AlwaysDeny(Plugin):
 
     async def validate(self, attributes: Attributes) -> None:
         raise attributes.forbid("admission control is denying all modifications")
+
+
+ALWAYS_DENY: Final = Declaration(AlwaysDeny, on_by_default=False)

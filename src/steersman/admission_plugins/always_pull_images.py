@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import FieldError, Path, not_supported
@@ -70,3 +71,6 @@ def _other_policies(spec: core.PodSpec) -> Iterator[FieldError]:
         if volume.image is not None and volume.image.pull_policy != _ALWAYS:
             path = (_SPEC / "volumes")[index] / "image" / "pullPolicy"
             yield not_supported(path, volume.image.pull_policy, (_ALWAYS,))
+
+
+ALWAYS_PULL_IMAGES: Final = Declaration(AlwaysPullImages, on_by_default=False)

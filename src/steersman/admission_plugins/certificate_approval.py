@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.signers import may_use_signer
 from steersman.machinery.errors.field import quote
@@ -30,3 +31,8 @@ class CertificateApproval(Plugin):
         signer = attributes.old.spec.signer_name
         if not await may_use_signer(self._authorizer, attributes.user, "approve", signer):
             raise attributes.forbid(f"user not permitted to approve requests with signerName {quote(signer)}")
+
+
+CERTIFICATE_APPROVAL: Final = Declaration(
+    CertificateApproval, on_by_default=True, make=lambda server: CertificateApproval(server.authorizer)
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.signers import may_use_signer
 from steersman.machinery.errors.field import quote
@@ -37,3 +38,8 @@ class CertificateSigning(Plugin):
 
 def _failures(request: Any) -> list[Any]:
     return [each for each in request.status.conditions if each.type == "Failed"]
+
+
+CERTIFICATE_SIGNING: Final = Declaration(
+    CertificateSigning, on_by_default=True, make=lambda server: CertificateSigning(server.authorizer)
+)

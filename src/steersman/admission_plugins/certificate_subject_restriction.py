@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.authentication.user import SYSTEM_MASTERS
 from steersman.machinery.go.pem import decode_block
 from steersman.machinery.identity.schema import GroupResource
@@ -43,3 +44,8 @@ def _organizations(pem: bytes) -> list[str]:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     subject = x509.load_der_x509_csr(block.content).subject
     return [str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+
+
+CERTIFICATE_SUBJECT_RESTRICTION: Final = Declaration(
+    CertificateSubjectRestriction, on_by_default=True, make=lambda server: CertificateSubjectRestriction()
+)

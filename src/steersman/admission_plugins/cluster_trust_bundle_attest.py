@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.authorization.interface import Authorizer
 from steersman.authorization.signers import may_use_signer
 from steersman.machinery.errors.field import quote
@@ -30,3 +31,8 @@ class ClusterTrustBundleAttest(Plugin):
         signer = attributes.obj.spec.signer_name
         if signer and not await may_use_signer(self._authorizer, attributes.user, "attest", signer):
             raise attributes.forbid(f"user not permitted to attest for signerName {quote(signer)}")
+
+
+CLUSTER_TRUST_BUNDLE_ATTEST: Final = Declaration(
+    ClusterTrustBundleAttest, on_by_default=True, make=lambda server: ClusterTrustBundleAttest(server.authorizer)
+)

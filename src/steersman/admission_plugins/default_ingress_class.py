@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.built_in.classes import INGRESS_CLASS
+from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.machinery.built_in.classes import DEFAULT_INGRESS_CLASS, INGRESS_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.objects import Reading
 
 _INGRESSES: Final = GroupResource("networking.k8s.io", "ingresses")
 
@@ -29,3 +31,15 @@ class DefaultIngressClass(Plugin):
         ingress = attributes.obj
         if ingress.spec.ingress_class_name is None and INGRESS_CLASS not in ingress.metadata.annotations:
             ingress.spec.ingress_class_name = self._default()
+
+
+_CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
+
+
+def _make(server: Surroundings) -> DefaultIngressClass:
+    classes = server.objects("networking.k8s.io", "ingressclasses")
+    default = DefaultClass(DEFAULT_INGRESS_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
+    return DefaultIngressClass(default.name)
+
+
+DEFAULT_INGRESS_CLASS_PLUGIN: Final = Declaration(DefaultIngressClass, on_by_default=True, make=_make)

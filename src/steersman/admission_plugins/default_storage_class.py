@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
-from steersman.machinery.built_in.classes import STORAGE_CLASS
+from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.machinery.built_in.classes import DEFAULT_STORAGE_CLASS, STORAGE_CLASS, DefaultClass
 from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.objects import Reading
 
 _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 
@@ -30,3 +32,15 @@ class DefaultStorageClass(Plugin):
         # a class of "" asks for volumes without one
         if claim.spec.storage_class_name is None and STORAGE_CLASS not in claim.metadata.annotations:
             claim.spec.storage_class_name = self._default()
+
+
+_CLASS: Final = Reading(lambda obj: obj, "metadata.name", "metadata.annotations", "metadata.creationTimestamp")
+
+
+def _make(server: Surroundings) -> DefaultStorageClass:
+    classes = server.objects("storage.k8s.io", "storageclasses")
+    default = DefaultClass(DEFAULT_STORAGE_CLASS, lambda: classes.known_all("", _CLASS), classes.changed)
+    return DefaultStorageClass(default.name)
+
+
+DEFAULT_STORAGE_CLASS_PLUGIN: Final = Declaration(DefaultStorageClass, on_by_default=True, make=_make)

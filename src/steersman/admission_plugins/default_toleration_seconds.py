@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.api.core.v1 import Toleration
 from steersman.machinery.identity.schema import GroupResource
 
@@ -33,3 +34,10 @@ class DefaultTolerationSeconds(Plugin):
                 tolerations.append(
                     Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
                 )
+
+
+def _make(server: Surroundings) -> DefaultTolerationSeconds:
+    return DefaultTolerationSeconds(server.not_ready_toleration, server.unreachable_toleration)
+
+
+DEFAULT_TOLERATION_SECONDS: Final = Declaration(DefaultTolerationSeconds, on_by_default=True, make=_make)

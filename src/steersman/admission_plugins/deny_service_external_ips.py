@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.identity.schema import GroupResource
 
 _SERVICES: Final = GroupResource("", "services")
@@ -22,3 +23,8 @@ class DenyServiceExternalIPs(Plugin):
         before = attributes.old.spec.external_ips if attributes.old is not None else ()
         if not {*attributes.obj.spec.external_ips} <= {*before}:
             raise attributes.forbid("Use of external IPs is denied by admission control")
+
+
+DENY_SERVICE_EXTERNAL_IPS: Final = Declaration(
+    DenyServiceExternalIPs, on_by_default=False, make=lambda server: DenyServiceExternalIPs()
+)

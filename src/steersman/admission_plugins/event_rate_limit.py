@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.api.core.v1 import Event
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupResource
@@ -110,3 +111,10 @@ class _Buckets:
         if len(self._found) > self._limit.cache_size:
             self._found.popitem(last=False)
         return tokens >= 0
+
+
+def _make(server: Surroundings, limits: tuple[Limit, ...]) -> EventRateLimit:
+    return EventRateLimit(limits)
+
+
+EVENT_RATE_LIMIT: Final = ConfiguredDeclaration(EventRateLimit, on_by_default=False, make=_make)

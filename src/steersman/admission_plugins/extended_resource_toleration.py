@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.resource_names import is_extended_resource
@@ -46,3 +47,8 @@ def _tolerate(spec: PodSpec, names: set[str]) -> None:
         else:
             tolerations.append(each)
     spec.tolerations = [*tolerations, *(each for name, each in wanted.items() if name not in replaced)]
+
+
+EXTENDED_RESOURCE_TOLERATION: Final = Declaration(
+    ExtendedResourceToleration, on_by_default=False, make=lambda server: ExtendedResourceToleration()
+)

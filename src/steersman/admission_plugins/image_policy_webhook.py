@@ -8,9 +8,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.api.core.v1 import Pod
 from steersman.api.imagepolicy.v1alpha1 import ImageReview, ImageReviewContainerSpec, ImageReviewSpec, ImageReviewStatus
 from steersman.kinds.built_in import classes_of
@@ -24,7 +25,8 @@ from steersman.machinery.identity.schema import (
     no_kind_registered,
     parse_group_version,
 )
-from steersman.webhooks.client import WebhookError
+from steersman.webhooks.client import WebhookClient, WebhookError
+from steersman.webhooks.kubeconfig import Endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +44,14 @@ class Settings:
     allow_ttl: float = 300.0
     deny_ttl: float = 30.0
     default_allow: bool = False
+
+
+class Configuration(NamedTuple):
+    """What the plugin is configured with; `backoff` is in seconds."""
+
+    endpoint: Endpoint
+    backoff: float
+    settings: Settings
 
 
 class ImagePolicyWebhook(Plugin):
@@ -132,3 +142,11 @@ def _unexpected(api_version: str, kind: str) -> str:
     if known:
         return f"converting ({version.version}.{kind}) to (v1alpha1.ImageReview): unknown conversion"
     return no_kind_registered(kind, str(version))
+
+
+def _make(server: Surroundings, configuration: Configuration) -> ImagePolicyWebhook:
+    client = WebhookClient(configuration.endpoint, configuration.backoff)
+    return ImagePolicyWebhook(client.post, configuration.settings)
+
+
+IMAGE_POLICY_WEBHOOK: Final = ConfiguredDeclaration(ImagePolicyWebhook, on_by_default=False, make=_make)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
 
@@ -35,3 +36,8 @@ class LimitPodHardAntiAffinityTopology(Plugin):
                     f"affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {term.topology_key} "
                     f"but only key {_HOSTNAME} is allowed",
                 )
+
+
+LIMIT_POD_HARD_ANTI_AFFINITY_TOPOLOGY: Final = Declaration(
+    LimitPodHardAntiAffinityTopology, on_by_default=False, make=lambda server: LimitPodHardAntiAffinityTopology()
+)

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Container, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec
 from steersman.machinery.built_in.pod_resources import POD_LEVEL_RESOURCES, aggregate_limits, aggregate_requests
 from steersman.machinery.identity.schema import GroupResource
@@ -226,3 +227,8 @@ _FINDERS: Final[dict[str, _Find]] = {
     "PersistentVolumeClaim": _find_in_claim,
 }
 """By kind, what is wrong with an object of it."""
+
+
+LIMIT_RANGER: Final = Declaration(
+    LimitRanger, on_by_default=True, make=lambda server: LimitRanger(server.objects("", "limitranges"))
+)

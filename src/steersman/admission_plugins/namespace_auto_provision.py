@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
+from steersman.api.core.v1 import Namespace
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.machinery.errors.status import StatusError
+from steersman.rest.context import loopback
 
 
 class NamespaceAutoProvision(Plugin):
@@ -33,3 +37,15 @@ class NamespaceAutoProvision(Plugin):
             if error.reason == "AlreadyExists":  # somebody else was quicker
                 return
             raise attributes.forbid(error.message) from error
+
+
+def _make(server: Surroundings) -> NamespaceAutoProvision:
+    namespaces = server.objects("", "namespaces")
+
+    def make(name: str) -> Awaitable[Any]:
+        return namespaces.create(loopback(), Namespace(metadata=ObjectMeta(name=name)))
+
+    return NamespaceAutoProvision(server.namespace_phase, make)
+
+
+NAMESPACE_AUTO_PROVISION: Final = Declaration(NamespaceAutoProvision, on_by_default=False, make=_make)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.status import not_found
 from steersman.machinery.identity.schema import GroupResource
 
@@ -28,3 +29,8 @@ class NamespaceExists(Plugin):
             return
         if self._phase(namespace) is None:
             raise not_found(_NAMESPACES, namespace)
+
+
+NAMESPACE_EXISTS: Final = Declaration(
+    NamespaceExists, on_by_default=False, make=lambda server: NamespaceExists(server.namespace_phase)
+)

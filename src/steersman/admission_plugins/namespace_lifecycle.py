@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.admission.interface import CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import CAUSE_NAMESPACE_TERMINATING, Cause, forbidden, internal, not_found
 from steersman.machinery.identity.schema import GroupResource
@@ -49,3 +50,8 @@ class NamespaceLifecycle(Plugin):
         text = f"namespace {namespace} is being terminated"
         error.causes = (Cause(CAUSE_NAMESPACE_TERMINATING, text, "metadata.namespace"),)
         raise error
+
+
+NAMESPACE_LIFECYCLE: Final = Declaration(
+    NamespaceLifecycle, on_by_default=True, make=lambda server: NamespaceLifecycle(server.namespace_phase)
+)

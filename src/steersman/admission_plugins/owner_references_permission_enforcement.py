@@ -13,10 +13,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.authorization.attributes import Attributes as Question
 from steersman.authorization.interface import Authorizer, Verdict, decide
 from steersman.machinery.identity.action import Action
-from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 
 _PODS: Final = GroupResource("", "pods")
 _TURN: Final = 50
@@ -101,3 +102,16 @@ def _finalizing_anything(attributes: Attributes) -> Question:
 def _why(verdict: Verdict) -> str:
     """The reason and the error of a refusal, as Go prints them."""
     return f"{verdict.reason}, {verdict.error or '<nil>'}"
+
+
+def _make(server: Surroundings) -> OwnerReferencesPermissionEnforcement:
+    def resources_of(group: str, version: str, kind: str) -> list[Mapping]:
+        found = server.mapper.of_kind(GroupVersionKind(group, version, kind))
+        return [Mapping(each.resource.plural, each.resource.namespaced) for each in found]
+
+    return OwnerReferencesPermissionEnforcement(server.authorizer, resources_of)
+
+
+OWNER_REFERENCES_PERMISSION_ENFORCEMENT: Final = Declaration(
+    OwnerReferencesPermissionEnforcement, on_by_default=False, make=_make
+)

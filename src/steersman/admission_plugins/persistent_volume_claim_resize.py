@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.built_in.classes import storage_class_of
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
+from steersman.rest.objects import Reading
 
 _CLAIMS: Final = GroupResource("", "persistentvolumeclaims")
 
@@ -43,3 +45,14 @@ class PersistentVolumeClaimResize(Plugin):
 
 def _size(claim: Any) -> Quantity:
     return parse(claim.spec.resources.requests.get("storage", "0"))
+
+
+_CLASS: Final = Reading(lambda obj: obj, "allowVolumeExpansion")
+
+
+def _make(server: Surroundings) -> PersistentVolumeClaimResize:
+    classes = server.objects("storage.k8s.io", "storageclasses")
+    return PersistentVolumeClaimResize(lambda name: classes.known("", name, _CLASS))
+
+
+PERSISTENT_VOLUME_CLAIM_RESIZE: Final = Declaration(PersistentVolumeClaimResize, on_by_default=True, make=_make)

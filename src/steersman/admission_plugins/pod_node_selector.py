@@ -7,11 +7,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.api.core.v1 import PodSpec
 from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import forbidden, internal, plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
+from steersman.rest.objects import Reading
 
 _PODS: Final = GroupResource("", "pods")
 ANNOTATION: Final = "scheduler.alpha.kubernetes.io/node-selector"
@@ -96,3 +98,10 @@ def _parse(text: str) -> dict[str, str]:
             raise plain_internal(str(invalid(Path()[key], value, "; ".join(faults))))
         labels[key] = value
     return labels
+
+
+def _make(server: Surroundings, configured: Mapping[str, str]) -> PodNodeSelector:
+    return PodNodeSelector(server.known("namespaces", Reading(node_selector_of, "metadata.annotations")), configured)
+
+
+POD_NODE_SELECTOR: Final = ConfiguredDeclaration(PodNodeSelector, on_by_default=False, make=_make)

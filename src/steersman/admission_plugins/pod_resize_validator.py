@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from steersman.admission.interface import UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.built_in.pod_resources import requests_of_spec
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import Quantity, parse
+from steersman.rest.objects import Reading
 
 _PODS: Final = GroupResource("", "pods")
 _NOTHING: Final = Quantity(0)
@@ -75,3 +77,10 @@ def _refused(attributes: Attributes, why: str, reason: str) -> StatusError:
     error = attributes.forbid(why)
     error.causes = (Cause(reason),)
     return error
+
+
+def _make(server: Surroundings) -> PodResizeValidator:
+    return PodResizeValidator(server.known("nodes", Reading(host_of, "metadata.labels", "status.allocatable")))
+
+
+POD_RESIZE_VALIDATOR: Final = Declaration(PodResizeValidator, on_by_default=True, make=_make)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.tolerations import all_included, merge_tolerations
 from steersman.api.core.v1 import PodSpec, Toleration
 from steersman.machinery.built_in.pod_resources import compute_qos_class
@@ -18,6 +19,7 @@ from steersman.machinery.codec.serializer import from_plain
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import not_found, plain_internal
 from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.objects import Reading
 
 _PODS: Final = GroupResource("", "pods")
 _NAMESPACES: Final = GroupResource("", "namespaces")
@@ -114,3 +116,11 @@ def _parse(text: str) -> list[Toleration]:
         return from_plain(list[Toleration], unmarshal(_TOLERATIONS, text.encode()) or [])
     except DecodeError as error:
         raise plain_internal(str(error)) from None
+
+
+def _make(server: Surroundings, configuration: Configuration) -> PodTolerationRestriction:
+    find = server.known("namespaces", Reading(toleration_annotations, "metadata.annotations"))
+    return PodTolerationRestriction(find, configuration)
+
+
+POD_TOLERATION_RESTRICTION: Final = ConfiguredDeclaration(PodTolerationRestriction, on_by_default=False, make=_make)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.objects import Reading
 
 _PODS: Final = GroupResource("", "pods")
 _COPIED: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -40,3 +42,10 @@ class PodTopologyLabels(Plugin):
         if node and (labels := self._find(node)):
             metadata = attributes.obj.metadata
             metadata.labels = metadata.labels | labels
+
+
+def _make(server: Surroundings) -> PodTopologyLabels:
+    return PodTopologyLabels(server.known("nodes", Reading(topology_of, "metadata.labels")))
+
+
+POD_TOPOLOGY_LABELS: Final = Declaration(PodTopologyLabels, on_by_default=True, make=_make)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.machinery.identity.schema import GroupResource
+from steersman.rest.objects import Reading
 
 _PODS: Final = GroupResource("", "pods")
 _CLASSES: Final = GroupResource("scheduling.k8s.io", "priorityclasses")
@@ -88,3 +90,16 @@ class Priority(Plugin):
                 raise attributes.forbid(
                     f"PriorityClass {each.metadata.name} is already marked as default. Only one default can exist"
                 )
+
+
+_CLASS: Final = Reading(lambda obj: obj, "metadata.name", "value", "globalDefault", "preemptionPolicy")
+
+
+def _make(server: Surroundings) -> Priority:
+    classes = server.objects("scheduling.k8s.io", "priorityclasses")
+    return Priority(
+        lambda name: classes.known("", name, _CLASS), lambda: classes.known_all("", _CLASS), classes.changed
+    )
+
+
+PRIORITY: Final = Declaration(Priority, on_by_default=True, make=_make)

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.admission_plugins.tolerations import merge_tolerations
 from steersman.api.core.v1 import PodSpec
 from steersman.api.node.v1 import RuntimeClass as Class
@@ -14,6 +15,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.values.quantity import parse
+from steersman.rest.objects import Reading
 
 _PODS: Final = GroupResource("", "pods")
 _OTHER_OVERHEAD: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -88,3 +90,14 @@ class RuntimeClass(Plugin):
 def _same(one: dict[str, str], other: dict[str, str]) -> bool:
     """Whether the amounts are equal, however they are written."""
     return one.keys() == other.keys() and all(parse(one[name]) == parse(other[name]) for name in one)
+
+
+_CLASS: Final = Reading(lambda obj: obj, "overhead", "scheduling")
+
+
+def _make(server: Surroundings) -> RuntimeClass:
+    classes = server.objects("node.k8s.io", "runtimeclasses")
+    return RuntimeClass(lambda name: classes.known("", name, _CLASS))
+
+
+RUNTIME_CLASS: Final = Declaration(RuntimeClass, on_by_default=True, make=_make)

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration, Surroundings
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import done
+from steersman.rest.objects import Reading
 
 DEFAULT_ACCOUNT: Final = "default"
 MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -255,3 +257,16 @@ def _volume_secrets(volume: core.Volume) -> Iterator[str]:
 
 
 _WITH_SECRET_REF: Final = ("cephfs", "cinder", "flex_volume", "rbd", "scale_io", "iscsi", "storageos")
+
+
+_ACCOUNT: Final = Reading(
+    account_of, "metadata.name", "metadata.annotations", "secrets", "imagePullSecrets", "automountServiceAccountToken"
+)
+
+
+def _make(server: Surroundings) -> ServiceAccount:
+    accounts = server.objects("", "serviceaccounts")
+    return ServiceAccount(lambda namespace, name: accounts.known(namespace, name, _ACCOUNT))
+
+
+SERVICE_ACCOUNT: Final = Declaration(ServiceAccount, on_by_default=True, make=_make)

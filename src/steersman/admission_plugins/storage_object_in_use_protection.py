@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.machinery.identity.schema import GroupResource
 
 FINALIZERS: Final = {
@@ -33,3 +34,8 @@ class StorageObjectInUseProtection(Plugin):
         metadata = attributes.obj.metadata
         if finalizer not in metadata.finalizers:
             metadata.finalizers = [*metadata.finalizers, finalizer]
+
+
+STORAGE_OBJECT_IN_USE_PROTECTION: Final = Declaration(
+    StorageObjectInUseProtection, on_by_default=True, make=lambda server: StorageObjectInUseProtection()
+)

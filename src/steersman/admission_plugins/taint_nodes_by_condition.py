@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.admission.interface import CREATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Declaration
 from steersman.api.core.v1 import Taint
 from steersman.machinery.identity.schema import GroupResource
 
@@ -27,3 +28,8 @@ class TaintNodesByCondition(Plugin):
         spec = attributes.obj.spec
         if not any(each.key == _KEY and each.effect == _EFFECT for each in spec.taints):
             spec.taints = [*spec.taints, Taint(key=_KEY, effect=_EFFECT)]
+
+
+TAINT_NODES_BY_CONDITION: Final = Declaration(
+    TaintNodesByCondition, on_by_default=True, make=lambda server: TaintNodesByCondition()
+)

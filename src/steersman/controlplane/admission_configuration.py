@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from steersman.admission_plugins import event_rate_limit, image_policy_webhook, pod_toleration_restriction
 from steersman.admission_plugins.event_rate_limit import Limit
@@ -43,7 +43,7 @@ from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_
 from steersman.machinery.values.durations import format_duration
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.scheduling import validate_tolerations
-from steersman.webhooks.kubeconfig import NO_CONFIGURATION, Endpoint, KubeconfigError, load_kubeconfig
+from steersman.webhooks.kubeconfig import NO_CONFIGURATION, KubeconfigError, load_kubeconfig
 
 _SECOND: Final = 10**9
 _MILLISECOND: Final = 10**6
@@ -134,14 +134,6 @@ _LEGACY: Final = {_NODE_SELECTORS: "PodNodeSelector", "imagePolicy": "ImagePolic
 _BETWEEN_DOCUMENTS: Final = re.compile(rb"^---.*$", re.MULTILINE)
 
 
-class ImagePolicy(NamedTuple):
-    """What ImagePolicyWebhook is made of; `backoff` is in seconds."""
-
-    endpoint: Endpoint
-    backoff: float
-    settings: image_policy_webhook.Settings
-
-
 @dataclass(frozen=True, slots=True)
 class AdmissionConfiguration:
     """By plugin its document, or the file that it is in. The methods read what the plugins take, what they do without
@@ -218,7 +210,7 @@ class AdmissionConfiguration:
             found |= _node_selectors(document)
         return found
 
-    def image_policy(self) -> ImagePolicy:
+    def image_policy(self) -> image_policy_webhook.Configuration:
         """imagePolicy, which ImagePolicyWebhook must have; it has no kind."""
         name = "ImagePolicyWebhook"
         document = self.document(name)
@@ -242,7 +234,7 @@ class AdmissionConfiguration:
         except ValueError as error:
             raise _bad_init(name, error) from None
         settings = image_policy_webhook.Settings(allow, deny, given.get("defaultAllow", False))
-        return ImagePolicy(endpoint, backoff, settings)
+        return image_policy_webhook.Configuration(endpoint, backoff, settings)
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
         """The configuration of PodTolerationRestriction."""

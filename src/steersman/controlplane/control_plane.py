@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
+from steersman.admission_plugins.declaration import Surroundings
 from steersman.authentication.interface import TokenAuthenticator
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import (
@@ -20,8 +21,7 @@ from steersman.controlplane.addresses import (
     service_node_ports,
     service_ranges,
 )
-from steersman.controlplane.admission import Surroundings, admission_chain
-from steersman.controlplane.admission_configuration import AdmissionConfiguration
+from steersman.controlplane.admission import admission_chain
 from steersman.controlplane.authenticators import TokenKeys, authenticator, token_authenticator
 from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.bootstrap import Bootstrap
@@ -285,15 +285,14 @@ def _resources(runtime: RuntimeConfig) -> tuple[Resource[Any, Services], ...]:
 
 
 def _admission(options: Options, common: _Common, stores: Stores, rights: Judges) -> Chain:
-    return admission_chain(
-        Surroundings(
-            options=options,
-            authorizer=rights.authorizer,
-            configuration=AdmissionConfiguration.load(options.admission_control_config_file),
-            objects=stores.objects,
-            mapper=common.mapper,
-        )
+    server = Surroundings(
+        authorizer=rights.authorizer,
+        objects=stores.objects,
+        mapper=common.mapper,
+        not_ready_toleration=options.default_not_ready_toleration_seconds,
+        unreachable_toleration=options.default_unreachable_toleration_seconds,
     )
+    return admission_chain(options, server)
 
 
 def _config(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
 from steersman.admission_plugins.pod_security.checks import Violation, details, reasons, violations
 from steersman.admission_plugins.pod_security.levels import (
     NO_POLICY,
@@ -25,6 +26,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import forbidden, internal, invalid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.rest.objects import Reading
 
 _NAMESPACES: Final = GroupResource("", "namespaces")
 _PODS: Final = GroupResource("", "pods")
@@ -256,3 +258,15 @@ def _runs_something_else(new: PodSpec, old: PodSpec) -> bool:
             return True
     images = {each.name: each.image for each in old.ephemeral_containers}
     return any(images.get(each.name) != each.image for each in new.ephemeral_containers)
+
+
+def _make(server: Surroundings, configuration: Configuration) -> PodSecurity:
+    pods = server.objects("", "pods")
+    return PodSecurity(
+        server.known("namespaces", Reading(configuration.policy_of, "metadata.labels")),
+        lambda namespace: (pods.count(namespace), pods.every(namespace)),
+        configuration,
+    )
+
+
+POD_SECURITY: Final = ConfiguredDeclaration(PodSecurity, on_by_default=True, make=_make)

@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from steersman.admission.interface import CREATE, UPDATE, Attributes, Plugin
-from steersman.admission_plugins.quota.evaluators import Evaluator
+from steersman.admission_plugins.declaration import ConfiguredDeclaration, Surroundings
+from steersman.admission_plugins.quota.evaluators import Evaluator, ServiceEvaluator, VolumeClaimEvaluator
+from steersman.admission_plugins.quota.pods import PodEvaluator
+from steersman.admission_plugins.quota.resource_claims import ResourceClaimEvaluator
 from steersman.api.core.v1 import ResourceQuota as Quota
 from steersman.api.core.v1 import ScopedResourceSelectorRequirement
 from steersman.machinery.built_in.pod_resources import Amounts
@@ -353,3 +356,23 @@ def _charged(account: Account, requested: Amounts, attributes: Attributes) -> Ac
 
 def _shown(amounts: Amounts | dict[str, str], names: Iterable[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
+
+
+def _make(server: Surroundings, limited: tuple[LimitedResource, ...]) -> ResourceQuota:
+    claims = server.objects("resource.k8s.io", "resourceclaims")
+    classes = server.objects("resource.k8s.io", "deviceclasses")
+    return ResourceQuota(
+        server.objects("", "resourcequotas"),
+        {
+            GroupResource("", "pods"): PodEvaluator(),
+            GroupResource("", "services"): ServiceEvaluator(),
+            GroupResource("", "persistentvolumeclaims"): VolumeClaimEvaluator(),
+            GroupResource("resource.k8s.io", "resourceclaims"): ResourceClaimEvaluator(
+                classes, server.objects("", "pods"), claims
+            ),
+        },
+        limited,
+    )
+
+
+RESOURCE_QUOTA: Final = ConfiguredDeclaration(ResourceQuota, on_by_default=True, make=_make)

@@ -1,0 +1,72 @@
+"""What a built-in plugin says of itself, and what it may use of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from steersman.admission.interface import Plugin
+from steersman.authorization.interface import Authorizer
+from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.rest.objects import Objects, Reading
+
+T = TypeVar("T")
+C = TypeVar("C")
+
+_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What plugins may use of the server; times are in seconds."""
+
+    authorizer: Authorizer
+    objects: Callable[[str, str], Objects]
+    """(group, plural) -> its objects."""
+    mapper: RESTMapper
+    not_ready_toleration: int = 300
+    unreachable_toleration: int = 300
+
+    def known(self, plural: str, reading: Reading[T]) -> Callable[[str], T | None]:
+        """Gives what is read out of a cluster-scoped object of the core group by its name, None if there is none."""
+        objects = self.objects("", plural)
+        return lambda name: objects.known("", name, reading)
+
+    @property
+    def namespace_phase(self) -> Callable[[str], str | None]:
+        """Gives the phase of a namespace, None if there is none; it is kept with its entry, as every write asks."""
+        namespaces = self.objects("", "namespaces")
+        return lambda name: namespaces.known("", name, _PHASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A plugin, whether it is on without a flag that says so, and how it is made, if it needs anything."""
+
+    plugin: type[Plugin]
+    on_by_default: bool
+    make: Callable[[Surroundings], Plugin] | None = None
+
+    @property
+    def name(self) -> str:
+        """As the command line has it."""
+        return self.plugin.name
+
+    def made(self, server: Surroundings) -> Plugin:
+        """The plugin of a server."""
+        return self.plugin() if self.make is None else self.make(server)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredDeclaration(Generic[C]):
+    """The same of a plugin that a `C` of --admission-control-config-file configures."""
+
+    plugin: type[Plugin]
+    on_by_default: bool
+    make: Callable[[Surroundings, C], Plugin]
+
+    @property
+    def name(self) -> str:
+        """As the command line has it."""
+        return self.plugin.name
