@@ -34,6 +34,13 @@ async def test_a_fresh_store_is_empty_at_revision_1(store: Storage) -> None:
     assert (await store.range("", revision=1)).revision == 1
 
 
+async def test_the_current_revision_is_that_of_the_last_write(store: Storage) -> None:
+    assert await store.current_revision() == 1
+    written = await store.create("/a", b"1")
+    assert await store.current_revision() == written.mod_revision
+    assert store.revision == written.mod_revision or not store.knows_newest
+
+
 async def test_create_takes_the_next_revision_and_is_read_back(store: Storage) -> None:
     created = await store.create("/a", b"\x00one\xff")
     assert created == KeyValue("/a", b"\x00one\xff", 2, 2)

@@ -121,7 +121,8 @@ class Events:
     def __init__(self) -> None:
         self.seen: list[str] = []
         self.revisions: list[int] = []
-        self.error: Exception | None = None
+        self.ended = False
+        self.error: StatusError | None = None
         self._more = asyncio.Event()
 
     def deliver(self, event: Any) -> None:
@@ -137,7 +138,8 @@ class Events:
             self._more.clear()
             await self._more.wait()
 
-    def failed(self, error: Exception) -> None:
+    def failed(self, error: StatusError | None) -> None:
+        self.ended = True
         self.error = error
         self._more.set()
 

@@ -17,7 +17,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import bind
 from steersman.rest.capabilities import EXACT, ListOptions
-from steersman.storage.interface import Compacted, Event, Storage
+from steersman.storage.interface import Event, Storage
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
 from steersman.store.store import Store
@@ -167,7 +167,8 @@ async def check_watch(
         await asyncio.sleep(0)
     start.handle.cancel()
     if not kept:
-        assert isinstance(sink.error, Compacted)
+        assert sink.error is not None
+        assert sink.error.reason == "Expired"
         assert told == []
         return
     assert sink.error is None

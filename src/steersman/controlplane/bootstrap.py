@@ -38,6 +38,7 @@ from steersman.rest.context import Context, loopback
 from steersman.rest.objects import Reading
 from steersman.server.health import HealthCheck
 from steersman.server.server import ExternalAddress, Server
+from steersman.store.storage_errors import StorageNotReady
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +176,8 @@ class Bootstrap:
         """
         try:
             await self._kubernetes_service()
+        except StorageNotReady:
+            raise
         except StatusError as error:
             logger.error("unable to sync kubernetes service: %s", error.message)
 

@@ -12,6 +12,7 @@ from steersman.server.certificates import CertificateError, CertificateFiles, en
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.storage.memory import MemoryStorage
 from steersman.storage.sqlite import SQLiteStorage
+from steersman.store.storage_errors import StorageNotReady
 from steersman.store.store import Store
 
 _FILE: Final = "steersman.db"
@@ -64,4 +65,4 @@ def is_storage_unavailable(error: BaseException) -> bool:
     """Whether nothing else has gone wrong."""
     if isinstance(error, BaseExceptionGroup):  # of the hooks, which run side by side
         return all(map(is_storage_unavailable, error.exceptions))
-    return isinstance(error, StorageUnavailable)
+    return isinstance(error, StorageUnavailable | StorageNotReady)

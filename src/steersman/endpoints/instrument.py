@@ -14,13 +14,12 @@ from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Handler, Request
 from steersman.endpoints.responses import error_response
 from steersman.endpoints.streamed import StreamedBody
-from steersman.machinery.errors.status import StatusError, too_many_requests
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.body_room import MAX_BYTES
 from steersman.machinery.large_work.places import Place
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.metrics import Labels
 from steersman.net.message import Body, Response
-from steersman.storage.interface import StorageUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -54,9 +53,6 @@ async def instrumented(config: Instruments, route: Route, request: Request) -> R
         is_large = len(error.causes) > _MANY_CAUSES or len(error.message) > _LONG_MESSAGE
         lane = config.slow_lane.of(request.user.name) if is_large else None
         response = await done(lane, error_response, request, error)
-    except StorageUnavailable as error:
-        logger.warning("%s %s: %s", request.method, request.path, error)
-        response = error_response(request, too_many_requests("storage is (re)initializing", retry_after=1))
     labels = metrics.labels(info, dry_run="dryRun" in request.query)
     if labels[0] == "PATCH" and request.headers.get("content-type") == APPLY_YAML:
         labels = ("APPLY", *labels[1:])

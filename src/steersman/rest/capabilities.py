@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.selectors import fields, labels
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
@@ -89,8 +90,9 @@ class Sink(Protocol):
         are to be told after them."""
         ...
 
-    def failed(self, error: Exception) -> None:
-        """The watch has ended by itself; nothing more comes."""
+    def failed(self, error: StatusError | None) -> None:
+        """The watch has ended by itself; nothing more comes. The error says why it cannot go on from where it is, if
+        that is so."""
         ...
 
     async def drain(self) -> None:

@@ -112,6 +112,13 @@ class Storage(Protocol):
         """The newest revision this process knows of; every subscriber has been told of all events up to it."""
         ...
 
+    knows_newest: bool
+    """Whether `revision` is the newest there is, as nobody else writes: then nobody has to ask `current_revision`."""
+
+    async def current_revision(self) -> int:
+        """The newest revision there is, whoever committed it. Raises StorageUnavailable."""
+        ...
+
     @property
     def compact_revision(self) -> int:
         """The oldest revision that can be read, as far as this process knows; 0 where nothing was compacted yet."""

@@ -81,8 +81,13 @@ class MemoryStorage:
         compaction, lease = self._intervals
         self._background.start(self, self.expire_leases, compaction_interval=compaction, lease_interval=lease)
 
+    knows_newest = True
+
     @property
     def revision(self) -> int:
+        return self._revision
+
+    async def current_revision(self) -> int:
         return self._revision
 
     @property

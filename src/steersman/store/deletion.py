@@ -18,7 +18,6 @@ from steersman.rest.allocator import Allocator
 from steersman.rest.capabilities import CheckDelete, Deleted, Encoded, Item, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Conflict, StorageUnavailable
 from steersman.store import metadata
 from steersman.store.listing import list_items
 from steersman.store.stored_objects import StoredObjects
@@ -93,12 +92,9 @@ async def _delete_once(
         return Deleted(entry, False)
     if ctx.dry_run:
         return Deleted(Encoded(present(value, entry.revision), entry.revision), not stays)
-    try:
-        written = await store.storage.update(key, value, expected_revision=entry.revision, ttl=store.ttl)
-    except Conflict:
+    written = await store.replace(key, value, entry.revision)
+    if written is None:
         return None
-    except StorageUnavailable as error:
-        raise errors.internal(error) from error
     if stays:
         return Deleted(store.item(key, written.mod_revision, value), False)
     # graceful without any grace: watchers see the object marked first, and then gone
@@ -127,12 +123,9 @@ async def _remove_with_all(
 
 
 async def _take_away(store: StoredObjects[Any], ctx: Context, key: str, revision: int) -> Deleted | None:
-    try:
-        event = await store.storage.delete(key, expected_revision=revision)
-    except Conflict:
+    event = await store.take_away(key, revision)
+    if event is None:
         return None
-    except StorageUnavailable as error:
-        raise errors.internal(error) from error
     assert event.previous is not None
     body = await done(ctx.lane, store.kind.present, event.previous.value, event.revision)
     return Deleted(Encoded(body, event.revision), True)

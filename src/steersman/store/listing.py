@@ -17,10 +17,10 @@ from steersman.machinery.selectors import fields, labels
 from steersman.rest.capabilities import EXACT, Listing, ListOptions
 from steersman.rest.context import Context
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Compacted, FutureRevision
+from steersman.storage.interface import Compacted
 from steersman.store import continue_token
+from steersman.store.cached_objects import CachedObjects
 from steersman.store.selection import Accept
-from steersman.store.stored_objects import StoredObjects
 
 _SLICE: Final = 16
 _SLICE_BYTES: Final = 256 << 10
@@ -41,7 +41,7 @@ def parse_version(text: str, *, plain: bool = False) -> int:
     raise errors.bad_request(f"invalid resource version: {error}")
 
 
-async def list_items(store: StoredObjects[Any], ctx: Context, options: ListOptions) -> Listing:
+async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptions) -> Listing:
     """The list that `options` ask for; see rest.capabilities.Lister."""
     prefix = store.collection(ctx.action.namespace, options.field_selector.requires_exact_match("metadata.name"))
     version = options.resource_version
@@ -60,7 +60,7 @@ async def list_items(store: StoredObjects[Any], ctx: Context, options: ListOptio
     return await _list_now(store, prefix, options, limit=options.limit if revision else 0)
 
 
-async def _list_now(store: StoredObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
+async def _list_now(store: CachedObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
     accept = store.select.accept(options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
@@ -122,7 +122,7 @@ def _at_most(entries: Sequence[Entry], size: int) -> Sequence[Entry]:
     return entries
 
 
-async def _continue(store: StoredObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
+async def _continue(store: CachedObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
     start, revision = continue_token.decode(options.continue_token, prefix)
     if revision < 0:
         await store.wait_current()
@@ -132,7 +132,7 @@ async def _continue(store: StoredObjects[Any], prefix: str, options: ListOptions
 
 
 async def _list_at(
-    store: StoredObjects[Any], prefix: str, options: ListOptions, revision: int, start: str, *, limit: int, token: str
+    store: CachedObjects[Any], prefix: str, options: ListOptions, revision: int, start: str, *, limit: int, token: str
 ) -> Listing:
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
     accept = store.select.accept(options)
@@ -142,8 +142,6 @@ async def _list_at(
         found, more = await _entries_at(store, prefix, revision, start, limit if accept is None else 0)
     except Compacted:
         raise (continue_token.expired_page(token) if token else continue_token.expired_list()) from None
-    except FutureRevision as error:
-        raise errors.too_large_resource_version(error.requested, error.current) from None
     if accept is not None:
         items, last = await _select(found, accept, limit, any_large=True)
         return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
@@ -161,7 +159,7 @@ async def _list_at(
 
 
 async def _entries_at(
-    store: StoredObjects[Any], prefix: str, revision: int, start: str, limit: int
+    store: CachedObjects[Any], prefix: str, revision: int, start: str, limit: int
 ) -> tuple[Sequence[Entry], bool]:
     """From the cache while it remembers that revision, from storage after that. Raises Compacted."""
     if revision == store.cacher.revision:
@@ -170,7 +168,7 @@ async def _entries_at(
         return store.cacher.list_at(revision, prefix, start=start, limit=limit)
     except Compacted:
         pass
-    found = await store.storage.range(prefix, start=start, limit=limit, revision=revision)
+    found = await store.range_at(revision, prefix, start=start, limit=limit)
     present = store.kind.present
     entries = [Entry(each.key, present(each.value, each.mod_revision), each.mod_revision) for each in found.items]
     return entries, found.more

@@ -42,7 +42,6 @@ from steersman.rest.capabilities import (
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Conflict, KeyExists, StorageUnavailable
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
@@ -70,12 +69,12 @@ class Store(StoredObjects[T]):
     """Everything a stored resource can do (rest.capabilities), for one `Resource`."""
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
-        """See rest.capabilities.Getter. The cache is as fresh as storage within this process."""
+        """See rest.capabilities.Getter."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         if resource_version and resource_version != "0":
             await self.wait_fresh(listing.parse_version(resource_version, plain=True))
-        elif not resource_version:
+        elif not resource_version and not self.cacher.is_current:
             await self.wait_current()
         entry = self.cacher.get(self.key(ctx.action.namespace, name))
         if entry is None:
@@ -85,13 +84,13 @@ class Store(StoredObjects[T]):
     async def list(self, ctx: Context, options: ListOptions) -> Listing:
         """See rest.capabilities.Lister."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         return await listing.list_items(self, ctx, options)
 
     async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
         """See rest.capabilities.Watcher."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         return await watching.watch(self, ctx, options, sink)
 
     async def delete(
@@ -99,7 +98,7 @@ class Store(StoredObjects[T]):
     ) -> Deleted:
         """See rest.capabilities.GracefulDeleter."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         return await deletion.delete(self, ctx, name, options, check)
 
     async def delete_collection(
@@ -107,7 +106,7 @@ class Store(StoredObjects[T]):
     ) -> Listing:
         """See rest.capabilities.CollectionDeleter."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         return await deletion.delete_collection(self, ctx, delete_options, options, check)
 
     # Creating
@@ -115,7 +114,7 @@ class Store(StoredObjects[T]):
     async def create(self, ctx: Context, obj: T, check: CheckCreate | None = None) -> Item:
         """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name
         if meta.name or not base:
@@ -188,12 +187,9 @@ class Store(StoredObjects[T]):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
             return Encoded(self.kind.body_of(value))
         _check_size(value)
-        try:
-            stored = await self.storage.create(key, value, ttl=self.ttl)
-        except KeyExists:
-            raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name)) from None
-        except StorageUnavailable as error:
-            raise errors.internal(error) from error
+        stored = await self.add(key, value)
+        if stored is None:
+            raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
         return self.item(key, stored.mod_revision, value)
 
     def _taken(self, ctx: Context, key: str, name: str, *, generated: bool = False) -> StatusError:
@@ -212,7 +208,7 @@ class Store(StoredObjects[T]):
     async def update(self, ctx: Context, name: str, change: Change) -> Updated:
         """See rest.capabilities.Updater."""
         if self.is_cold:
-            await self.start()
+            await self.warm()
         rules = self._rules(change)
         key = self.key(ctx.action.namespace, name)
         for _ in range(_UPDATE_ATTEMPTS):
@@ -288,12 +284,9 @@ class Store(StoredObjects[T]):
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
             _check_size(value)
-            try:
-                written = await self.storage.update(key, value, expected_revision=entry.revision, ttl=self.ttl)
-            except Conflict:
+            written = await self.replace(key, value, entry.revision)
+            if written is None:
                 return None
-            except StorageUnavailable as error:
-                raise errors.internal(error) from error
             stored = True
             return self.item(key, written.mod_revision, value)
         finally:

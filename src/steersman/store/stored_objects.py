@@ -1,155 +1,41 @@
-"""What is stored of a resource, as the verbs of a store see it: its cache, its keys, its kind and its strategy."""
+"""The objects of a resource as they are written: with a strategy, and with what stands beside it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-from threading import get_ident
-from typing import Final, Generic, TypeVar
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
 
-from steersman.kinds.kind import Kind
-from steersman.machinery.errors import status as errors
-from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import StatusError
-from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
-from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.bound import BoundResource
-from steersman.rest.capabilities import Encoded, Item
-from steersman.rest.context import Context
-from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy
-from steersman.storage.cache.cacher import Cacher
-from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import FutureRevision, Storage
-from steersman.store.selection import Selection
-
-_NO_KEYS: Final = frozenset({".", ".."})
-"""Namespaces that upstream makes no keys of."""
+from steersman.storage.interface import Event, KeyValue, Storage
+from steersman.store.cached_objects import CachedObjects
+from steersman.store.storage_errors import committed
 
 T = TypeVar("T")
 
 
-class StoredObjects(Generic[T]):
-    """See the module. What is large is worked on in `slow_lane`, the server's."""
+class StoredObjects(CachedObjects[T]):
+    """See the module. Of a write that lost against another one the methods give None; they raise StatusError 500."""
 
     def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
-        self.resource = resource = bound.resource
-        self.storage = storage
+        super().__init__(bound, storage, slow_lane)
         self.strategy: Strategy[T] = bound.strategy
         self.substrategies: Mapping[str, Strategy[T]] = bound.substrategies
         self.allocator: Allocator[T] | None = bound.allocator
         self.inquiries: Mapping[str, Inquiry[T]] = bound.inquiries
         """By subresource, "" for the resource itself."""
-        self.kind: Kind[T] = resource.kind
-        self.prefix = resource.key_prefix
         self.ttl = bound.ttl
-        self.cacher = Cacher(storage, self.prefix, present=self.kind.present)
-        self.slow_lane = slow_lane
-        self._thread = get_ident()
-        self._filling: asyncio.Task[None] | None = None
-        self.is_cold = True
-        """Whether nobody has needed the cache yet."""
-        self.select = Selection(resource)
 
-    async def start(self) -> None:
-        """Fills the cache, once; otherwise that is done on first use.
+    def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
+        """Stores a new value; None if the key is taken."""
+        return committed(self.storage.create(key, value, ttl=self.ttl))
 
-        One that holds an unreadable object is not ready, and costs no other resource anything. Raises
-        StorageUnavailable; it may be tried again then.
-        """
-        if self._filling is None:
-            self._filling = asyncio.get_running_loop().create_task(self.cacher.start())
-        filling = self._filling
-        try:
-            await asyncio.shield(filling)
-        except BaseException:
-            if filling.done() and self._filling is filling:
-                self._filling = None
-            raise
-        self.is_cold = False
+    def replace(self, key: str, value: bytes, revision: int) -> Awaitable[KeyValue | None]:
+        """Stores a value instead of the one of this revision."""
+        return committed(self.storage.update(key, value, expected_revision=revision, ttl=self.ttl))
 
-    async def stop(self) -> None:
-        """Ends the cache and its watches."""
-        self.is_cold = False
-        filling, self._filling = self._filling, None
-        if filling is not None and not filling.done():
-            filling.cancel()
-            await asyncio.gather(filling, return_exceptions=True)
-        await self.cacher.stop()
-
-    def key(self, namespace: str, name: str) -> str:
-        """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
-        if not namespace and self.resource.namespaced:
-            raise errors.bad_request("Namespace parameter required.")
-        if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
-            raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
-        if not self.resource.namespaced:
-            return self.prefix + name
-        if namespace in _NO_KEYS:
-            raise self._invalid_key(f"{namespace}/{name}")
-        return f"{self.prefix}{namespace}/{name}"
-
-    def namespace(self, ctx: Context) -> str:
-        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
-        return ctx.action.namespace if self.resource.namespaced else ""
-
-    def collection(self, namespace: str, name: str | None = None) -> str:
-        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
-
-        `name` is the one object that is asked for, as the error says if it may be one's name.
-        """
-        if not namespace or not self.resource.namespaced:
-            return self.prefix
-        if namespace in _NO_KEYS:
-            raise self._invalid_key(f"{namespace}/{name}" if name and not is_path_segment_name(name) else namespace)
-        return f"{self.prefix}{namespace}/"
-
-    def _invalid_key(self, below: str) -> StatusError:
-        return errors.plain_internal(f"invalid key: {quote(self.prefix.removeprefix(KEYS) + below)}")
-
-    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
-        """Keeps another encoding with an item of the cache, within the cache's bound.
-
-        The cache belongs to the thread that made the store: what is encoded in the slow lane is not kept.
-        """
-        if isinstance(item, Entry) and get_ident() == self._thread:
-            self.cacher.remember(item, kind, encoded)
-
-    def decode(self, item: Item) -> T:
-        """The object of an item, the caller's own copy."""
-        return self.kind.decode(item.body)
-
-    def qualified(self, ctx: Context) -> GroupResource:
-        """The resource as the request names it; events are in two groups."""
-        resource = self.resource.group_resource
-        group = ctx.action.group
-        if group and group != resource.group and self.resource.other_versions:
-            return GroupResource(group, resource.resource)
-        return resource
-
-    def not_found(self, ctx: Context, name: str) -> StatusError:
-        return errors.not_found(self.qualified(ctx), name)
-
-    async def wait_current(self) -> None:
-        """Waits until the cache has everything that is committed."""
-        revision = self.storage.revision
-        if self.cacher.revision < revision:
-            await self.wait_fresh(revision)
-
-    async def wait_fresh(self, revision: int) -> None:
-        """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about."""
-        if self.cacher.revision >= revision:
-            return
-        try:
-            await self.cacher.wait_fresh(revision)
-        except FutureRevision as error:
-            raise errors.too_large_resource_version(error.requested, error.current) from None
-
-    def item(self, key: str, revision: int, value: bytes) -> Item:
-        """What was just written: the cached entry unless it has changed again already."""
-        entry = self.cacher.get(key) if self.cacher.ready else None  # it may have been ended meanwhile
-        if entry is not None and entry.revision == revision:
-            return entry
-        return Encoded(self.kind.present(value, revision), revision)
+    def take_away(self, key: str, revision: int) -> Awaitable[Event | None]:
+        """Deletes the value of this revision."""
+        return committed(self.storage.delete(key, expected_revision=revision))

@@ -9,10 +9,11 @@ from steersman.rest.capabilities import ListOptions, Sink, WatchStart
 from steersman.rest.context import Context
 from steersman.storage.interface import Compacted
 from steersman.store import listing
-from steersman.store.stored_objects import StoredObjects
+from steersman.store.cached_objects import CachedObjects
+from steersman.store.storage_errors import end_of_watch, not_ready
 
 
-async def watch(store: StoredObjects[Any], ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+async def watch(store: CachedObjects[Any], ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
     """Starts a watch; see rest.capabilities.Watcher.
 
     Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
@@ -26,6 +27,10 @@ async def watch(store: StoredObjects[Any], ctx: Context, options: ListOptions, s
     version = options.resource_version
     revision = listing.parse_version(version, plain=True) if version else 0
     cacher = store.cacher
+
+    def closed(error: Exception) -> None:
+        sink.failed(end_of_watch(error))
+
     if version and revision:
         await store.wait_fresh(revision)
     elif not version:
@@ -39,7 +44,7 @@ async def watch(store: StoredObjects[Any], ctx: Context, options: ListOptions, s
 
         def failed(error: Exception) -> None:
             failures.append(error)
-            sink.failed(error)
+            closed(error)
 
         handle = cacher.watch(target, after_revision=now, accept=accept, deliver=sink.deliver, closed=failed)
         if accept is not None:
@@ -50,12 +55,12 @@ async def watch(store: StoredObjects[Any], ctx: Context, options: ListOptions, s
                 handle.cancel()
                 raise
             if failures:
-                raise failures[0]
+                raise end_of_watch(failures[0]) or not_ready(failures[0])
         return WatchStart(found, now, handle, lambda: cacher.told, lambda: cacher.changed)
     after = revision or cacher.revision
     try:
         handle = cacher.watch(
-            target, after_revision=after, accept=accept, deliver=sink.deliver, closed=sink.failed, drain=sink.drain
+            target, after_revision=after, accept=accept, deliver=sink.deliver, closed=closed, drain=sink.drain
         )
     except Compacted as error:
         raise errors.expired(f"too old resource version: {after} ({error.revision})") from None

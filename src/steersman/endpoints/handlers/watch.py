@@ -25,13 +25,11 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, table_of
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.serializer import encode, encode_in_order
-from steersman.machinery.errors.status import StatusError, expired, method_not_supported
+from steersman.machinery.errors.status import StatusError, method_not_supported
 from steersman.machinery.large_work.slow_lane import SlowLane, is_large
 from steersman.net.message import BodyAborted, BodyWriter, Response, Upgraded
 from steersman.net.websocket.streams import handshake, is_websocket_request, serve_stream
 from steersman.rest.capabilities import Item, ListOptions, WatchEvent, WatchStart
-from steersman.storage.cache.watcher import WatchTooSlow
-from steersman.storage.interface import Compacted
 
 logger = logging.getLogger(__name__)
 
@@ -349,16 +347,14 @@ class WatchStream:
             with contextlib.suppress(BodyAborted):  # the end of the answer ends the watch
                 await self._writer.drain()
 
-    def failed(self, error: Exception) -> None:
-        """The cache has ended the watch; the client learns why only if it must not go on from where it is."""
+    def failed(self, error: StatusError | None) -> None:
+        """The watch has ended by itself; the client learns why only if it must not go on from where it is."""
         if self._writer is None:
             return
-        if isinstance(error, Compacted):
-            self._end_with(expired(f"too old resource version: {error.revision}"))
-        elif isinstance(error, WatchTooSlow):
-            self._end_with(expired(f"too old resource version: {error}"))
-        else:
+        if error is None:
             self._writer.end()
+        else:
+            self._end_with(error)
 
     def _end_with(self, error: StatusError) -> None:
         writer = self._writer

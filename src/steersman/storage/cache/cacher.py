@@ -66,6 +66,7 @@ class Cacher:
     """A cache of everything under `prefix` (which ends with a slash).
 
     `present` makes the served body out of a stored value and its revision; what it raises makes the cache start over.
+    `unavailable` makes the error with which reading fails while the cache is not ready.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Cacher:
         prefix: str,
         *,
         present: Present,
+        unavailable: Callable[[str], Exception] = StorageUnavailable,
         new_window: Callable[[int], EventWindow] = EventWindow,
         representations_limit: int = REPRESENTATIONS_LIMIT,
         clock: Callable[[], float] = time.monotonic,
@@ -83,6 +85,9 @@ class Cacher:
         self.prefix = prefix
         self._storage = storage
         self._present = present
+        self._unavailable = unavailable
+        self.is_current = storage.knows_newest
+        """Whether nothing can have been committed that `revision` does not show."""
         self._new_window = new_window
         self._clock = clock
         self._entries: dict[str, Entry] = {}
@@ -271,6 +276,11 @@ class Cacher:
         """The oldest revision that `list_at` can show."""
         return self._window.start
 
+    async def wait_current(self) -> None:
+        """Waits until the cache has everything that was committed before, also by others. Raises FutureRevision if that
+        takes too long, StorageUnavailable."""
+        await self.wait_fresh(await self._storage.current_revision())
+
     async def wait_fresh(self, revision: int, *, timeout: float = FRESH_TIMEOUT) -> None:
         """Waits until the cache is at `revision`. Raises FutureRevision if that takes longer than `timeout` seconds."""
         if revision <= self.revision:
@@ -325,7 +335,7 @@ class Cacher:
 
     def _not_ready(self) -> None:
         why = f": {self.unreadable}" if self.unreadable else ""
-        raise StorageUnavailable(f"the cache of {self.prefix} is not ready{why}")
+        raise self._unavailable(f"the cache of {self.prefix} is not ready{why}")
 
     def remember(self, entry: Entry, kind: object, encoded: bytes) -> None:
         """Keeps another encoding of an entry in its `representations`, dropping the oldest beyond the bound."""

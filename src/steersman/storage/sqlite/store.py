@@ -121,8 +121,13 @@ class SQLiteStorage:
         )
         return storage
 
+    knows_newest = True
+
     @property
     def revision(self) -> int:
+        return self._revision
+
+    async def current_revision(self) -> int:
         return self._revision
 
     @property

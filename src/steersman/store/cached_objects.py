@@ -1,0 +1,151 @@
+"""The objects of a resource as they are read: out of a cache, by keys, decoded by their kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from threading import get_ident
+from typing import Final, Generic, TypeVar
+
+from steersman.kinds.kind import Kind
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import Encoded, Item
+from steersman.rest.context import Context
+from steersman.rest.resource import KEYS
+from steersman.storage.cache.cacher import Cacher
+from steersman.storage.cache.entry import Entry
+from steersman.storage.interface import Range, Storage
+from steersman.store.selection import Selection
+from steersman.store.storage_errors import available, not_ready
+
+_NO_KEYS: Final = frozenset({".", ".."})
+"""Namespaces that upstream makes no keys of."""
+
+T = TypeVar("T")
+
+
+class CachedObjects(Generic[T]):
+    """See the module. What is large is worked on in `slow_lane`, the server's."""
+
+    def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
+        self.resource = resource = bound.resource
+        self.storage = storage
+        self.kind: Kind[T] = resource.kind
+        self.prefix = resource.key_prefix
+        self.cacher = Cacher(storage, self.prefix, present=self.kind.present, unavailable=not_ready)
+        self.slow_lane = slow_lane
+        self._thread = get_ident()
+        self._filling: asyncio.Task[None] | None = None
+        self.is_cold = True
+        """Whether nobody has needed the cache yet."""
+        self.select = Selection(resource)
+
+    async def start(self) -> None:
+        """Fills the cache, once; otherwise that is done on first use.
+
+        One that holds an unreadable object is not ready, and costs no other resource anything. Raises
+        StorageUnavailable; it may be tried again then.
+        """
+        if self._filling is None:
+            self._filling = asyncio.get_running_loop().create_task(self.cacher.start())
+        filling = self._filling
+        try:
+            await asyncio.shield(filling)
+        except BaseException:
+            if filling.done() and self._filling is filling:
+                self._filling = None
+            raise
+        self.is_cold = False
+
+    async def warm(self) -> None:
+        """Fills the cache when it is first used. Raises StatusError 429."""
+        await available(self.start())
+
+    async def stop(self) -> None:
+        """Ends the cache and its watches."""
+        self.is_cold = False
+        filling, self._filling = self._filling, None
+        if filling is not None and not filling.done():
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
+        await self.cacher.stop()
+
+    def key(self, namespace: str, name: str) -> str:
+        """Where an object is stored. Raises StatusError 400 without a namespace where one is needed."""
+        if not namespace and self.resource.namespaced:
+            raise errors.bad_request("Namespace parameter required.")
+        if ("/" in name or "%" in name or name in (".", "..")) and (wrong := is_path_segment_name(name)):
+            raise errors.bad_request(f'Name parameter invalid: "{name}": {";".join(wrong)}')
+        if not self.resource.namespaced:
+            return self.prefix + name
+        if namespace in _NO_KEYS:
+            raise self._invalid_key(f"{namespace}/{name}")
+        return f"{self.prefix}{namespace}/{name}"
+
+    def namespace(self, ctx: Context) -> str:
+        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
+        return ctx.action.namespace if self.resource.namespaced else ""
+
+    def collection(self, namespace: str, name: str | None = None) -> str:
+        """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
+
+        `name` is the one object that is asked for, as the error says if it may be one's name.
+        """
+        if not namespace or not self.resource.namespaced:
+            return self.prefix
+        if namespace in _NO_KEYS:
+            raise self._invalid_key(f"{namespace}/{name}" if name and not is_path_segment_name(name) else namespace)
+        return f"{self.prefix}{namespace}/"
+
+    def _invalid_key(self, below: str) -> StatusError:
+        return errors.plain_internal(f"invalid key: {quote(self.prefix.removeprefix(KEYS) + below)}")
+
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps another encoding with an item of the cache, within the cache's bound.
+
+        The cache belongs to the thread that made the store: what is encoded in the slow lane is not kept.
+        """
+        if isinstance(item, Entry) and get_ident() == self._thread:
+            self.cacher.remember(item, kind, encoded)
+
+    def decode(self, item: Item) -> T:
+        """The object of an item, the caller's own copy."""
+        return self.kind.decode(item.body)
+
+    def qualified(self, ctx: Context) -> GroupResource:
+        """The resource as the request names it; events are in two groups."""
+        resource = self.resource.group_resource
+        group = ctx.action.group
+        if group and group != resource.group and self.resource.other_versions:
+            return GroupResource(group, resource.resource)
+        return resource
+
+    def not_found(self, ctx: Context, name: str) -> StatusError:
+        return errors.not_found(self.qualified(ctx), name)
+
+    async def wait_current(self) -> None:
+        """Waits until the cache has everything that is committed, anywhere. Raises StatusError 429, 504."""
+        if not self.cacher.is_current:
+            await available(self.cacher.wait_current())
+
+    async def wait_fresh(self, revision: int) -> None:
+        """Waits until the cache is at `revision`. Raises StatusError 504 if that does not come about, 429."""
+        if self.cacher.revision < revision:
+            await available(self.cacher.wait_fresh(revision))
+
+    def range_at(self, revision: int, prefix: str, *, start: str, limit: int) -> Awaitable[Range]:
+        """What storage had at a revision. Raises Compacted, StatusError 429, 504."""
+        return available(self.storage.range(prefix, start=start, limit=limit, revision=revision))
+
+    def item(self, key: str, revision: int, value: bytes) -> Item:
+        """What was just written: the cached entry unless it has changed again already."""
+        entry = self.cacher.get(key) if self.cacher.ready else None  # it may have been ended meanwhile
+        if entry is not None and entry.revision == revision:
+            return entry
+        return Encoded(self.kind.present(value, revision), revision)

@@ -1,0 +1,111 @@
+"""What a store reads where others write to its storage, and what is told when that cannot be read or written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import bind
+from steersman.storage.interface import StorageUnavailable
+from steersman.storage.memory import MemoryStorage
+from steersman.store.store import Store
+from tests.store.store_client import CONFIG_MAPS, StoreClient, selecting
+
+
+class OfMany(MemoryStorage):
+    """A storage that others write to: what is newest has to be asked."""
+
+    knows_newest = False
+
+    def __init__(self, **options: float) -> None:
+        super().__init__(**options)
+        self.asked = 0
+        self.question = asyncio.Event()
+        self.ahead = 0
+        """Writes of others that are not here yet."""
+        self.away = False
+
+    async def current_revision(self) -> int:
+        self.asked += 1
+        self.question.set()
+        if self.away:
+            raise StorageUnavailable("no connection")
+        return self.revision + self.ahead
+
+
+@pytest.fixture
+async def storage() -> AsyncIterator[OfMany]:
+    made = OfMany(compaction_interval=0, lease_interval=0)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(storage: OfMany) -> AsyncIterator[StoreClient]:
+    store: Store[Any] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    await store.start()
+    yield StoreClient(store)
+    await store.stop()
+
+
+async def refusal(work: Any) -> tuple[int, str]:
+    with pytest.raises(StatusError) as caught:
+        await work
+    return caught.value.code, caught.value.message
+
+
+async def test_what_must_be_current_is_asked_for_and_what_may_be_old_is_not(
+    client: StoreClient, storage: OfMany
+) -> None:
+    await client.create("a")
+    reads = (lambda: client.get("a"), lambda: client.list(selecting()), lambda: client.set("a", 1))
+    for read in reads:
+        before = storage.asked
+        await read()
+        assert storage.asked == before + 1
+    before = storage.asked
+    await client.get("a", version="0")
+    await client.list(selecting(resource_version="0"))
+    assert storage.asked == before
+
+
+async def test_a_read_waits_for_what_another_has_written(client: StoreClient, storage: OfMany) -> None:
+    await client.create("a")
+    storage.ahead = 1
+    storage.question.clear()
+    reading = asyncio.create_task(client.get("a"))
+    await storage.question.wait()
+    assert not reading.done()
+    there = await storage.get("/registry/configmaps/ns/a")
+    assert there is not None
+    value = there.value.replace(b'"name":"a"', b'"name":"a","labels":{"by":"another"}')
+    written = await storage.update(there.key, value, expected_revision=there.mod_revision)
+    assert (await reading)["metadata"]["resourceVersion"] == str(written.mod_revision)
+
+
+async def test_a_storage_that_cannot_be_asked_is_asked_again_later(client: StoreClient, storage: OfMany) -> None:
+    storage.away = True
+    assert await refusal(client.get("a")) == (429, "storage is (re)initializing")
+
+
+async def test_a_storage_that_takes_no_write_is_an_internal_error(
+    client: StoreClient, storage: OfMany, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.create("a")
+
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise StorageUnavailable("disk full")
+
+    for verb in ("create", "update", "delete"):
+        monkeypatch.setattr(storage, verb, refuse)
+    expected = (500, "Internal error occurred: disk full")
+    ctx = client.context()
+    assert await refusal(client.create("b")) == expected
+    assert await refusal(client.set("a", 2)) == expected
+    assert await refusal(client.store.delete(ctx, "a", DeleteOptions())) == expected
