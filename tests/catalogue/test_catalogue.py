@@ -182,7 +182,7 @@ def test_a_resource_has_the_verbs_that_its_storage_can_do(catalogue: Catalogue) 
     assert served.resource.verbs == ("get", "list")
     assert [(each.name, each.verbs) for each in served.resource.subresources] == [("status", ("get",))]
     root = "/apis/e.x/v1/namespaces/{namespace}/foos"
-    assert {template: tuple(route.actions) for template, route in catalogue.routes.items()} == {
+    assert {template: tuple(route.methods) for template, route in catalogue.routes.items()} == {
         root: ("GET",), "/apis/e.x/v1/foos": ("GET",),
         f"{root}/{{name}}": ("GET",), f"{root}/{{name}}/status": ("GET",),
     }  # fmt: skip
