@@ -296,3 +296,8 @@ def test_what_operations_pass_through_has_its_members_sorted():
     assert (list(found["a"]), list(found["b"])) == (["z", "y"], ["x", "y", "z"])
     assert (list(found["b"]["x"]), list(found["b"]["y"]), list(found["t"][0])) == (["q", "p"], ["c", "a"], ["b", "c"])
     assert list(patched(document)) == list(document)
+
+
+def test_a_copy_of_what_the_way_to_its_place_leads_through_has_its_members_sorted():
+    result = patched({"spec": {"z": {"app": "x"}, "a": 1}}, op("copy", "/spec/z", from_="/spec"))
+    assert json.dumps(result) == '{"spec": {"a": 1, "z": {"a": 1, "z": {"app": "x"}}}}'

@@ -178,13 +178,22 @@ class _Application:
     def _copy(self, operation: Operation) -> None:
         source = _pointer(operation, "from", "copy operation failed to decode from: operation, missing from field")
         holder, key = self._own(source) or _fail(f"copy operation does not apply: doc is missing from path: {source}")
-        value = _get(holder, key, f"error in copy for from: '{source}'")
+        _get(holder, key, failure := f"error in copy for from: '{source}'")
         path = _pointer(operation, "path", "copy operation failed to decode path")
-        target, key = self._own(path) or _fail(f"copy operation does not apply: {_NO_DESTINATION}: {path}")
+        target, to = self._own(path) or _fail(f"copy operation does not apply: {_NO_DESTINATION}: {path}")
+        value = _get(holder, key, failure)  # which may be on the way there, and another now
         if value is not None:
             self._account(value)
-            value = _clone(value)  # a part shared by two places could change in both
-        _put(target, key, value, "error while adding value during copy")
+            value = self._clone(value)  # a part shared by two places could change in both
+        _put(target, to, value, "error while adding value during copy")
+
+    def _clone(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            members = sorted(value.items()) if id(value) in self._owned else value.items()
+            return {key: self._clone(member) for key, member in members}
+        if isinstance(value, list):
+            return [self._clone(member) for member in value]
+        return value
 
     def _account(self, value: Any) -> None:
         self._copied += len(msgspec.json.encode(value))
@@ -312,14 +321,6 @@ def _put(container: Any, key: str, value: Any, failure: str) -> None:
         improper = "" if index.startswith("Unable") else f"value was not a proper array index: '{key}': "
         raise PatchError(f"{failure}: {improper}{index}")
     container.insert(index, value)
-
-
-def _clone(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _clone(member) for key, member in value.items()}
-    if isinstance(value, list):
-        return [_clone(member) for member in value]
-    return value
 
 
 def equal(left: Any, right: Any) -> bool:
