@@ -5,12 +5,12 @@ Follows k8s.io/component-helpers `resource` and pkg/apis/core/v1/helper/qos.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.validation.resource_names import is_huge_page_resource
-from steersman.machinery.values.quantity import Quantity, QuantityError, parse
+from steersman.machinery.values.quantity import Quantity, QuantityError, nanos, parse
 
 AnyContainer = core.Container | core.EphemeralContainer
 Amounts = dict[str, Quantity]
@@ -24,11 +24,11 @@ _MILLI: Final = -3
 _FINER_THAN_MILLI: Final = ("n", "u")
 
 
-def all_containers(spec: core.PodSpec) -> Iterator[AnyContainer]:
+def all_containers(spec: core.PodSpec) -> Sequence[AnyContainer]:
     """Init containers, containers, ephemeral containers: upstream's order."""
-    yield from spec.init_containers
-    yield from spec.containers or ()
-    yield from spec.ephemeral_containers
+    if spec.init_containers or spec.ephemeral_containers:
+        return (*spec.init_containers, *(spec.containers or ()), *spec.ephemeral_containers)
+    return spec.containers or ()
 
 
 def is_sidecar(container: AnyContainer) -> bool:
@@ -194,24 +194,23 @@ def compute_qos_class(spec: core.PodSpec) -> str:
     return _qos_class([container.resources for container in containers], limits_needed=True)
 
 
-def _qos_class(all_resources: Iterable[core.ResourceRequirements], *, limits_needed: bool) -> str:
-    requests: Amounts = {}
-    limits: Amounts = {}
+def _qos_class(all_resources: Sequence[core.ResourceRequirements], *, limits_needed: bool) -> str:
+    """Only amounts above 0 count; sums are in billionths."""
+    requests = dict.fromkeys(QOS_RESOURCES, 0)
+    limits = dict.fromkeys(QOS_RESOURCES, 0)
     guaranteed = True
     for resources in all_resources:
         if not resources.requests and not resources.limits:
             guaranteed = guaranteed and not limits_needed
             continue
-        _add(requests, _positive(resources.requests))
-        limited = _positive(resources.limits)
-        _add(limits, limited)
-        if limits_needed and len(limited) < len(QOS_RESOURCES):
-            guaranteed = False
-    if not requests and not limits:
+        for name in QOS_RESOURCES:
+            request, limit = resources.requests.get(name), resources.limits.get(name)
+            if request is not None:
+                requests[name] += max(nanos(request), 0)
+            limited = 0 if limit is None else max(nanos(limit), 0)
+            limits[name] += limited
+            if limits_needed and not limited:
+                guaranteed = False
+    if not any(requests.values()) and not any(limits.values()):
         return "BestEffort"
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"
-
-
-def _positive(resources: dict[str, str]) -> Amounts:
-    amounts = {name: parse(resources[name]) for name in QOS_RESOURCES if name in resources}
-    return {name: amount for name, amount in amounts.items() if amount.sign > 0}

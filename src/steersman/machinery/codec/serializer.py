@@ -18,7 +18,7 @@ import msgspec
 
 from steersman.api import scalars
 from steersman.machinery.values.durations import canonical_duration
-from steersman.machinery.values.quantity import canonical, canonical_trimmed
+from steersman.machinery.values.quantity import canonical_of_json
 from steersman.machinery.values.times import canonical_micro_time, canonical_time
 
 T = TypeVar("T")
@@ -57,10 +57,6 @@ def _text_only(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
     return of
 
 
-def _quantity(value: Any) -> str:
-    return canonical_trimmed(value) if value.__class__ is str else canonical(str(value))
-
-
 def _float64(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("not a number")
@@ -68,7 +64,7 @@ def _float64(value: Any) -> int | float:
 
 
 _HOOKS: dict[Any, Callable[[Any], Any]] = {
-    scalars.Quantity: _quantity,
+    scalars.Quantity: canonical_of_json,
     scalars.Time: _text_only(canonical_time),
     scalars.MicroTime: _text_only(canonical_micro_time),
     scalars.Duration: _text_only(canonical_duration),

@@ -455,7 +455,7 @@ class Reader:
         try:
             if name == "Quantity":
                 text = tree if isinstance(tree, str) else render(tree).decode()
-                return quantity.canonical_trimmed(text)
+                return quantity.canonical_of_json(str(text))
             if not isinstance(tree, str) or isinstance(tree, Number):
                 raise TypeMismatch(kind_of(tree), "string", "", ())
             canonical = {

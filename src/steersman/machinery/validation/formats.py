@@ -7,8 +7,7 @@ a message speaks of.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from steersman.machinery.go.strings import to_lower
@@ -76,7 +75,9 @@ def byte_length(value: str) -> int:
 
 def total_length(*texts: Collection[str], most: int) -> int:
     """The length of all of some texts as UTF-8, counted only if it may be more than `most`."""
-    length = sum(sum(map(len, each)) for each in texts)
+    length = 0
+    for each in texts:
+        length += sum(map(len, each))
     if length * _LONGEST_CHARACTER <= most:
         return length
     return sum(byte_length(text) for each in texts for text in paced(each))
@@ -130,6 +131,10 @@ _is_1035_label: Final = characters(_DNS1035_LABEL)
 _is_name_part: Final = characters(_QUALIFIED_NAME)
 _is_label_value: Final = characters(_LABEL_VALUE)
 _is_c_identifier: Final = characters(_C_IDENTIFIER)
+_is_usual_label: Final = _whole("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_is_usual_subdomain: Final = _whole(r"(?!.{254})[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
+"""Of these, texts in which nothing is wrong: nearly all are, and are found so at once."""
 _is_percent: Final = _whole(_PERCENT)
 _is_http_header_name: Final = characters(_HTTP_HEADER_NAME)
 _is_env_var_name: Final = characters(_ENV_VAR_NAME)
@@ -206,6 +211,8 @@ def _checked(value: str, maximum: int, matches: Match, error: str) -> list[str]:
 
 def is_dns1123_label(value: str) -> list[str]:
     """A label of a DNS name (RFC 1123), lower case."""
+    if _is_usual_label(value):
+        return []
     errors = [max_length_error(DNS1123_LABEL_MAX_LENGTH)] if byte_length(value) > DNS1123_LABEL_MAX_LENGTH else []
     if not _is_label(value):
         errors.append("must not contain dots" if _is_subdomain(value) else _LABEL_ERROR)
@@ -214,6 +221,8 @@ def is_dns1123_label(value: str) -> list[str]:
 
 def is_dns1123_subdomain(value: str) -> list[str]:
     """A DNS name (RFC 1123), lower case."""
+    if _is_usual_subdomain(value):
+        return []
     return _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_subdomain, _SUBDOMAIN_ERROR)
 
 
@@ -248,25 +257,37 @@ def is_dns1035_label(value: str) -> list[str]:
     return _checked(value, DNS1035_LABEL_MAX_LENGTH, _is_1035_label, _1035_LABEL_ERROR)
 
 
+# Every write asks about every label and annotation, and nearly all have been seen before. Bounded in number, and in
+# length by the rules themselves.
+_known_keys: Final[set[str]] = set()
+_known_label_values: Final[set[str]] = set()
+_KNOWN: Final = 4096
+
+
+def _remember(known: set[str], value: str) -> None:
+    if len(known) >= _KNOWN:
+        known.clear()
+    known.add(value)
+
+
 def is_qualified_name(value: str) -> list[str]:
     """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
-    if len(value) <= _LONGEST_KEY and _is_known_key(value):
+    if value in _known_keys:
         return []
-    return _qualified_name_errors(value)
+    errors = _qualified_name_errors(value)
+    if not errors:
+        _remember(_known_keys, value)
+    return errors
 
 
-# Every write asks about every label and annotation, and most have been seen before. Bounded in number and length.
-_LONGEST_KEY: Final = DNS1123_SUBDOMAIN_MAX_LENGTH + 1 + LABEL_VALUE_MAX_LENGTH
+def are_known_qualified_names(values: Iterable[str]) -> bool:
+    """Whether all of them have been found right before; if not, `is_qualified_name` tells."""
+    return _known_keys.issuperset(values)
 
 
-@lru_cache(maxsize=4096)
-def _is_known_key(value: str) -> bool:
-    return not _qualified_name_errors(value)
-
-
-@lru_cache(maxsize=4096)
-def _is_known_label_value(value: str) -> bool:
-    return _is_label_value(value) is not None
+def are_known_labels(labels: Mapping[str, str]) -> bool:
+    """Whether all keys and values have been found right before; if not, the rules for each of them tell."""
+    return _known_keys.issuperset(labels) and _known_label_values.issuperset(labels.values())
 
 
 def _qualified_name_errors(value: str) -> list[str]:
@@ -298,12 +319,14 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 def is_valid_label_value(value: str) -> list[str]:
     """The value of a label."""
-    if len(value) <= LABEL_VALUE_MAX_LENGTH and _is_known_label_value(value):
+    if value in _known_label_values:
         return []
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
     errors = [max_bytes_error(LABEL_VALUE_MAX_LENGTH)] if too_long else []
     if not _is_label_value(value):
         errors.append(_LABEL_VALUE_ERROR)
+    if not errors:
+        _remember(_known_label_values, value)
     return errors
 
 
@@ -319,7 +342,7 @@ def is_in_range(value: int, low: int, high: int) -> list[str]:
 
 def is_valid_port_num(port: int) -> list[str]:
     """A port number other than 0."""
-    return is_in_range(port, 1, 65535)
+    return [] if 1 <= port <= 65535 else is_in_range(port, 1, 65535)
 
 
 def is_valid_user_id(uid: int) -> list[str]:
@@ -334,6 +357,8 @@ def is_valid_group_id(gid: int) -> list[str]:
 
 def is_valid_port_name(value: str) -> list[str]:
     """A service name (RFC 6335), lower case."""
+    if _is_usual_port_name(value):
+        return []
     errors = [max_length_error(PORT_NAME_MAX_LENGTH)] if byte_length(value) > PORT_NAME_MAX_LENGTH else []
     if not _is_port_name_charset(value):
         errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")

@@ -6,6 +6,7 @@ Follows k8s.io/apimachinery `api/validation`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.machinery.errors import field
@@ -13,6 +14,8 @@ from steersman.machinery.errors.field import FieldError, Path, quote
 from steersman.machinery.go.strings import to_lower
 from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import (
+    are_known_labels,
+    are_known_qualified_names,
     is_dns1035_label,
     is_dns1123_label,
     is_dns1123_subdomain,
@@ -35,6 +38,7 @@ NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 FINALIZER_ORPHAN: Final = "orphan"
 FINALIZER_FOREGROUND: Final = "foregroundDeletion"
 
+_METADATA: Final = Path("metadata")
 _NAME_REQUIRED: Final = "name or generateName is required"
 _IMMUTABLE: Final = {
     "name": "name",
@@ -91,12 +95,19 @@ def validate_object_meta(
     if names_only:
         return
     if namespaced:
-        yield from _validate_namespace(meta.namespace, path / "namespace")
+        if not meta.namespace:
+            yield field.required(path / "namespace")
+        else:
+            for message in validate_namespace_name(meta.namespace, False):
+                yield field.invalid(path / "namespace", meta.namespace, message)
     elif meta.namespace:
         yield field.forbidden(path / "namespace", "not allowed on this type")
     if meta.generation < 0:
         yield from validate_nonnegative(meta.generation, path / "generation")
-    yield from _validate_labels_and_annotations(meta, path)
+    if not are_known_labels(meta.labels):
+        yield from validate_labels(meta.labels, path / "labels")
+    if meta.annotations:
+        yield from validate_annotations(meta.annotations, path / "annotations")
     if meta.owner_references:
         yield from validate_owner_references(meta.owner_references, path / "ownerReferences")
     if meta.finalizers:
@@ -105,30 +116,16 @@ def validate_object_meta(
         yield from validate_managed_fields(meta.managed_fields, path / "managedFields")
 
 
-def _validate_labels_and_annotations(meta: ObjectMeta, path: Path) -> Iterator[FieldError]:
-    if meta.labels:
-        yield from validate_labels(meta.labels, path / "labels")
-    if meta.annotations:
-        yield from validate_annotations(meta.annotations, path / "annotations")
-
-
-def _validate_namespace(namespace: str, path: Path) -> Iterator[FieldError]:
-    if not namespace:
-        yield field.required(path)
-        return
-    for message in validate_namespace_name(namespace, False):
-        yield field.invalid(path, namespace, message)
-
-
 def validate_new_metadata(
     meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, names_only: bool = False
 ) -> Iterator[FieldError]:
     """The metadata of an object of a built-in kind, as a new one's is validated. See above for `names_only`."""
-    path = Path("metadata")
-    yield from validate_object_meta(
-        meta, namespaced=namespaced, name_validator=name_validator, path=path, names_only=names_only
+    errors = validate_object_meta(
+        meta, namespaced=namespaced, name_validator=name_validator, path=_METADATA, names_only=names_only
     )
-    yield from validate_standard_finalizers(meta.finalizers, path / "finalizers")
+    if meta.finalizers:
+        return chain(errors, validate_standard_finalizers(meta.finalizers, _METADATA / "finalizers"))
+    return errors
 
 
 def validate_object_meta_update(
@@ -150,7 +147,10 @@ def validate_object_meta_update(
             yield field.invalid(path / name, value, FIELD_IMMUTABLE)
     if is_valid:
         return
-    yield from _validate_labels_and_annotations(new, path)
+    if not are_known_labels(new.labels):
+        yield from validate_labels(new.labels, path / "labels")
+    if new.annotations:
+        yield from validate_annotations(new.annotations, path / "annotations")
     if new.owner_references:
         yield from validate_owner_references(new.owner_references, path / "ownerReferences")
     if new.managed_fields:
@@ -175,9 +175,10 @@ def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """Annotations: the keys' format, in any case, and the size of all of them."""
-    for key in paced(annotations):
-        for message in is_qualified_name(key) and is_qualified_name(to_lower(key)):
-            yield field.invalid(path, key, message)
+    if not are_known_qualified_names(annotations):
+        for key in paced(annotations):
+            for message in is_qualified_name(key) and is_qualified_name(to_lower(key)):
+                yield field.invalid(path, key, message)
     if total_length(annotations, annotations.values(), most=TOTAL_ANNOTATION_SIZE_LIMIT) > TOTAL_ANNOTATION_SIZE_LIMIT:
         yield field.too_long(path, TOTAL_ANNOTATION_SIZE_LIMIT)
 

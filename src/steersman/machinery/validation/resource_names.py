@@ -7,7 +7,7 @@ from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
 from steersman.machinery.validation.formats import is_qualified_name
-from steersman.machinery.values.quantity import parse
+from steersman.machinery.values.quantity import is_whole_in_milli, parse
 
 COMPUTE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 """What a container can ask for, beside huge pages and extended resources."""
@@ -99,10 +99,9 @@ def validate_quota_resource_name(name: str, path: Path) -> Iterator[FieldError]:
 
 def validate_quantity(name: str, quantity: str, path: Path) -> Iterator[FieldError]:
     """That an amount of a resource is not negative, and whole where it must be."""
-    amount = parse(quantity)
-    if amount.sign < 0:
+    if parse(quantity).sign < 0:
         yield invalid(path, quantity, "must be greater than or equal to 0")
-    if is_integer_resource(name) and amount.as_milli() % 1000:
+    if is_integer_resource(name) and not is_whole_in_milli(quantity):
         yield invalid(path, quantity, "must be an integer")
 
 

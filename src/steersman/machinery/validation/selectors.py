@@ -41,7 +41,8 @@ def validate_label_name(name: str, path: Path) -> Iterator[FieldError]:
 def validate_labels(labels: Mapping[str, str], path: Path) -> Iterator[FieldError]:
     """Labels' keys and values."""
     for key, value in paced(labels.items()):
-        yield from validate_label_name(key, path)
+        for message in is_qualified_name(key):
+            yield field.invalid(path, key, message)
         for message in is_valid_label_value(value):
             yield field.invalid(path, value, message)
 

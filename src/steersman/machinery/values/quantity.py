@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from steersman.machinery.go.strings import trim_space
 from steersman.net.ascii import is_digits
@@ -66,33 +66,33 @@ class Quantity:
         return _canonical(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Quantity) and self._nanos() == other._nanos()
+        return isinstance(other, Quantity) and self.nanos() == other.nanos()
 
     def __lt__(self, other: Quantity) -> bool:
-        return self._nanos() < other._nanos()
+        return self.nanos() < other.nanos()
 
     def __le__(self, other: Quantity) -> bool:
-        return self._nanos() <= other._nanos()
+        return self.nanos() <= other.nanos()
 
     def __gt__(self, other: Quantity) -> bool:
-        return self._nanos() > other._nanos()
+        return self.nanos() > other.nanos()
 
     def __ge__(self, other: Quantity) -> bool:
-        return self._nanos() >= other._nanos()
+        return self.nanos() >= other.nanos()
 
     def __hash__(self) -> int:
-        return hash(self._nanos())
+        return hash(self.nanos())
 
     def __bool__(self) -> bool:
         return self.mantissa != 0
 
     def __add__(self, other: Quantity) -> Quantity:
         """The sum, in this one's format unless this is zero."""
-        return _of_nanos(self._nanos() + other._nanos(), self.format if self else other.format)
+        return _of_nanos(self.nanos() + other.nanos(), self.format if self else other.format)
 
     def __sub__(self, other: Quantity) -> Quantity:
         """The difference, in this one's format unless this is zero."""
-        return _of_nanos(self._nanos() - other._nanos(), self.format if self else other.format)
+        return _of_nanos(self.nanos() - other.nanos(), self.format if self else other.format)
 
     def __mul__(self, factor: int) -> Quantity:
         return Quantity(self.mantissa * factor, self.exponent, self.format)
@@ -139,7 +139,8 @@ class Quantity:
         """The nearest float."""
         return float(f"{self.mantissa}e{min(self.exponent, _MAX_EXPONENT)}")
 
-    def _nanos(self) -> int:
+    def nanos(self) -> int:
+        """The amount in billionths, which is exact."""
         power: int = 10 ** (min(self.exponent, _MAX_EXPONENT) - _NANO)
         return self.mantissa * power
 
@@ -164,6 +165,16 @@ def parse(text: str) -> Quantity:
     return _parsed(text) if len(text) <= _MAX_CACHED else _read(text)[0]
 
 
+def nanos(text: str) -> int:
+    """The amount in billionths that `text` stands for: for sums and comparisons of many. Raises QuantityError."""
+    return _nanos(text) if len(text) <= _MAX_CACHED else parse(text).nanos()
+
+
+def is_whole_in_milli(text: str) -> bool:
+    """Whether upstream takes the amount for a whole number: it looks at its `as_milli`. Raises QuantityError."""
+    return _is_whole_in_milli(text) if len(text) <= _MAX_CACHED else _is_whole_in_milli.__wrapped__(text)
+
+
 def canonical(text: str) -> str:
     """`text` as a server stores and prints it. Raises QuantityError.
 
@@ -172,14 +183,26 @@ def canonical(text: str) -> str:
     return _canonical_text(text) if len(text) <= _MAX_CACHED else _canonical_text.__wrapped__(text)
 
 
-def canonical_trimmed(text: str) -> str:
-    """The same of text as JSON has it, around which there may be spaces."""
-    return _canonical_trimmed(text) if len(text) <= _MAX_CACHED else _canonical_trimmed.__wrapped__(text)
+def canonical_of_json(value: Any) -> str:
+    """The same of what JSON has: a text around which there may be spaces, or a number, or what is no quantity."""
+    if value.__class__ is not str:
+        return canonical(str(value))
+    return _canonical_trimmed(value) if len(value) <= _MAX_CACHED else _canonical_trimmed.__wrapped__(value)
 
 
 @lru_cache(maxsize=8192)
 def _canonical_trimmed(text: str) -> str:
     return canonical(trim_space(text))
+
+
+@lru_cache(maxsize=4096)
+def _nanos(text: str) -> int:
+    return parse(text).nanos()
+
+
+@lru_cache(maxsize=4096)
+def _is_whole_in_milli(text: str) -> bool:
+    return parse(text).as_milli() % 1000 == 0
 
 
 @lru_cache(maxsize=8192)

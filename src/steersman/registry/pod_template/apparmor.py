@@ -10,6 +10,7 @@ from steersman.registry.pod_template.validation.profiles import (
     LOCALHOST,
     RUNTIME_DEFAULT,
     UNCONFINED,
+    has_profiles,
     validate_app_armor_profile,
 )
 from steersman.rest.context import Context
@@ -32,7 +33,7 @@ def profile_for_annotation(annotation: str) -> core.AppArmorProfile | None:
 def sync_app_armor_annotations(ctx: Context, pod: core.Pod) -> None:
     """Fills in the fields of containers that have the annotation only, and warns of it."""
     annotations, spec = pod.metadata.annotations, pod.spec
-    if not annotations or (spec.os is not None and spec.os.name == "windows"):
+    if not has_profiles(annotations) or (spec.os is not None and spec.os.name == "windows"):
         return
     of_pod = spec.security_context.app_armor_profile if spec.security_context is not None else None
     for container in all_containers(spec):

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import ObjectMeta
-from steersman.machinery.built_in.pod_resources import AnyContainer
+from steersman.machinery.built_in.pod_resources import AnyContainer, all_containers
 from steersman.machinery.errors.field import Path, quote
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.ip import warnings_for_ip
-from steersman.machinery.values.quantity import parse
+from steersman.machinery.values.quantity import is_whole_in_milli
 from steersman.registry.pod_template.apparmor import DEPRECATED, profile_for_annotation
 from steersman.registry.pod_template.path_warnings import overlapping_path_warnings
-from steersman.registry.pod_template.validation.profiles import APP_ARMOR_CONTAINER, SECCOMP_CONTAINER, SECCOMP_POD
+from steersman.registry.pod_template.validation.profiles import (
+    APP_ARMOR_CONTAINER,
+    SECCOMP_CONTAINER,
+    SECCOMP_POD,
+    has_profiles,
+)
 from steersman.registry.pod_template.visiting import containers_with_paths
 from steersman.registry.validation.deprecated_labels import DEPRECATED as DEPRECATED_NODE_LABELS
 
@@ -55,27 +60,32 @@ def warnings_for_pod_template(template: core.PodTemplateSpec, path: Path) -> Ite
 
 def _warnings(spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_template: bool) -> Iterator[str]:
     here = path / "spec"
-    yield from _node_label_warnings(spec, here)
-    annotations = path.child("metadata", "annotations")
-    if metadata.annotations:
+    if spec.node_selector or spec.affinity is not None or spec.topology_spread_constraints:
+        yield from _node_label_warnings(spec, here)
+    if not metadata.annotations.keys().isdisjoint(_ANNOTATIONS):
+        annotations = path.child("metadata", "annotations")
         for key, text in _ANNOTATIONS.items():
             if key in metadata.annotations:
                 yield f"{annotations[key]}: {text}"
     if spec.volumes:
         yield from _volume_warnings(spec.volumes, here / "volumes")
         yield from overlapping_path_warnings(spec.volumes)
-    yield from _duplicate_warnings(spec, here)
+    if spec.host_aliases or spec.image_pull_secrets:
+        yield from _duplicate_warnings(spec, here)
     if spec.overhead:
         for name in _BYTES:
             yield from fractional_byte_warnings(spec.overhead, name, here / "overhead")
-    context = spec.security_context
-    if SECCOMP_POD in metadata.annotations and (context is None or context.seccomp_profile is None):
-        yield f"{annotations[SECCOMP_POD]}: {_SECCOMP}"
-    for container, where in containers_with_paths(spec, here):
-        if metadata.annotations:
-            yield from _profile_warnings(container, spec, metadata, annotations, is_template=is_template)
-        yield from _container_warnings(container, where)
-    yield from _port_warnings(spec, here)
+    containers = all_containers(spec)
+    profiled = has_profiles(metadata.annotations)
+    if profiled:
+        yield from _seccomp_warnings(spec, metadata, path)
+    if profiled or not all(map(_is_plain, containers)):
+        for container, where in containers_with_paths(spec, here):
+            if profiled:
+                yield from _profile_warnings(container, spec, metadata, path, is_template=is_template)
+            yield from _container_warnings(container, where)
+    if not _have_plain_ports(containers):
+        yield from _port_warnings(spec, here)
     period = spec.termination_grace_period_seconds
     if period is not None and period < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
@@ -145,7 +155,7 @@ def claim_spec_warnings(spec: core.PersistentVolumeClaimSpec, path: Path) -> Ite
 def fractional_byte_warnings(resources: dict[str, str], name: str, path: Path) -> Iterator[str]:
     """An amount of bytes that is not whole."""
     quantity = resources.get(name)
-    if quantity is not None and parse(quantity).as_milli() % 1000:
+    if quantity is not None and not is_whole_in_milli(quantity):
         yield f"{path[name]}: fractional byte value {quote(quantity)} is invalid, must be an integer"
 
 
@@ -165,13 +175,19 @@ def _duplicate_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
             yield f"{(path / 'imagePullSecrets')[index] / 'name'}: invalid empty name {quote(secret.name)}"
 
 
+def _seccomp_warnings(spec: core.PodSpec, metadata: ObjectMeta, path: Path) -> Iterator[str]:
+    context = spec.security_context
+    if SECCOMP_POD in metadata.annotations and (context is None or context.seccomp_profile is None):
+        yield f"{path.child('metadata', 'annotations')[SECCOMP_POD]}: {_SECCOMP}"
+
+
 def _profile_warnings(
     container: AnyContainer, spec: core.PodSpec, metadata: ObjectMeta, path: Path, *, is_template: bool
 ) -> Iterator[str]:
-    context = container.security_context
+    context, here = container.security_context, path.child("metadata", "annotations")
     key = SECCOMP_CONTAINER + container.name
     if key in metadata.annotations and (context is None or context.seccomp_profile is None):
-        yield f"{path[key]}: {_SECCOMP}"
+        yield f"{here[key]}: {_SECCOMP}"
     key = APP_ARMOR_CONTAINER + container.name
     annotation = metadata.annotations.get(key)
     # Pods are warned about when the annotation becomes a field.
@@ -179,7 +195,16 @@ def _profile_warnings(
         return
     of_pod = spec.security_context.app_armor_profile if spec.security_context is not None else None
     if of_pod is None or of_pod != profile_for_annotation(annotation):
-        yield f"{path[key]}: {DEPRECATED}"
+        yield f"{here[key]}: {DEPRECATED}"
+
+
+def _is_plain(container: AnyContainer) -> bool:
+    """Whether there is nothing in a container for `_container_warnings`."""
+    for amounts in (container.resources.limits, container.resources.requests):
+        for name in _BYTES:
+            if name in amounts and not is_whole_in_milli(amounts[name]):
+                return False
+    return len({variable.name for variable in container.env}) == len(container.env)
 
 
 def _container_warnings(container: AnyContainer, path: Path) -> Iterator[str]:
@@ -198,6 +223,20 @@ def _container_warnings(container: AnyContainer, path: Path) -> Iterator[str]:
         if variable.value_from is not None or variable.value == reference or reference not in variable.value:
             text = f"hides previous definition of {quote(variable.name)}, which may be dropped when using apply"
             yield f"{(path / 'env')[index]}: {text}"
+
+
+def _have_plain_ports(containers: Iterable[AnyContainer]) -> bool:
+    """Whether there is nothing in these for `_port_warnings`: no number and no name is there twice."""
+    total, numbers, names = 0, set(), set()
+    for container in containers:
+        for port in container.ports:
+            if port.host_ip or port.name in names:
+                return False
+            if port.name:
+                names.add(port.name)
+            numbers.add((port.container_port, port.protocol))
+            total += 1
+    return len(numbers) == total
 
 
 def _port_warnings(spec: core.PodSpec, path: Path) -> Iterator[str]:
