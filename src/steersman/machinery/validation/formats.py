@@ -133,17 +133,19 @@ _is_label_value: Final = characters(_LABEL_VALUE)
 _is_c_identifier: Final = characters(_C_IDENTIFIER)
 _is_usual_label: Final = _whole("[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _is_usual_subdomain: Final = _whole(r"(?!.{254})[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_is_usual_name: Final = _whole("[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _is_usual_port_name: Final = _whole("(?!.{16})(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*")
 """Of these, texts in which nothing is wrong: nearly all are, and are found so at once."""
 _is_percent: Final = _whole(_PERCENT)
 _is_http_header_name: Final = characters(_HTTP_HEADER_NAME)
 _is_env_var_name: Final = characters(_ENV_VAR_NAME)
 _is_config_map_key: Final = characters(_CONFIG_MAP_KEY)
-_is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
+is_usual_config_map_key: Final = _whole("[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,252}")
 """In which nothing is wrong."""
 _is_port_name_charset: Final = characters("[-a-z0-9]+")
 _is_relaxed_env_var_name: Final = characters("[ -<>-~]*")
-_is_usual_env_var_name: Final = _whole("[_a-zA-Z][_a-zA-Z0-9]{0,252}")
+is_usual_env_var_name: Final = _whole("[_a-zA-Z][_a-zA-Z0-9]{0,252}")
+"""Of the names of variables, those in which nothing is wrong; of others, `is_relaxed_env_var_name` tells."""
 
 _LABEL_ERROR: Final = regex_error(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
@@ -274,7 +276,7 @@ def is_qualified_name(value: str) -> list[str]:
     """A label or annotation key: a name, perhaps after a DNS subdomain and a slash."""
     if value in _known_keys:
         return []
-    errors = _qualified_name_errors(value)
+    errors = [] if _is_usual_name(value) else _qualified_name_errors(value)
     if not errors:
         _remember(_known_keys, value)
     return errors
@@ -321,12 +323,17 @@ def is_valid_label_value(value: str) -> list[str]:
     """The value of a label."""
     if value in _known_label_values:
         return []
+    errors = [] if _is_usual_name(value) else _label_value_errors(value)
+    if not errors:
+        _remember(_known_label_values, value)
+    return errors
+
+
+def _label_value_errors(value: str) -> list[str]:
     too_long = byte_length(value) > LABEL_VALUE_MAX_LENGTH
     errors = [max_bytes_error(LABEL_VALUE_MAX_LENGTH)] if too_long else []
     if not _is_label_value(value):
         errors.append(_LABEL_VALUE_ERROR)
-    if not errors:
-        _remember(_known_label_values, value)
     return errors
 
 
@@ -389,7 +396,7 @@ def is_env_var_name(value: str) -> list[str]:
 
 def is_relaxed_env_var_name(value: str) -> list[str]:
     """The name of an environment variable: any printable ASCII but `=`; the rule for containers' `env`."""
-    if _is_usual_env_var_name(value):
+    if is_usual_env_var_name(value):
         return []
     errors = [] if value else [f"environment variable name {EMPTY_ERROR}"]
     if not _is_relaxed_env_var_name(value):
@@ -399,12 +406,12 @@ def is_relaxed_env_var_name(value: str) -> list[str]:
 
 def are_usual_config_map_keys(keys: Iterable[str]) -> bool:
     """Whether nothing is wrong with any of them, found out fast; if not, `is_config_map_key` tells."""
-    return all(map(_is_usual_config_map_key, keys))
+    return all(map(is_usual_config_map_key, keys))
 
 
 def is_config_map_key(value: str) -> list[str]:
     """A key in the data of a ConfigMap or Secret; it may become a file's name."""
-    if _is_usual_config_map_key(value):
+    if is_usual_config_map_key(value):
         return []
     errors = _checked(value, DNS1123_SUBDOMAIN_MAX_LENGTH, _is_config_map_key, _CONFIG_MAP_KEY_ERROR)
     return errors + _parent_directory_errors(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from steersman.api.core import v1 as core
@@ -11,61 +11,75 @@ from steersman.machinery.errors.field import quote
 
 
 class _File(NamedTuple):
-    """A file of a volume. `source` names what it comes from, "" where that is clear."""
+    """A file of a volume, its path without slashes at the end. `source` says what it comes from, "" where that is
+    clear, and `name` of which name."""
 
     path: str
     source: str = ""
+    name: str | None = None
 
     def __str__(self) -> str:
-        return f"{quote(self.path)} ({self.source})" if self.source else quote(self.path)
+        source = self.source if self.name is None else f"{self.source} {quote(self.name)}"
+        return f"{quote(self.path)} ({source})" if source else quote(self.path)
+
+
+_Item = core.KeyToPath | core.DownwardAPIVolumeFile
 
 
 def overlapping_path_warnings(volumes: list[core.Volume]) -> Iterator[str]:
     """Warnings about all volumes of a pod."""
     for volume in volumes:
-        if volume.config_map is not None:
+        if volume.config_map is not None and volume.config_map.items:
             of = f"ConfigMap {quote(volume.config_map.name)}"
-            yield from _warnings(volume.name, of, [_File(item.path) for item in volume.config_map.items])
-        if volume.secret is not None:
+            yield from _warnings(volume.name, of, volume.config_map.items)
+        if volume.secret is not None and volume.secret.items:
             of = f"Secret {quote(volume.secret.secret_name)}"
-            yield from _warnings(volume.name, of, [_File(item.path) for item in volume.secret.items])
-        if volume.downward_api is not None:
-            yield from _warnings(volume.name, "DownwardAPI", [_File(item.path) for item in volume.downward_api.items])
+            yield from _warnings(volume.name, of, volume.secret.items)
+        if volume.downward_api is not None and volume.downward_api.items:
+            yield from _warnings(volume.name, "DownwardAPI", volume.downward_api.items)
         if volume.projected is not None:
-            sources = volume.projected.sources or ()
-            files = [[_without_end(file) for file in _projected(source)] for source in sources]
-            overlaps = _Overlaps(file.path for each in files for file in each)
-            for source, own in zip(sources, files, strict=True):
-                if source == _NO_SOURCE:
-                    yield f"volume {quote(volume.name)} (Projected) has no sources provided"
-                yield from _against_earlier(volume.name, "Projected", own, overlaps)
+            yield from _projection_warnings(volume.name, volume.projected.sources or ())
+
+
+def _warnings(volume: str, kind: str, items: Sequence[_Item]) -> Iterator[str]:
+    """Warnings about the files of a volume with one source."""
+    files = _files(items)
+    return _against_earlier(volume, kind, files, _Overlaps(file.path for file in files))
+
+
+def _projection_warnings(volume: str, sources: Sequence[core.VolumeProjection]) -> Iterator[str]:
+    files = [_projected(source) for source in sources]
+    paths = [file.path for each in files for file in each]
+    overlaps = None if _are_apart(paths) else _Overlaps(paths)
+    for source, own in zip(sources, files, strict=True):
+        if source == _NO_SOURCE:
+            yield f"volume {quote(volume)} (Projected) has no sources provided"
+        if overlaps is not None:
+            yield from _against_earlier(volume, "Projected", own, overlaps)
 
 
 _NO_SOURCE: Final = core.VolumeProjection()
 
 
-def _projected(source: core.VolumeProjection) -> Iterator[_File]:
+def _projected(source: core.VolumeProjection) -> list[_File]:
     if source.config_map is not None and source.config_map.items:
-        for item in source.config_map.items:
-            yield _File(item.path, f"ConfigMap {quote(source.config_map.name)}")
-    elif source.secret is not None and source.secret.items:
-        for item in source.secret.items:
-            yield _File(item.path, f"Secret {quote(source.secret.name)}")
-    elif source.downward_api is not None and source.downward_api.items:
-        for file in source.downward_api.items:
-            yield _File(file.path, "DownwardAPI")
-    elif source.service_account_token is not None:
-        yield _File(source.service_account_token.path, "ServiceAccountToken")
+        return _files(source.config_map.items, "ConfigMap", source.config_map.name)
+    if source.secret is not None and source.secret.items:
+        return _files(source.secret.items, "Secret", source.secret.name)
+    if source.downward_api is not None and source.downward_api.items:
+        return _files(source.downward_api.items, "DownwardAPI")
+    if source.service_account_token is not None:
+        return [_File(source.service_account_token.path.rstrip("/"), "ServiceAccountToken")]
+    return []
 
 
-def _without_end(file: _File) -> _File:
-    return file._replace(path=file.path.rstrip("/"))
+def _files(items: Iterable[_Item], source: str = "", name: str | None = None) -> list[_File]:
+    return [_File(item.path.rstrip("/"), source, name) for item in items]
 
 
-def _warnings(volume: str, kind: str, files: list[_File]) -> Iterator[str]:
-    """Warnings about the files of a volume with one source."""
-    files = [_without_end(file) for file in files]
-    return _against_earlier(volume, kind, files, _Overlaps(file.path for file in files))
+def _are_apart(paths: Collection[str]) -> bool:
+    """Whether these are files of different names in one directory, as they nearly always are."""
+    return len(set(paths)) == len(paths) and "/" not in "".join(paths)
 
 
 def _against_earlier(volume: str, kind: str, files: list[_File], overlaps: _Overlaps) -> Iterator[str]:

@@ -12,13 +12,10 @@ DEFAULT_FILE_MODE: Final = 0o644
 DEFAULT_TOKEN_EXPIRATION: Final = 3600
 """Seconds."""
 
-SOURCES: Final = tuple(name for name in core.Volume.__struct_fields__ if name != "name")
-"""The attributes of a Volume that say what it is."""
-
 
 def set_volume_defaults(volume: core.Volume) -> None:
     """A volume without a source is an emptyDir; each source has defaults of its own."""
-    if all(getattr(volume, source) is None for source in SOURCES):
+    if volume == core.Volume(name=volume.name):
         volume.empty_dir = core.EmptyDirVolumeSource()
         return
     if volume.config_map is not None:

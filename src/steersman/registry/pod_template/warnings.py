@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from operator import attrgetter
 from typing import Final
 
@@ -135,9 +136,7 @@ def node_selector_term_warnings(term: core.NodeSelectorTerm, path: Path, *, chec
 
 def _volume_warnings(volumes: list[core.Volume], path: Path) -> Iterator[str]:
     for index, volume in enumerate(volumes):
-        for source, (_, name, text) in zip(_sources(volume), _VOLUMES, strict=True):
-            if source is None:
-                continue
+        for _, name, text in compress(_VOLUMES, _sources(volume)):
             if text:
                 yield f"{path[index] / name}: {text}"
             elif volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import AnyContainer, is_sidecar
@@ -20,11 +19,10 @@ from steersman.machinery.errors.field import (
     too_many,
 )
 from steersman.machinery.go.strings import trim_space
-from steersman.machinery.validation.formats import is_valid_port_name, is_valid_port_num
+from steersman.machinery.validation.formats import is_dns1123_label, is_valid_port_name, is_valid_port_num
 from steersman.registry.pod_template.validation.env import validate_env, validate_env_from
 from steersman.registry.pod_template.validation.mounts import validate_volume_devices, validate_volume_mounts
 from steersman.registry.pod_template.validation.options import PodValidationOptions
-from steersman.registry.pod_template.validation.paths import validate_dns1123_label
 from steersman.registry.pod_template.validation.probes import validate_lifecycle, validate_probes
 from steersman.registry.pod_template.validation.resources import validate_container_resources, validate_resize_policies
 from steersman.registry.pod_template.validation.security import validate_security_context
@@ -39,6 +37,7 @@ _MAX_RESTART_RULES: Final = 20
 _MAX_EXIT_CODES: Final = 255
 _NOT_IN_INIT: Final = "may not be set for init containers without restartPolicy=Always"
 _NOT_IN_EPHEMERAL: Final = "cannot be set for an Ephemeral Container"
+_NO_PADDING: Final = "must not have leading or trailing whitespace"
 
 _FORBIDDEN_IN_EPHEMERAL: Final = (
     ("ports", "ports"),
@@ -54,8 +53,7 @@ _FORBIDDEN_IN_EPHEMERAL: Final = (
 _NO_RESOURCES: Final = core.ResourceRequirements()
 
 
-@dataclass(frozen=True, slots=True)
-class PodScope:
+class PodScope(NamedTuple):
     """What the rules for a container need to know of its pod. `claims` are names of resource claims."""
 
     spec: core.PodSpec
@@ -74,7 +72,8 @@ def _validate_common(container: AnyContainer, scope: PodScope, path: Path) -> It
     if not container.name:
         yield required(path / "name")
     else:
-        yield from validate_dns1123_label(container.name, path / "name")
+        for message in is_dns1123_label(container.name):
+            yield invalid(path / "name", container.name, message)
     if not container.image:
         yield required(path / "image")
     policy = container.termination_message_policy
@@ -111,28 +110,27 @@ def _validate_common(container: AnyContainer, scope: PodScope, path: Path) -> It
 def _validate_ports(ports: list[core.ContainerPort], path: Path) -> Iterator[FieldError]:
     names: set[str] = set()
     for index, port in enumerate(ports):
-        here = path[index]
         if port.name:
             messages = is_valid_port_name(port.name)
             for message in messages:
                 # Upstream's loop over messages reuses the index, but not the path made from it.
-                yield invalid(here / "name", port.name, message)
+                yield invalid(path[index] / "name", port.name, message)
             if not messages and port.name in names:
-                yield duplicate(here / "name", port.name)
+                yield duplicate(path[index] / "name", port.name)
             elif not messages:
                 names.add(port.name)
         if port.container_port == 0:
-            yield required(here / "containerPort")
+            yield required(path[index] / "containerPort")
         else:
             for message in is_valid_port_num(port.container_port):
-                yield invalid(here / "containerPort", port.container_port, message)
+                yield invalid(path[index] / "containerPort", port.container_port, message)
         if port.host_port != 0:
             for message in is_valid_port_num(port.host_port):
-                yield invalid(here / "hostPort", port.host_port, message)
+                yield invalid(path[index] / "hostPort", port.host_port, message)
         if not port.protocol:
-            yield required(here / "protocol")
+            yield required(path[index] / "protocol")
         elif port.protocol not in PROTOCOLS:
-            yield not_supported(here / "protocol", port.protocol, PROTOCOLS)
+            yield not_supported(path[index] / "protocol", port.protocol, PROTOCOLS)
 
 
 def validate_containers(scope: PodScope, path: Path) -> Iterator[FieldError]:
@@ -250,7 +248,8 @@ def validate_ephemeral_containers(scope: PodScope, path: Path) -> Iterator[Field
     for index, container in enumerate(scope.spec.ephemeral_containers):
         here = path[index]
         yield from _validate_common(container, scope, here)
-        yield from validate_image_of_pod(container, here)
+        if trim_space(container.image) != container.image:
+            yield invalid(here / "image", container.image, _NO_PADDING)
         if container.name in names:
             yield duplicate(here / "name", container.name)
         names.add(container.name)
@@ -268,7 +267,8 @@ def validate_ephemeral_containers(scope: PodScope, path: Path) -> Iterator[Field
                 yield forbidden((here / "volumeMounts")[number] / "subPathExpr", _NOT_IN_EPHEMERAL)
 
 
-def validate_image_of_pod(container: AnyContainer, path: Path) -> Iterator[FieldError]:
+def validate_images_of_pod(containers: Iterable[AnyContainer], path: Path) -> Iterator[FieldError]:
     """Templates may pad the image with spaces, pods may not."""
-    if trim_space(container.image) != container.image:
-        yield invalid(path / "image", container.image, "must not have leading or trailing whitespace")
+    for index, container in enumerate(containers):
+        if trim_space(container.image) != container.image:
+            yield invalid(path[index] / "image", container.image, _NO_PADDING)

@@ -8,7 +8,13 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import all_containers
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_found, required
-from steersman.machinery.validation.formats import is_config_map_key, is_relaxed_env_var_name
+from steersman.machinery.validation.formats import (
+    is_config_map_key,
+    is_dns1123_subdomain,
+    is_relaxed_env_var_name,
+    is_usual_config_map_key,
+    is_usual_env_var_name,
+)
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.pod_template.validation.downward import (
     ENV_FIELDS,
@@ -30,17 +36,29 @@ _SOURCES: Final = (
 def validate_env(variables: list[core.EnvVar], path: Path) -> Iterator[FieldError]:
     """The variables a container sets one by one."""
     for index, variable in enumerate(variables):
-        messages = is_relaxed_env_var_name(variable.name) if variable.name else [""]
-        if not messages and variable.value_from is None:
-            continue
-        here = path[index]
-        if not variable.name:
-            yield required(here / "name")
-        else:
-            for message in messages:
-                yield invalid(here / "name", variable.name, message)
-        if variable.value_from is not None:
-            yield from _validate_value_from(variable.value_from, variable.value, here / "valueFrom")
+        if not is_usual_env_var_name(variable.name):
+            if not variable.name:
+                yield required(path[index] / "name")
+            else:
+                yield from validate_with(is_relaxed_env_var_name, variable.name, path[index] / "name")
+        source = variable.value_from
+        if source is not None and (variable.value or not _is_usual(source)):
+            yield from _validate_value_from(source, variable.value, path[index] / "valueFrom")
+
+
+def _is_usual(source: core.EnvVarSource) -> bool:
+    """Whether it is one of the three that are often used, by itself, with nothing wrong in it."""
+    if (field := source.field_ref) is not None:
+        return field.api_version == "v1" and field.field_path in ENV_FIELDS and source == core.EnvVarSource(field)
+    if (secret := source.secret_key_ref) is not None:
+        return _is_usual_key(secret) and source == core.EnvVarSource(secret_key_ref=secret)
+    if (config_map := source.config_map_key_ref) is not None:
+        return _is_usual_key(config_map) and source == core.EnvVarSource(config_map_key_ref=config_map)
+    return False
+
+
+def _is_usual_key(selector: core.ConfigMapKeySelector | core.SecretKeySelector) -> bool:
+    return is_usual_config_map_key(selector.key) is not None and not is_dns1123_subdomain(selector.name)
 
 
 def _validate_value_from(source: core.EnvVarSource, value: str, path: Path) -> Iterator[FieldError]:
@@ -78,7 +96,8 @@ def _validate_key_selector(
     if not selector.key:
         yield required(path / "key")
     else:
-        yield from validate_with(is_config_map_key, selector.key, path / "key")
+        for message in is_config_map_key(selector.key):
+            yield invalid(path / "key", selector.key, message)
 
 
 def _validate_file_key(selector: core.FileKeySelector, path: Path) -> Iterator[FieldError]:
@@ -120,14 +139,17 @@ def _validate_env_source(source: core.ConfigMapEnvSource | core.SecretEnvSource,
             yield invalid(path / "name", source.name, message)
 
 
-def _reads_file(variable: core.EnvVar) -> bool:
-    return variable.value_from is not None and variable.value_from.file_key_ref is not None
+def reads_files(spec: core.PodSpec) -> bool:
+    """Whether variables come from files, as few do."""
+    for container in all_containers(spec):
+        for variable in container.env:
+            if variable.value_from is not None and variable.value_from.file_key_ref is not None:
+                return True
+    return False
 
 
 def validate_file_key_volumes(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:
     """Files with variables are in emptyDir volumes of the pod."""
-    if not any(_reads_file(variable) for container in all_containers(spec) for variable in container.env):
-        return
     volumes = {volume.name: volume for volume in spec.volumes}
     for container, here in containers_with_paths(spec, path):
         for index, variable in enumerate(container.env):

@@ -1,8 +1,8 @@
-"""File paths and names in pod specs: what they may look like."""
+"""File paths and names in pod specs: what they may look like. Rules this small give a list, as few find anything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid
@@ -17,61 +17,59 @@ from steersman.machinery.validation.formats import (
 FILE_MODE_ERROR: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-def validate_with(check: Callable[[str], list[str]], value: str, path: Path) -> Iterator[FieldError]:
+def validate_with(check: Callable[[str], list[str]], value: str, path: Path) -> Iterable[FieldError]:
     """An error for each message that `check` has on `value`."""
-    for message in check(value):
-        yield invalid(path, value, message)
+    messages = check(value)
+    return [invalid(path, value, message) for message in messages] if messages else ()
 
 
-def validate_dns1123_label(value: str, path: Path) -> Iterator[FieldError]:
+def validate_dns1123_label(value: str, path: Path) -> Iterable[FieldError]:
     """A DNS label."""
     return validate_with(is_dns1123_label, value, path)
 
 
-def validate_dns1123_subdomain(value: str, path: Path) -> Iterator[FieldError]:
+def validate_dns1123_subdomain(value: str, path: Path) -> Iterable[FieldError]:
     """A DNS name."""
     return validate_with(is_dns1123_subdomain, value, path)
 
 
-def validate_qualified_name(value: str, path: Path) -> Iterator[FieldError]:
+def validate_qualified_name(value: str, path: Path) -> Iterable[FieldError]:
     """A name with an optional prefix, as label keys are."""
     return validate_with(is_qualified_name, value, path)
 
 
-def validate_nonnegative(value: int, path: Path) -> Iterator[FieldError]:
+def validate_nonnegative(value: int, path: Path) -> Iterable[FieldError]:
     """A number that is not below 0."""
-    if value < 0:
-        yield invalid(path, value, "must be greater than or equal to 0")
+    return [invalid(path, value, "must be greater than or equal to 0")] if value < 0 else ()
 
 
-def validate_port_number_or_name(port: int | str, path: Path) -> Iterator[FieldError]:
+def validate_port_number_or_name(port: int | str, path: Path) -> Iterable[FieldError]:
     """A port given as a number, or by the name it has in the container."""
     messages = is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
-    for message in messages:
-        yield invalid(path, port, message)
+    return [invalid(path, port, message) for message in messages] if messages else ()
 
 
-def validate_file_mode(mode: int | None, path: Path) -> Iterator[FieldError]:
+def validate_file_mode(mode: int | None, path: Path) -> Iterable[FieldError]:
     """Unix permission bits."""
-    if mode is not None and not 0 <= mode <= 0o777:
-        yield invalid(path, mode, FILE_MODE_ERROR)
+    return () if mode is None or 0 <= mode <= 0o777 else [invalid(path, mode, FILE_MODE_ERROR)]
 
 
-def validate_no_backsteps(target: str, path: Path) -> Iterator[FieldError]:
+def validate_no_backsteps(target: str, path: Path) -> Iterable[FieldError]:
     """A path none of whose elements is `..`."""
     if ".." in target and ".." in target.split("/"):
-        yield invalid(path, target, "must not contain '..'")
+        return [invalid(path, target, "must not contain '..'")]
+    return ()
 
 
-def validate_descending_path(target: str, path: Path) -> Iterator[FieldError]:
+def validate_descending_path(target: str, path: Path) -> Iterable[FieldError]:
     """A relative path that stays below where it starts."""
     if target.startswith("/"):
-        yield invalid(path, target, "must be a relative path")
-    yield from validate_no_backsteps(target, path)
+        return [invalid(path, target, "must be a relative path"), *validate_no_backsteps(target, path)]
+    return validate_no_backsteps(target, path)
 
 
-def validate_local_path(target: str, path: Path) -> Iterator[FieldError]:
+def validate_local_path(target: str, path: Path) -> Iterable[FieldError]:
     """A descending path that does not start with `..`, which is reserved."""
-    yield from validate_descending_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
-        yield invalid(path, target, "must not start with '..'")
+        return [*validate_descending_path(target, path), invalid(path, target, "must not start with '..'")]
+    return validate_descending_path(target, path)

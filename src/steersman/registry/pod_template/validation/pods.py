@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -29,10 +29,10 @@ from steersman.registry.pod_template.validation.containers import (
     PodScope,
     validate_containers,
     validate_ephemeral_containers,
-    validate_image_of_pod,
+    validate_images_of_pod,
     validate_init_containers,
 )
-from steersman.registry.pod_template.validation.env import validate_file_key_volumes
+from steersman.registry.pod_template.validation.env import reads_files, validate_file_key_volumes
 from steersman.registry.pod_template.validation.leniency import DELETION_COST, is_deletion_cost, pod_template_options
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.paths import (
@@ -60,8 +60,8 @@ from steersman.registry.pod_template.validation.security import (
     validate_host_users,
     validate_pod_security_context,
 )
-from steersman.registry.pod_template.validation.volumes import validate_volumes
-from steersman.registry.pod_template.validation.windows import validate_host_process, validate_os
+from steersman.registry.pod_template.validation.volumes import Volumes, validate_volumes
+from steersman.registry.pod_template.validation.windows import mentions_host_process, validate_host_process, validate_os
 
 TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 """An annotation of old, still validated."""
@@ -102,20 +102,21 @@ def validate_pod_create(pod: core.Pod, options: PodValidationOptions) -> Iterato
         yield forbidden(_SPEC / "ephemeralContainers", "cannot be set on create")
     if pod.spec.node_name and pod.spec.scheduling_gates:
         yield forbidden(_SPEC / "nodeName", "cannot be set until all schedulingGates have been cleared")
-    yield from validate_profiles_match(pod.metadata.annotations, pod.spec, _SPEC)
+    if pod.metadata.annotations:
+        yield from validate_profiles_match(pod.metadata.annotations, pod.spec, _SPEC)
 
 
 def validate_pod(pod: core.Pod, options: PodValidationOptions) -> Iterator[FieldError]:
     """What goes for new pods and updated ones."""
     spec = pod.spec
-    yield from validate_pod_annotations(pod.metadata.annotations, spec, _ANNOTATIONS, options)
+    if pod.metadata.annotations:
+        yield from validate_pod_annotations(pod.metadata.annotations, spec, _ANNOTATIONS, options)
     yield from validate_pod_spec(spec, pod.metadata, _SPEC, options)
-    if not spec.service_account_name:
+    if spec.volumes and not spec.service_account_name:
         yield from _validate_no_tokens(spec.volumes)
-    for index, container in enumerate(spec.containers or ()):
-        yield from validate_image_of_pod(container, (_SPEC / "containers")[index])
-    for index, container in enumerate(spec.init_containers):
-        yield from validate_image_of_pod(container, (_SPEC / "initContainers")[index])
+    yield from validate_images_of_pod(spec.containers or (), _SPEC / "containers")
+    if spec.init_containers:
+        yield from validate_images_of_pod(spec.init_containers, _SPEC / "initContainers")
 
 
 def _validate_no_tokens(volumes: list[core.Volume]) -> Iterator[FieldError]:
@@ -138,8 +139,6 @@ def validate_pod_annotations(
     annotations: Mapping[str, str], spec: core.PodSpec, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
     """Annotations that mean something to the API server."""
-    if not annotations:
-        return
     if MIRROR_POD in annotations and not spec.node_name:
         text = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(path[MIRROR_POD], annotations[MIRROR_POD], text)
@@ -166,10 +165,13 @@ def validate_pod_spec(
     """A pod spec; `metadata` is the pod's, None in a template."""
     if spec.termination_grace_period_seconds is None:
         yield required(path / "terminationGracePeriodSeconds")
-    volumes, errors = validate_volumes(spec.volumes, metadata, path / "volumes", options)
-    yield from errors
-    claims = {claim.name for claim in spec.resource_claims if claim.name}
+    volumes: Volumes = {}
+    if spec.volumes:
+        volumes, errors = validate_volumes(spec.volumes, metadata, path / "volumes", options)
+        yield from errors
+    claims: Collection[str] = ()
     if spec.resource_claims:
+        claims = {claim.name for claim in spec.resource_claims if claim.name}
         yield from validate_resource_claims(metadata, spec.resource_claims, path / "resourceClaims")
     scope = PodScope(spec, volumes, claims, options)
     yield from validate_containers(scope, path / "containers")
@@ -190,8 +192,10 @@ def validate_pod_spec(
     if spec.security_context != _NO_CONTEXT or spec.share_process_namespace:
         yield from validate_pod_security_context(spec, path, options)
     yield from _validate_placement(spec, path, options)
-    yield from validate_host_process(spec, path, options)
-    yield from validate_host_users(spec, path, options)
+    if mentions_host_process(spec):
+        yield from validate_host_process(spec, path, options)
+    if spec.host_users is False:
+        yield from validate_host_users(spec, path, options)
     if spec.hostname_override is not None:
         yield from _validate_hostname_override(spec, path)
     yield from _validate_names(spec, path)
@@ -259,7 +263,8 @@ def _validate_rest(spec: core.PodSpec, path: Path, options: PodValidationOptions
         yield from validate_os(spec, path)
     if spec.scheduling_group is not None:
         yield from validate_scheduling_group(spec.scheduling_group, path / "schedulingGroup")
-    yield from validate_file_key_volumes(spec, path)
+    if reads_files(spec):
+        yield from validate_file_key_volumes(spec, path)
 
 
 def _validate_hostname_override(spec: core.PodSpec, path: Path) -> Iterator[FieldError]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
@@ -13,6 +13,7 @@ from steersman.registry.pod_template.validation.paths import validate_nonnegativ
 
 SCHEMES: Final = ("HTTP", "HTTPS")
 
+_NOT_ONCE: Final = "must be 1"
 _ONE_HANDLER_ONLY: Final = "may not specify more than 1 handler type"
 _WINDOWS_SIGNALS: Final = ("SIGKILL", "SIGTERM")
 _PLAIN_SIGNALS: Final = (
@@ -41,25 +42,23 @@ _numbers: Final = attrgetter(*_NUMBERS)
 
 def validate_probes(container: core.Container, grace_period: int | None, path: Path) -> Iterator[FieldError]:
     """Liveness, readiness and startup probes."""
-    for probe, name in ((container.liveness_probe, "livenessProbe"), (container.readiness_probe, "readinessProbe"),
-                        (container.startup_probe, "startupProbe")):  # fmt: skip
-        if probe is None:
-            continue
-        here = path / name
-        yield from _validate_probe(probe, grace_period, here)
-        if name != "readinessProbe":
-            if probe.success_threshold != 1:
-                yield invalid(here / "successThreshold", probe.success_threshold, "must be 1")
-        elif probe.termination_grace_period_seconds is not None:
-            yield invalid(
-                here / "terminationGracePeriodSeconds",
-                probe.termination_grace_period_seconds,
-                "must not be set for readinessProbes",
-            )
+    if (probe := container.liveness_probe) is not None:
+        yield from _validate_probe(probe, grace_period, path / "livenessProbe")
+        if probe.success_threshold != 1:
+            yield invalid(path.child("livenessProbe", "successThreshold"), probe.success_threshold, _NOT_ONCE)
+    if (probe := container.readiness_probe) is not None:
+        yield from _validate_probe(probe, grace_period, path / "readinessProbe")
+        if (period := probe.termination_grace_period_seconds) is not None:
+            here = path.child("readinessProbe", "terminationGracePeriodSeconds")
+            yield invalid(here, period, "must not be set for readinessProbes")
+    if (probe := container.startup_probe) is not None:
+        yield from _validate_probe(probe, grace_period, path / "startupProbe")
+        if probe.success_threshold != 1:
+            yield invalid(path.child("startupProbe", "successThreshold"), probe.success_threshold, _NOT_ONCE)
 
 
 def _validate_probe(probe: core.Probe, grace_period: int | None, path: Path) -> Iterator[FieldError]:
-    yield from _validate_handler(probe, grace_period, path)
+    yield from _validate_handler(probe, _PROBE_ACTIONS, grace_period, path)
     numbers = _numbers(probe)
     if min(numbers) < 0:
         for number, name in zip(numbers, _NUMBERS.values(), strict=True):
@@ -74,9 +73,9 @@ def validate_lifecycle(
 ) -> Iterator[FieldError]:
     """What happens after a container starts and before it stops."""
     if lifecycle.post_start is not None:
-        yield from _validate_handler(lifecycle.post_start, grace_period, path / "postStart")
+        yield from _validate_handler(lifecycle.post_start, _HOOK_ACTIONS, grace_period, path / "postStart")
     if lifecycle.pre_stop is not None:
-        yield from _validate_handler(lifecycle.pre_stop, grace_period, path / "preStop")
+        yield from _validate_handler(lifecycle.pre_stop, _HOOK_ACTIONS, grace_period, path / "preStop")
     if lifecycle.stop_signal is not None:
         yield from _validate_stop_signal(lifecycle.stop_signal, path / "stopSignal", os)
 
@@ -91,43 +90,29 @@ def _validate_stop_signal(signal: str, path: Path, os: core.PodOS | None) -> Ite
 
 
 def _validate_handler(
-    handler: core.Probe | core.LifecycleHandler, grace_period: int | None, path: Path
+    handler: core.Probe | core.LifecycleHandler, actions: _Actions, grace_period: int | None, path: Path
 ) -> Iterator[FieldError]:
     """Exactly one action."""
     found = False
-    for attribute, name in (("exec", "exec"), ("http_get", "httpGet"), ("tcp_socket", "tcpSocket"),
-                            ("grpc", "grpc"), ("sleep", "sleep")):  # fmt: skip
-        action = getattr(handler, attribute, None)
+    for attribute, name, validate in actions:
+        action = getattr(handler, attribute)
         if action is None:
             continue
         if found:
             yield forbidden(path / name, _ONE_HANDLER_ONLY)
         else:
             found = True
-            yield from _validate_action(action, grace_period, path / name)
+            yield from validate(action, grace_period, path / name)
     if not found:
         yield required(path, "must specify a handler type")
 
 
-_Action = core.ExecAction | core.HTTPGetAction | core.TCPSocketAction | core.GRPCAction | core.SleepAction
+def _validate_exec(action: core.ExecAction, grace_period: int | None, path: Path) -> Iterator[FieldError]:
+    if not action.command:
+        yield required(path / "command")
 
 
-def _validate_action(action: _Action, grace_period: int | None, path: Path) -> Iterator[FieldError]:
-    match action:
-        case core.ExecAction():
-            if not action.command:
-                yield required(path / "command")
-        case core.HTTPGetAction():
-            yield from _validate_http_get(action, path)
-        case core.TCPSocketAction() | core.GRPCAction():
-            yield from validate_port_number_or_name(action.port, path / "port")
-        case core.SleepAction():
-            if grace_period is not None and not 0 <= action.seconds <= grace_period:
-                text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_period})"
-                yield invalid(path, action.seconds, text)
-
-
-def _validate_http_get(action: core.HTTPGetAction, path: Path) -> Iterator[FieldError]:
+def _validate_http_get(action: core.HTTPGetAction, grace_period: int | None, path: Path) -> Iterator[FieldError]:
     if not action.path:
         yield required(path / "path")
     yield from validate_port_number_or_name(action.port, path / "port")
@@ -136,3 +121,27 @@ def _validate_http_get(action: core.HTTPGetAction, path: Path) -> Iterator[Field
     for header in action.http_headers:
         for message in is_http_header_name(header.name):
             yield invalid(path / "httpHeaders", header.name, message)
+
+
+def _validate_port(
+    action: core.TCPSocketAction | core.GRPCAction, grace_period: int | None, path: Path
+) -> Iterable[FieldError]:
+    return validate_port_number_or_name(action.port, path / "port")
+
+
+def _validate_sleep(action: core.SleepAction, grace_period: int | None, path: Path) -> Iterator[FieldError]:
+    if grace_period is not None and not 0 <= action.seconds <= grace_period:
+        text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_period})"
+        yield invalid(path, action.seconds, text)
+
+
+_Actions = tuple[tuple[str, str, Callable[[Any, int | None, Path], Iterable[FieldError]]], ...]
+"""Attributes, names in paths, rules."""
+
+_BOTH_HAVE: Final[_Actions] = (
+    ("exec", "exec", _validate_exec),
+    ("http_get", "httpGet", _validate_http_get),
+    ("tcp_socket", "tcpSocket", _validate_port),
+)
+_PROBE_ACTIONS: Final[_Actions] = (*_BOTH_HAVE, ("grpc", "grpc", _validate_port))
+_HOOK_ACTIONS: Final[_Actions] = (*_BOTH_HAVE, ("sleep", "sleep", _validate_sleep))

@@ -41,10 +41,8 @@ def has_profiles(annotations: Mapping[str, str]) -> bool:
     return ".security." in "\n".join(annotations)
 
 
-def validate_seccomp_profile(profile: core.SeccompProfile | None, path: Path) -> Iterator[FieldError]:
+def validate_seccomp_profile(profile: core.SeccompProfile, path: Path) -> Iterator[FieldError]:
     """A seccompProfile field."""
-    if profile is None:
-        return
     if not profile.type:
         yield required(path / "type", "type is required when seccompProfile is set")
     elif profile.type not in _TYPES:

@@ -33,7 +33,7 @@ from steersman.machinery.validation.resource_names import (
     validate_quantity,
     validate_resource_name,
 )
-from steersman.machinery.values.quantity import parse
+from steersman.machinery.values.quantity import nanos, parse
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.paths import validate_dns1123_label
 from steersman.registry.printing.internal_form import internal_text
@@ -51,8 +51,7 @@ def validate_container_resources(
     resources: core.ResourceRequirements, claims: Collection[str], path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
     """What a container asks for; `claims` are the names of the pod's resource claims."""
-    if resources.limits or resources.requests or resources.claims:
-        yield from _validate_resources(resources, validate_container_resource_name, claims, path, options)
+    return _validate_resources(resources, validate_container_resource_name, claims, path, options)
 
 
 def _validate_resources(
@@ -77,7 +76,7 @@ def _validate_resources(
             yield from validate_quantity(name, request, here)
             yield from _validate_request(name, request, limits.get(name), path)
             yield from _validate_huge_pages(name, request, here, options)
-        elif name in limits and request != limits[name]:
+        elif name in limits and nanos(request) > nanos(limits[name]):
             yield from _validate_request(name, request, limits[name], path)
     if has_others:
         names = requests.keys() | limits.keys()
@@ -107,7 +106,7 @@ def _validate_request(name: str, request: str, limit: str | None, path: Path) ->
         if not is_overcommit_allowed(name):
             yield required(path / "limits", "Limit must be set for non overcommitable resources")
     elif request != limit:
-        asked, most = parse(request), parse(limit)
+        asked, most = nanos(request), nanos(limit)
         if asked != most and not is_overcommit_allowed(name):
             yield invalid(path / "requests", request, f"must be equal to {name} limit of {limit}")
         elif asked > most:

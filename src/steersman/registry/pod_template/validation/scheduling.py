@@ -8,7 +8,8 @@ from typing import Final
 from steersman.api.core import v1 as core
 from steersman.api.meta.v1 import LabelSelector
 from steersman.machinery.errors.field import FieldError, Path, duplicate, forbidden, invalid, not_supported, required
-from steersman.machinery.validation.formats import is_valid_label_value
+from steersman.machinery.lane.threads import paced
+from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_namespace_name
 from steersman.machinery.validation.selectors import (
     LabelSelectorOptions,
@@ -232,19 +233,20 @@ def validate_tolerations(
     tolerations: list[core.Toleration], path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
     """Which taints of nodes a pod puts up with."""
-    for index, toleration in enumerate(tolerations):
-        here = path[index]
+    for index, toleration in enumerate(paced(tolerations)):
         if toleration.key:
-            yield from validate_label_name(toleration.key, here / "key")
+            for message in is_qualified_name(toleration.key):
+                yield invalid(path[index] / "key", toleration.key, message)
         elif toleration.operator != "Exists":
             text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            yield invalid(here / "operator", toleration.operator, text)
+            yield invalid(path[index] / "operator", toleration.operator, text)
         if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
             text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            yield invalid(here / "effect", toleration.effect, text)
-        yield from _validate_toleration_operator(toleration, here, options)
+            yield invalid(path[index] / "effect", toleration.effect, text)
+        if toleration.operator != "Exists" or toleration.value:
+            yield from _validate_toleration_operator(toleration, path[index], options)
         if toleration.effect and toleration.effect not in TAINT_EFFECTS:
-            yield not_supported(here / "effect", toleration.effect, TAINT_EFFECTS)
+            yield not_supported(path[index] / "effect", toleration.effect, TAINT_EFFECTS)
 
 
 def _validate_toleration_operator(

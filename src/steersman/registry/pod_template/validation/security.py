@@ -32,25 +32,27 @@ _IPC_SYSCTLS: Final = frozenset(
 
 
 def validate_security_context(
-    context: core.SecurityContext | None, path: Path, *, host_users: bool, allow_privileged: bool
+    context: core.SecurityContext, path: Path, *, host_users: bool, allow_privileged: bool
 ) -> Iterator[FieldError]:
     """A container's."""
-    if context is None:
-        return
     if context.privileged and not allow_privileged:
         yield forbidden(path / "privileged", "disallowed by cluster policy")
-    yield from _validate_ids(context, path)
+    if context.run_as_user is not None or context.run_as_group is not None:
+        yield from _validate_ids(context, path)
     if context.proc_mount is not None:
         here = path / "procMount"
         if context.proc_mount not in PROC_MOUNTS:
             yield not_supported(here, context.proc_mount, PROC_MOUNTS)
         if host_users and context.proc_mount == "Unmasked":
             yield invalid(here, context.proc_mount, "`hostUsers` must be false to use `Unmasked`")
-    yield from validate_seccomp_profile(context.seccomp_profile, path / "seccompProfile")
+    if context.seccomp_profile is not None:
+        yield from validate_seccomp_profile(context.seccomp_profile, path / "seccompProfile")
     if context.allow_privilege_escalation is False:
         yield from _validate_no_escalation(context, path)
-    yield from validate_windows_options(context.windows_options, path / "windowsOptions")
-    yield from validate_app_armor_profile(context.app_armor_profile, path / "appArmorProfile")
+    if context.windows_options is not None:
+        yield from validate_windows_options(context.windows_options, path / "windowsOptions")
+    if context.app_armor_profile is not None:
+        yield from validate_app_armor_profile(context.app_armor_profile, path / "appArmorProfile")
 
 
 def _validate_no_escalation(context: core.SecurityContext, path: Path) -> Iterator[FieldError]:
@@ -83,20 +85,25 @@ def validate_pod_security_context(
     if context.fs_group is not None:
         for message in is_valid_group_id(context.fs_group):
             yield invalid(here / "fsGroup", context.fs_group, message)
-    yield from _validate_ids(context, here)
+    if context.run_as_user is not None or context.run_as_group is not None:
+        yield from _validate_ids(context, here)
     for index, group in enumerate(context.supplemental_groups):
         for message in is_valid_group_id(group):
             yield invalid((here / "supplementalGroups")[index], group, message)
     if spec.share_process_namespace and spec.host_pid:
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(here / "shareProcessNamespace", True, text)
-    yield from _validate_sysctls(spec, context.sysctls, here / "sysctls", options)
+    if context.sysctls:
+        yield from _validate_sysctls(spec, context.sysctls, here / "sysctls", options)
     policy = context.fs_group_change_policy
     if policy is not None and policy not in GROUP_CHANGE_POLICIES:
         yield not_supported(here / "fsGroupChangePolicy", policy, GROUP_CHANGE_POLICIES)
-    yield from validate_seccomp_profile(context.seccomp_profile, here / "seccompProfile")
-    yield from validate_windows_options(context.windows_options, here / "windowsOptions")
-    yield from validate_app_armor_profile(context.app_armor_profile, here / "appArmorProfile")
+    if context.seccomp_profile is not None:
+        yield from validate_seccomp_profile(context.seccomp_profile, here / "seccompProfile")
+    if context.windows_options is not None:
+        yield from validate_windows_options(context.windows_options, here / "windowsOptions")
+    if context.app_armor_profile is not None:
+        yield from validate_app_armor_profile(context.app_armor_profile, here / "appArmorProfile")
     groups = context.supplemental_groups_policy
     if groups is not None and groups not in GROUPS_POLICIES:
         yield not_supported(here / "supplementalGroupsPolicy", groups, GROUPS_POLICIES)

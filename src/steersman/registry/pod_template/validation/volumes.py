@@ -3,7 +3,8 @@ projections...). Storage systems are in pod_storage_validation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import compress
 from operator import attrgetter
 from typing import Any, Final
 
@@ -80,9 +81,8 @@ def _validate_volume(
     volume: core.Volume, pod_name: str, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
     found = False
-    for source, (attribute, name, validate, misnamed) in zip(_sources(volume), _SOURCES, strict=True):
-        if source is None:
-            continue
+    for attribute, name, validate, misnamed in compress(_SOURCES, _sources(volume)):
+        source = getattr(volume, attribute)
         if found:
             yield forbidden(path / misnamed, ONE_TYPE_ONLY)
         else:
@@ -159,7 +159,8 @@ def _validate_key_to_path(item: core.KeyToPath, path: Path) -> Iterator[FieldErr
     if not item.path:
         yield required(path / "path")
     yield from validate_local_path(item.path, path / "path")
-    yield from validate_file_mode(item.mode, path / "mode")
+    if item.mode is not None:
+        yield from validate_file_mode(item.mode, path / "mode")
 
 
 def _validate_claim(
@@ -191,7 +192,8 @@ def _validate_downward_file(file: core.DownwardAPIVolumeFile, path: Path) -> Ite
         )
     else:
         yield required(path, "one of fieldRef and resourceFieldRef is required")
-    yield from validate_file_mode(file.mode, path / "mode")
+    if file.mode is not None:
+        yield from validate_file_mode(file.mode, path / "mode")
 
 
 def _validate_projected(
@@ -208,10 +210,12 @@ def _validate_projection(
 ) -> Iterator[FieldError]:
     """One source; `paths` are the files of those before it. Some errors are upstream's about the parent."""
     sources = 0
-    for files, name in ((projection.secret, "secret"), (projection.config_map, "configMap")):
-        if files is not None:
-            sources += 1
-            yield from _validate_projected_items(files, path / name, parent, paths)
+    if projection.secret is not None:
+        sources += 1
+        yield from _validate_projected_items(projection.secret, path / "secret", parent, paths)
+    if projection.config_map is not None:
+        sources += 1
+        yield from _validate_projected_items(projection.config_map, path / "configMap", parent, paths)
     if projection.downward_api is not None:
         sources += 1
         for file in projection.downward_api.items:
@@ -236,10 +240,11 @@ def _validate_projected_items(
             yield from _validate_unique_path(item.path, source.name, parent, paths)
 
 
-def _validate_unique_path(target: str, shown: str, parent: Path, paths: set[str]) -> Iterator[FieldError]:
+def _validate_unique_path(target: str, shown: str, parent: Path, paths: set[str]) -> Iterable[FieldError]:
     if target in paths:
-        yield invalid(parent, shown, "conflicting duplicate paths")
+        return [invalid(parent, shown, "conflicting duplicate paths")]
     paths.add(target)
+    return ()
 
 
 def _validate_token(

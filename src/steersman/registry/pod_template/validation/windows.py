@@ -30,10 +30,8 @@ _NOT_ON_WINDOWS: Final = "cannot be set for a windows pod"
 _NOT_ON_LINUX: Final = "windows options cannot be set for a linux pod"
 
 
-def validate_windows_options(options: core.WindowsSecurityContextOptions | None, path: Path) -> Iterator[FieldError]:
+def validate_windows_options(options: core.WindowsSecurityContextOptions, path: Path) -> Iterator[FieldError]:
     """The Windows part of a security context."""
-    if options is None:
-        return
     if options.gmsa_credential_spec_name is not None:
         for message in is_dns1123_subdomain(options.gmsa_credential_spec_name):
             yield invalid(path / "gmsaCredentialSpecName", options.gmsa_credential_spec_name, message)
@@ -73,11 +71,19 @@ def _user_name_faults(name: str) -> Iterator[str]:
         yield r"""'s User cannot contain the following characters: "/\:;|=,+*?<>@[]"""
 
 
+def mentions_host_process(spec: core.PodSpec) -> bool:
+    """Whether the pod or a container says anything of HostProcess, as few do."""
+    if _host_process(spec.security_context) is not None:
+        return True
+    for container in all_containers(spec):
+        if container.security_context is not None and _host_process(container.security_context) is not None:
+            return True
+    return False
+
+
 def validate_host_process(spec: core.PodSpec, path: Path, options: PodValidationOptions) -> Iterator[FieldError]:
     """HostProcess containers: all or none, and on the host's network."""
     of_pod = _host_process(spec.security_context)
-    if of_pod is None and all(_host_process(c.security_context) is None for c in all_containers(spec)):
-        return
     total = of_host = 0
     for container, here in containers_with_paths(spec, path):
         total += 1
