@@ -5,7 +5,8 @@ Follows k8s.io/component-helpers `resource` and pkg/apis/core/v1/helper/qos.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -191,26 +192,26 @@ def compute_qos_class(spec: core.PodSpec) -> str:
     if spec.resources is not None:
         return _qos_class([spec.resources], limits_needed=bool(spec.resources.limits))
     containers = (*(spec.containers or ()), *spec.init_containers)
-    return _qos_class([container.resources for container in containers], limits_needed=True)
+    return _qos_class(map(_resources, containers), limits_needed=True)
 
 
-def _qos_class(all_resources: Sequence[core.ResourceRequirements], *, limits_needed: bool) -> str:
-    """Only amounts above 0 count; sums are in billionths."""
-    requests = dict.fromkeys(QOS_RESOURCES, 0)
-    limits = dict.fromkeys(QOS_RESOURCES, 0)
-    guaranteed = True
+_resources: Final = attrgetter("resources")
+
+
+def _qos_class(all_resources: Iterable[core.ResourceRequirements], *, limits_needed: bool) -> str:
+    """Only amounts above 0 count. Guaranteed is what may use, in billionths, as much as it asks for."""
+    guaranteed, any_amount = True, False
+    excess = dict.fromkeys(QOS_RESOURCES, 0)
     for resources in all_resources:
-        if not resources.requests and not resources.limits:
-            guaranteed = guaranteed and not limits_needed
-            continue
         for name in QOS_RESOURCES:
             request, limit = resources.requests.get(name), resources.limits.get(name)
-            if request is not None:
-                requests[name] += max(nanos(request), 0)
-            limited = 0 if limit is None else max(nanos(limit), 0)
-            limits[name] += limited
-            if limits_needed and not limited:
-                guaranteed = False
-    if not any(requests.values()) and not any(limits.values()):
+            asked = 0 if request is None else max(nanos(request), 0)
+            allowed = 0 if limit is None else max(nanos(limit), 0)
+            excess[name] += allowed - asked
+            any_amount = any_amount or asked > 0 or allowed > 0
+            guaranteed = guaranteed and (allowed > 0 or not limits_needed)
+        if any_amount and not guaranteed:
+            return "Burstable"
+    if not any_amount:
         return "BestEffort"
-    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+    return "Burstable" if any(excess.values()) else "Guaranteed"

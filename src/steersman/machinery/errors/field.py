@@ -68,12 +68,12 @@ class Path:
         return _root(names)
 
     def __truediv__(self, name: str) -> Path:
-        below = self._below
-        path = below.get(name)
-        if path is None:
+        try:
+            return self._below[name]
+        except KeyError:
             path = _path(f"{self._text}.{name}" if self._text else name)
-            if len(below) < _KEPT_BELOW:
-                below[name] = path
+        if len(self._below) < _KEPT_BELOW:
+            self._below[name] = path
         return path
 
     def child(self, *names: str) -> Path:
@@ -85,10 +85,10 @@ class Path:
         if index.__class__ is not int or index >= _KEPT_ITEMS:
             give_way()  # validators make the path of each item they look at
             return _path(f"{self._text}[{index}]")
-        below = self._below
-        path = below.get(index)
-        if path is None:
-            below[index] = path = _path(f"{self._text}[{index}]")
+        try:
+            return self._below[index]
+        except KeyError:
+            path = self._below[index] = _path(f"{self._text}[{index}]")
         return path
 
     def __str__(self) -> str:

@@ -430,4 +430,6 @@ def is_path_segment_name(value: str) -> list[str]:
 
 def is_path_segment_prefix(value: str) -> list[str]:
     """What a path segment name may start with."""
+    if "/" not in value and "%" not in value:
+        return []
     return [f"may not contain '{illegal}'" for illegal in "/%" if illegal in value]

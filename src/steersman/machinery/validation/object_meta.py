@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.machinery.errors import field
@@ -48,6 +49,7 @@ _IMMUTABLE: Final = {
     "deletion_timestamp": "deletionTimestamp",
     "deletion_grace_period_seconds": "deletionGracePeriodSeconds",
 }
+_immutable: Final = attrgetter(*_IMMUTABLE)
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _NOT_QUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _BANNED_OWNERS: Final = frozenset({("v1", "Event")})
@@ -98,7 +100,7 @@ def validate_object_meta(
         if not meta.namespace:
             yield field.required(path / "namespace")
         else:
-            for message in validate_namespace_name(meta.namespace, False):
+            for message in is_dns1123_label(meta.namespace):
                 yield field.invalid(path / "namespace", meta.namespace, message)
     elif meta.namespace:
         yield field.forbidden(path / "namespace", "not allowed on this type")
@@ -141,10 +143,11 @@ def validate_object_meta_update(
         yield field.invalid(path / "resourceVersion", new.resource_version, "must be specified for an update")
     if new.generation < old.generation:
         yield field.invalid(path / "generation", new.generation, "must not be decremented")
-    for attribute, name in _IMMUTABLE.items():
-        value = getattr(new, attribute)
-        if value != getattr(old, attribute):
-            yield field.invalid(path / name, value, FIELD_IMMUTABLE)
+    now, then = _immutable(new), _immutable(old)
+    if now != then:
+        for name, value, before in zip(_IMMUTABLE.values(), now, then, strict=True):
+            if value != before:
+                yield field.invalid(path / name, value, FIELD_IMMUTABLE)
     if is_valid:
         return
     if not are_known_labels(new.labels):

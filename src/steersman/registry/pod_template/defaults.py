@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -10,12 +9,13 @@ from steersman.machinery.built_in.pod_resources import (
     AnyContainer,
     aggregate_limits,
     aggregate_requests,
+    all_containers,
     is_pod_level_resource,
     round_up_to_milli,
 )
 from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.resource_names import is_huge_page_resource, is_overcommit_allowed
-from steersman.registry.pod_template.image import image_tag
+from steersman.registry.pod_template.image import pull_policy_for
 from steersman.registry.pod_template.volume_defaults import set_volume_defaults
 
 DEFAULT_GRACE_PERIOD: Final = 30
@@ -35,7 +35,8 @@ def set_pod_defaults(pod: core.Pod) -> None:
     """Everything a v1 Pod gets on its way in: what only pods get, what every pod spec gets, and the aliases."""
     spec = pod.spec
     for container in paced((*(spec.containers or ()), *spec.init_containers)):
-        _requests_from_limits(container.resources)
+        if (resources := container.resources).limits:
+            resources.requests = {**resources.limits, **resources.requests}
     if spec.resources is not None:
         _default_pod_level_resources(spec, spec.resources)
     if spec.enable_service_links is None:
@@ -76,9 +77,8 @@ def set_pod_spec_defaults(spec: core.PodSpec) -> None:
     spec.service_account = spec.service_account_name
     for volume in spec.volumes:
         set_volume_defaults(volume)
-    _set_containers_defaults(spec.init_containers)
-    _set_containers_defaults(spec.containers or ())
-    _set_containers_defaults(spec.ephemeral_containers)
+    for container in paced(all_containers(spec)):
+        set_container_defaults(container)
     if spec.overhead:
         round_up_to_milli(spec.overhead)
     if spec.resources is not None:
@@ -99,7 +99,8 @@ def set_pod_status_defaults(status: core.PodStatus) -> None:
             if container.resources is not None:
                 round_up_to_milli(container.resources.limits)
                 round_up_to_milli(container.resources.requests)
-    round_up_to_milli(status.allocated_resources)
+    if status.allocated_resources:
+        round_up_to_milli(status.allocated_resources)
     if status.resources is not None:
         round_up_to_milli(status.resources.limits)
         round_up_to_milli(status.resources.requests)
@@ -110,11 +111,6 @@ def drop_init_container_annotations(annotations: dict[str, str]) -> None:
     if annotations:
         for key in _LEGACY_INIT_ANNOTATIONS:
             annotations.pop(key, None)
-
-
-def _set_containers_defaults(containers: Collection[AnyContainer]) -> None:
-    for container in paced(containers):
-        set_container_defaults(container)
 
 
 def set_container_defaults(container: AnyContainer) -> None:
@@ -135,8 +131,9 @@ def set_container_defaults(container: AnyContainer) -> None:
             source.field_ref.api_version = "v1"
         if source.file_key_ref is not None and source.file_key_ref.optional is None:
             source.file_key_ref.optional = False
-    round_up_to_milli(container.resources.limits)
-    round_up_to_milli(container.resources.requests)
+    if (resources := container.resources).limits or resources.requests:
+        round_up_to_milli(resources.limits)
+        round_up_to_milli(resources.requests)
     for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
         if probe is not None:
             _set_probe_defaults(probe)
@@ -144,11 +141,6 @@ def set_container_defaults(container: AnyContainer) -> None:
         for handler in (lifecycle.post_start, lifecycle.pre_stop):
             if handler is not None and handler.http_get is not None:
                 _set_http_get_defaults(handler.http_get)
-
-
-def pull_policy_for(image: str) -> str:
-    """Images tagged "latest", said or unsaid, are pulled each time."""
-    return "Always" if image_tag(image) == "latest" else "IfNotPresent"
 
 
 def _set_probe_defaults(probe: core.Probe) -> None:
@@ -165,11 +157,6 @@ def _set_probe_defaults(probe: core.Probe) -> None:
 def _set_http_get_defaults(action: core.HTTPGetAction) -> None:
     action.path = action.path or "/"
     action.scheme = action.scheme or "HTTP"
-
-
-def _requests_from_limits(resources: core.ResourceRequirements) -> None:
-    if resources.limits:
-        resources.requests = {**resources.limits, **resources.requests}
 
 
 def _default_pod_level_resources(spec: core.PodSpec, resources: core.ResourceRequirements) -> None:

@@ -15,7 +15,7 @@ def drop_disabled_template_fields(new: core.PodTemplateSpec, old: core.PodTempla
 
 def drop_disabled_fields(new: core.PodSpec, old: core.PodSpec | None) -> None:
     """ClusterTrustBundleProjection, PodCertificateRequest, GenericWorkload and ContainerStopSignals are off."""
-    for source in _projections(new):
+    for source in _projections(new) if new.volumes else ():
         if source.cluster_trust_bundle is not None and not _projects(old, "cluster_trust_bundle"):
             source.cluster_trust_bundle = None
         if source.pod_certificate is not None and not _projects(old, "pod_certificate"):

@@ -1,4 +1,4 @@
-"""Image references, as far as the API server looks into them: which tag one asks for."""
+"""Image references, as far as the API server looks into them: which tag one asks for, and so how often it is pulled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ _IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
 _DIGEST: Final = re.compile(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
 
 
+def pull_policy_for(image: str) -> str:
+    """Images tagged "latest", said or unsaid, are pulled each time."""
+    return _pull_policy(image) if len(image) <= LONGEST_REFERENCE else "IfNotPresent"
+
+
 @lru_cache(maxsize=4096)
+def _pull_policy(image: str) -> str:
+    return "Always" if image_tag(image) == "latest" else "IfNotPresent"
+
+
 def image_tag(image: str) -> str:
     """The tag of `image`; "latest" where it has neither tag nor digest, "" where it cannot be read.
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from steersman.api.core import v1 as core
 from steersman.machinery.built_in.pod_resources import round_up_to_milli
-from steersman.registry.pod_template.image import image_tag
+from steersman.registry.pod_template.image import pull_policy_for
 
 DEFAULT_FILE_MODE: Final = 0o644
 DEFAULT_TOKEN_EXPIRATION: Final = 3600
@@ -32,7 +32,7 @@ def set_volume_defaults(volume: core.Volume) -> None:
     if volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
         set_claim_spec_defaults(volume.ephemeral.volume_claim_template.spec)
     if volume.image is not None and not volume.image.pull_policy:
-        volume.image.pull_policy = "Always" if image_tag(volume.image.reference) == "latest" else "IfNotPresent"
+        volume.image.pull_policy = pull_policy_for(volume.image.reference)
     set_source_defaults(volume)
 
 

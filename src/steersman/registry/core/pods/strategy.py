@@ -59,7 +59,8 @@ class PodStrategy(Strategy[core.Pod, Services]):
                     message="Scheduling is blocked due to non-empty scheduling gates",
                 ),
             )
-        _merge_label_keys(pod)
+        if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
+            _merge_label_keys(pod)
         sync_app_armor_annotations(ctx, pod)
 
     def validate(self, ctx: Context, pod: core.Pod) -> Iterator[FieldError]:

@@ -47,7 +47,8 @@ def validate_pod_update(new: core.Pod, old: core.Pod, options: PodValidationOpti
     if refused:
         return
     yield from _validate_tolerations(after.tolerations, before.tolerations, options)
-    yield from _validate_gates(after.scheduling_gates, before.scheduling_gates)
+    if after.scheduling_gates:
+        yield from _validate_gates(after.scheduling_gates, before.scheduling_gates)
     if after != before:
         yield from _validate_unchanged(after, before)
 
@@ -99,10 +100,11 @@ def _validate_tolerations(
 ) -> Iterator[FieldError]:
     """The old ones stay, but for their seconds."""
     path = _SPEC / "tolerations"
-    kept = {_toleration_key(toleration) for toleration in new}
-    if any(_toleration_key(toleration) not in kept for toleration in old):
-        yield forbidden(path, "existing toleration can not be modified except its tolerationSeconds")
-        return
+    if new != old:
+        kept = {_toleration_key(toleration) for toleration in new}
+        if any(_toleration_key(toleration) not in kept for toleration in old):
+            yield forbidden(path, "existing toleration can not be modified except its tolerationSeconds")
+            return
     yield from validate_tolerations(new, path, options)
 
 

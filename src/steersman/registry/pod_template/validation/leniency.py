@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from steersman.api.core import v1 as core
-from steersman.machinery.built_in.pod_resources import all_containers, is_huge_page_multiple
+from steersman.machinery.built_in.pod_resources import all_containers, is_huge_page_multiple, is_sidecar
 from steersman.machinery.errors.field import Path
 from steersman.machinery.validation.formats import is_valid_label_value
 from steersman.machinery.validation.resource_names import is_huge_page_resource
@@ -44,37 +45,27 @@ def pod_options(
     allow_privileged: bool = True,
 ) -> PodValidationOptions:
     """For a spec; `old` and `old_annotations` are what it replaces, None on create."""
+    strict = _for_new(is_pod, allow_privileged)
     if old is None:
-        return _for_new(is_pod, allow_privileged)
+        return strict
     user_namespaces = old.host_users is False
-    return PodValidationOptions(
-        is_pod=is_pod,
-        allow_privileged=allow_privileged,
-        allow_invalid_deletion_cost=not is_deletion_cost(old_annotations or {}),
-        allow_invalid_selector_values=_has_invalid_affinity_selector(old),
-        allow_invalid_node_affinity_values=_has_invalid_node_affinity_value(old),
-        allow_invalid_spread_selectors=any(
-            True
-            for constraint in old.topology_spread_constraints
-            for _ in validate_label_selector(constraint.label_selector, _NOWHERE)
-        ),
-        allow_legacy_spread_label_keys=_has_invalid_spread_label_keys(old),
-        allow_indivisible_huge_pages=_has_indivisible_huge_pages(old),
-        allow_host_sysctls=_has_host_sysctls(old),
-        allow_non_local_token_path=_has_non_local_token_path(old),
-        allow_any_selinux_change_policy=(
-            old.security_context is not None and old.security_context.se_linux_change_policy is not None
-        ),
-        allow_toleration_comparisons=any(t.operator in ("Lt", "Gt") for t in old.tolerations),
-        allow_host_network_user_namespaces=user_namespaces and old.host_network,
-        allow_user_namespaces_with_devices=user_namespaces and any(c.volume_devices for c in all_containers(old)),
-        allow_restart_resize_of_init_containers=any(
-            policy.restart_policy == "RestartContainer"
-            for container in old.init_containers
-            if container.restart_policy != "Always"
-            for policy in container.resize_policy
-        ),
-    )
+    context = old.security_context
+    has = {
+        "allow_invalid_deletion_cost": bool(old_annotations) and not is_deletion_cost(old_annotations or {}),
+        "allow_invalid_selector_values": _has_invalid_affinity_selector(old),
+        "allow_invalid_node_affinity_values": _has_invalid_node_affinity_value(old),
+        "allow_invalid_spread_selectors": _has_invalid_spread_selector(old),
+        "allow_legacy_spread_label_keys": _has_invalid_spread_label_keys(old),
+        "allow_indivisible_huge_pages": _has_indivisible_huge_pages(old),
+        "allow_host_sysctls": _has_host_sysctls(old),
+        "allow_non_local_token_path": _has_non_local_token_path(old),
+        "allow_any_selinux_change_policy": context is not None and context.se_linux_change_policy is not None,
+        "allow_toleration_comparisons": any(t.operator in ("Lt", "Gt") for t in old.tolerations),
+        "allow_host_network_user_namespaces": user_namespaces and old.host_network,
+        "allow_user_namespaces_with_devices": user_namespaces and any(c.volume_devices for c in all_containers(old)),
+        "allow_restart_resize_of_init_containers": _has_restarts_of_init_containers(old),
+    }
+    return replace(strict, **has) if any(has.values()) else strict
 
 
 def is_deletion_cost(annotations: Mapping[str, str]) -> bool:
@@ -114,8 +105,16 @@ def _has_invalid_node_affinity_value(spec: core.PodSpec) -> bool:
     )
 
 
+def _has_invalid_spread_selector(spec: core.PodSpec) -> bool:
+    return bool(spec.topology_spread_constraints) and any(
+        True
+        for constraint in spec.topology_spread_constraints
+        for _ in validate_label_selector(constraint.label_selector, _NOWHERE)
+    )
+
+
 def _has_invalid_spread_label_keys(spec: core.PodSpec) -> bool:
-    return any(
+    return bool(spec.topology_spread_constraints) and any(
         True
         for constraint in spec.topology_spread_constraints
         for _ in validate_label_keys(constraint.match_label_keys, [], constraint.label_selector, _NOWHERE)
@@ -126,24 +125,33 @@ def _has_indivisible_huge_pages(spec: core.PodSpec) -> bool:
     lists = [spec.overhead or {}]
     for container in all_containers(spec):
         lists += [container.resources.limits, container.resources.requests]
-    return any(
-        is_huge_page_resource(name) and not is_huge_page_multiple(name, quantity)
-        for resources in lists
-        for name, quantity in resources.items()
-    )
+    for resources in lists:
+        for name, quantity in resources.items():
+            if is_huge_page_resource(name) and not is_huge_page_multiple(name, quantity):
+                return True
+    return False
 
 
 def _has_host_sysctls(spec: core.PodSpec) -> bool:
-    context = spec.security_context
-    return context is not None and any(host_sysctl_error(sysctl.name, spec) for sysctl in context.sysctls)
+    sysctls = spec.security_context.sysctls if spec.security_context is not None else ()
+    return bool(sysctls) and any(host_sysctl_error(sysctl.name, spec) for sysctl in sysctls)
 
 
 def _has_non_local_token_path(spec: core.PodSpec) -> bool:
-    return any(
+    return bool(spec.volumes) and any(
         True
         for volume in spec.volumes
         if volume.projected is not None
         for source in volume.projected.sources or ()
         if source.service_account_token is not None
         for _ in validate_local_path(source.service_account_token.path, _NOWHERE)
+    )
+
+
+def _has_restarts_of_init_containers(spec: core.PodSpec) -> bool:
+    return bool(spec.init_containers) and any(
+        policy.restart_policy == "RestartContainer"
+        for container in spec.init_containers
+        if not is_sidecar(container)
+        for policy in container.resize_policy
     )

@@ -45,8 +45,12 @@ def validate_nonnegative(value: int, path: Path) -> Iterable[FieldError]:
 
 def validate_port_number_or_name(port: int | str, path: Path) -> Iterable[FieldError]:
     """A port given as a number, or by the name it has in the container."""
-    messages = is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
-    return [invalid(path, port, message) for message in messages] if messages else ()
+    return [invalid(path, port, message) for message in is_valid_port_number_or_name(port)]
+
+
+def is_valid_port_number_or_name(port: int | str) -> list[str]:
+    """What is wrong with such a port."""
+    return is_valid_port_num(port) if isinstance(port, int) else is_valid_port_name(port)
 
 
 def validate_file_mode(mode: int | None, path: Path) -> Iterable[FieldError]:

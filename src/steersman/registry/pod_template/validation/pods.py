@@ -255,7 +255,7 @@ def _validate_rest(spec: core.PodSpec, path: Path, options: PodValidationOptions
     if spec.runtime_class_name is not None:
         for message in name_is_dns_subdomain(spec.runtime_class_name, False):
             yield invalid(path / "runtimeClassName", spec.runtime_class_name, message)
-    if spec.preemption_policy is not None:
+    if spec.preemption_policy is not None and spec.preemption_policy not in PREEMPTION_POLICIES:
         yield from _validate_choice(spec.preemption_policy, PREEMPTION_POLICIES, path / "preemptionPolicy")
     if spec.overhead:
         yield from validate_overhead(spec.overhead, path / "overhead", options)

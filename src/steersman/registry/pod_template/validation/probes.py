@@ -9,7 +9,11 @@ from typing import Any, Final
 from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
 from steersman.machinery.validation.formats import is_http_header_name
-from steersman.registry.pod_template.validation.paths import validate_nonnegative, validate_port_number_or_name
+from steersman.registry.pod_template.validation.paths import (
+    is_valid_port_number_or_name,
+    validate_nonnegative,
+    validate_port_number_or_name,
+)
 
 SCHEMES: Final = ("HTTP", "HTTPS")
 
@@ -115,7 +119,8 @@ def _validate_exec(action: core.ExecAction, grace_period: int | None, path: Path
 def _validate_http_get(action: core.HTTPGetAction, grace_period: int | None, path: Path) -> Iterator[FieldError]:
     if not action.path:
         yield required(path / "path")
-    yield from validate_port_number_or_name(action.port, path / "port")
+    for message in is_valid_port_number_or_name(action.port):
+        yield invalid(path / "port", action.port, message)
     if action.scheme not in SCHEMES:
         yield not_supported(path / "scheme", action.scheme, SCHEMES)
     for header in action.http_headers:

@@ -12,6 +12,7 @@ from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_qualified_name, is_valid_label_value
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_namespace_name
 from steersman.machinery.validation.selectors import (
+    STRICT,
     LabelSelectorOptions,
     validate_label_name,
     validate_label_selector,
@@ -27,6 +28,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHT_RANGE: Final = "must be in the range 1-100"
 _NOT_POSITIVE: Final = "must be greater than zero"
+_LENIENT: Final = LabelSelectorOptions(allow_invalid_label_value=True)
 _NOT_AN_OPERATOR: Final = "not a valid selector operator"
 
 
@@ -133,16 +135,20 @@ def _validate_pod_affinity(
 def _validate_pod_affinity_term(
     term: core.PodAffinityTerm, path: Path, options: PodValidationOptions
 ) -> Iterator[FieldError]:
-    lenient = LabelSelectorOptions(allow_invalid_label_value=options.allow_invalid_selector_values)
-    yield from validate_label_selector(term.label_selector, path / "labelSelector", lenient)
-    yield from validate_label_selector(term.namespace_selector, path / "namespaceSelector", lenient)
+    lenient = _LENIENT if options.allow_invalid_selector_values else STRICT
+    if term.label_selector is not None:
+        yield from validate_label_selector(term.label_selector, path / "labelSelector", lenient)
+    if term.namespace_selector is not None:
+        yield from validate_label_selector(term.namespace_selector, path / "namespaceSelector", lenient)
     for name in term.namespaces:
         for message in validate_namespace_name(name, False):
             yield invalid(path / "namespace", name, message)
-    yield from validate_label_keys(term.match_label_keys, term.mismatch_label_keys, term.label_selector, path)
+    if term.match_label_keys or term.mismatch_label_keys:
+        yield from validate_label_keys(term.match_label_keys, term.mismatch_label_keys, term.label_selector, path)
     if not term.topology_key:
         yield required(path / "topologyKey", "can not be empty")
-    yield from validate_label_name(term.topology_key, path / "topologyKey")
+    for message in is_qualified_name(term.topology_key):
+        yield invalid(path / "topologyKey", term.topology_key, message)
 
 
 def validate_label_keys(
@@ -207,9 +213,9 @@ def validate_topology_spread_constraints(
             yield from _validate_unmerged_label_keys(
                 constraint.match_label_keys, constraint.label_selector, here / "matchLabelKeys"
             )
-        else:
+        elif constraint.match_label_keys:
             yield from validate_label_keys(constraint.match_label_keys, [], constraint.label_selector, here)
-        if not options.allow_invalid_spread_selectors:
+        if constraint.label_selector is not None and not options.allow_invalid_spread_selectors:
             yield from validate_label_selector(constraint.label_selector, here / "labelSelector")
 
 

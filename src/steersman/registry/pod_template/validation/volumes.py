@@ -20,6 +20,7 @@ from steersman.machinery.errors.field import (
     quote,
     required,
 )
+from steersman.machinery.validation.formats import is_dns1123_label
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.machinery.values.quantity import parse
@@ -33,7 +34,6 @@ from steersman.registry.pod_template.validation.downward import (
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.paths import (
     validate_descending_path,
-    validate_dns1123_label,
     validate_file_mode,
     validate_local_path,
     validate_no_backsteps,
@@ -97,7 +97,8 @@ def _validate_volume(
     if not volume.name:
         yield required(path / "name")
     else:
-        yield from validate_dns1123_label(volume.name, path / "name")
+        for message in is_dns1123_label(volume.name):
+            yield invalid(path / "name", volume.name, message)
 
 
 def _validate_claim_name(name: str, pod_name: str, path: Path) -> Iterator[FieldError]:
