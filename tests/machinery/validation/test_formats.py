@@ -259,3 +259,39 @@ def test_long_texts_match_as_short_ones_do(pattern: str):
         for before, after in ((0, 6000), (6000, 0), (4095, 2000), (4096, 2000), (3000, 3000)):
             text = "a" * before + char + "a" * after
             assert bool(matches(text)) == bool(re.compile(pattern, re.ASCII).fullmatch(text))
+
+
+TEXTS = st.builds(
+    lambda text, times: text * times, st.text("aZ0-._\n\u00e9", max_size=16), st.sampled_from((1, 2, 8, 16))
+)
+
+
+@given(TEXTS)
+def test_what_is_usual_is_what_the_rule_lets_through(text: str) -> None:
+    def follows(pattern: str, longest: int) -> bool:
+        return bool(re.compile(pattern, re.ASCII).fullmatch(text)) and len(text) <= longest
+
+    assert bool(formats._is_usual_label(text)) == follows(formats._LABEL, 63)
+    assert bool(formats._is_usual_subdomain(text)) == follows(formats._SUBDOMAIN, 253)
+    assert bool(formats._is_usual_name(text)) == follows(formats._QUALIFIED_NAME, 63)
+    is_port_name = follows("[-a-z0-9]+", 15) and "a" in text and "--" not in text and text.strip("-") == text
+    assert bool(formats._is_usual_port_name(text)) == is_port_name == (formats.is_valid_port_name(text) == [])
+
+
+@given(st.dictionaries(TEXTS, TEXTS, max_size=3))
+def test_known_labels_are_those_that_were_found_right(labels: dict[str, str]) -> None:
+    keys = [formats.is_qualified_name(key) for key in labels]
+    values = [formats.is_valid_label_value(value) for value in labels.values()]
+    assert formats.are_known_qualified_names(labels) == (not any(keys))
+    assert formats.are_known_labels(labels) == (not any(keys) and not any(values))
+
+
+def test_only_so_many_names_are_remembered_and_no_long_ones() -> None:
+    for number in range(formats._KNOWN + 10):
+        assert not formats.is_qualified_name(f"example.com/n{number}")
+        assert not formats.is_valid_label_value(f"v{number}")
+    assert formats.is_qualified_name("a" * 5000)
+    assert formats.is_valid_label_value("a" * 5000)
+    for known in (formats._known_keys, formats._known_label_values):
+        assert 0 < len(known) <= formats._KNOWN
+        assert max(map(len, known)) <= 253 + 1 + 63

@@ -13,6 +13,8 @@ from steersman.machinery.values.quantity import (
     Quantity,
     QuantityError,
     canonical,
+    is_whole_in_milli,
+    nanos,
     parse,
 )
 
@@ -107,6 +109,29 @@ def test_addition_is_exact(first: int, second: int) -> None:
 def test_texts_of_any_length_are_not_remembered() -> None:
     from steersman.machinery.values import quantity
 
-    before = quantity._canonical_text.cache_info().currsize
-    assert canonical("0" * 100_000 + "1k") == "0" * 100_000 + "1k"
-    assert quantity._canonical_text.cache_info().currsize == before
+    functions = (quantity._canonical_text, quantity._nanos, quantity._is_whole_in_milli)
+    before = [each.cache_info().currsize for each in functions]
+    text = "0" * 100_000 + "1k"
+    assert canonical(text) == text
+    assert nanos(text) == 10**12
+    assert is_whole_in_milli(text)
+    assert [each.cache_info().currsize for each in functions] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "whole"),
+    [
+        ("0", 0, True), ("100m", 10**8, False), ("1Ki", 1024 * 10**9, True), ("-1.5", -15 * 10**8, False),
+        ("0.5m", 5 * 10**5, False), ("1n", 1, False), ("1e3", 10**12, True), ("10E", 10**28, True),
+        ("12345678901234567890", 12345678901234567890 * 10**9, False),
+    ],
+)  # fmt: skip
+def test_amounts_in_billionths_and_whole_ones(text: str, amount: int, whole: bool) -> None:
+    assert nanos(text) == amount
+    assert is_whole_in_milli(text) is whole is (parse(text).as_milli() % 1000 == 0)
+
+
+@given(st.integers(-(10**9), 10**9), st.sampled_from(("", "m", "k", "Mi", "n")), st.integers(-(10**9), 10**9))
+def test_billionths_are_in_the_order_of_quantities(first: int, suffix: str, second: int) -> None:
+    texts = f"{first}{suffix}", f"{second}"
+    assert (nanos(texts[0]) > nanos(texts[1])) == (parse(texts[0]) > parse(texts[1]))

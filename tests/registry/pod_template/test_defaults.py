@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.machinery.codec.serializer import to_plain
-from steersman.registry.pod_template.image import image_tag
+from steersman.registry.pod_template import image as images
+from steersman.registry.pod_template.image import image_tag, pull_policy_for
 from tests.registry.podspecs import bare_pod, defaulted_pod, template
 
 MINIMAL = {
@@ -65,6 +66,13 @@ def test_the_tag_of_an_image(image: str, tag: str) -> None:
 @given(st.text(max_size=80))
 def test_any_text_has_a_tag_or_none(image: str) -> None:
     assert isinstance(image_tag(image), str)
+
+
+def test_references_that_are_too_long_are_not_remembered() -> None:
+    before = images._pull_policy.cache_info().currsize
+    assert pull_policy_for("x" * 5000) == pull_policy_for("x" * 5000 + ":latest") == "IfNotPresent"
+    assert images._pull_policy.cache_info().currsize == before
+    assert pull_policy_for("nginx") == "Always"
 
 
 def test_requests_follow_limits_in_pods_only() -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import Path
 from steersman.registry.core.pods.strategy import PodStrategy
+from steersman.registry.pod_template import warnings
+from steersman.registry.pod_template.path_warnings import _are_apart, _Overlaps
 from steersman.registry.pod_template.warnings import warnings_for_pod_template
 from steersman.rest.context import Context
 from tests.registry.podspecs import CONTAINER, created_pod, template
@@ -111,3 +116,62 @@ def test_templates_are_warned_about_where_they_stand() -> None:
         "spec.template.spec.terminationGracePeriodSeconds: must be >= 0; "
         "negative values are invalid and will be treated as 1",
     ]
+
+
+FEW = st.sampled_from((0, 1, 2))
+PORTS = st.lists(
+    st.builds(
+        core.ContainerPort,
+        name=st.sampled_from(("", "a", "b", "c", "d")),
+        container_port=st.integers(1, 6),
+        host_port=FEW,
+        host_ip=st.sampled_from(("", "", "", "1.1.1.1")),
+        protocol=st.sampled_from(("TCP", "UDP")),
+    ),
+    max_size=4,
+)
+VARIABLES = st.lists(
+    st.builds(core.EnvVar, name=st.sampled_from("ABCDEF"), value=st.sampled_from(("", "$(A)"))), max_size=4
+)
+AMOUNTS = st.dictionaries(
+    st.sampled_from(("memory", "ephemeral-storage", "cpu")), st.sampled_from(("1", "1Mi", "100m", "1500", "1.5k"))
+)
+
+
+@given(PORTS)
+def test_nobody_is_warned_of_plain_ports(ports: list[core.ContainerPort]) -> None:
+    spec = core.PodSpec(containers=[core.Container(ports=[port]) for port in ports])
+    if warnings._have_plain_ports(spec.containers or ()):
+        assert list(warnings._port_warnings(spec, Path("spec"))) == []
+
+
+@given(VARIABLES, AMOUNTS, AMOUNTS)
+def test_nobody_is_warned_of_plain_containers(
+    variables: list[core.EnvVar], requests: dict[str, str], limits: dict[str, str]
+) -> None:
+    resources = core.ResourceRequirements(requests=requests, limits=limits)
+    container = core.Container(env=variables, resources=resources)
+    if warnings._is_plain(container):
+        assert list(warnings._container_warnings(container, Path("spec"))) == []
+
+
+@given(st.lists(st.sampled_from(("", "a", "b", "a/b", "a/b/c", "ab")), max_size=4))
+def test_files_that_are_apart_do_not_overlap(paths: list[str]) -> None:
+    if _are_apart(paths):
+        assert _Overlaps(paths)._above == {}
+        assert len(set(paths)) == len(paths)
+
+
+def test_nobody_is_warned_of_a_usual_projected_volume() -> None:
+    sources = [
+        {"serviceAccountToken": {"path": "token"}},
+        {"configMap": {"name": "c", "items": [{"key": "a", "path": "ca.crt"}]}},
+    ]
+    volume = {"name": "v", "projected": {"sources": sources}}
+    spec = {"volumes": [volume], "serviceAccountName": "default"}
+    assert list(PodStrategy().warnings_on_create(Context(), created_pod(**spec))) == []
+    sources.append({"secret": {"name": "s", "items": [{"key": "a", "path": "token/a"}]}})
+    (warning,) = PodStrategy().warnings_on_create(Context(), created_pod(**spec))
+    assert warning == (
+        'volume "v" (Projected): overlapping paths: "token/a" (Secret "s") with "token" (ServiceAccountToken)'
+    )

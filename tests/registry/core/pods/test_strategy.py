@@ -68,6 +68,22 @@ def test_quality_of_service(requests: dict[str, str], limits: dict[str, str], qo
     assert created_pod(containers=[container]).status.qos_class == qos
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "qos"),
+    [
+        ({"cpu": "1", "memory": "1Gi"}, {"cpu": "100m", "memory": "1Mi"}, "Guaranteed"),
+        ({"cpu": "1", "memory": "1Gi"}, {}, "Burstable"),
+        ({}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
+        ({"cpu": "1"}, {"memory": "1Gi"}, "Burstable"),
+        ({"example.com/gpu": "1"}, {}, "BestEffort"),
+    ],
+)
+def test_quality_of_service_of_several_containers(first: dict[str, str], second: dict[str, str], qos: str) -> None:
+    containers = [{"name": name, "image": "x", "resources": {"limits": limits}}
+                  for name, limits in (("a", first), ("b", second))]  # fmt: skip
+    assert created_pod(containers=containers).status.qos_class == qos
+
+
 def test_label_keys_become_requirements_with_the_pods_values() -> None:
     term = {"topologyKey": "z", "labelSelector": {}, "matchLabelKeys": ["a", "none"], "mismatchLabelKeys": ["b"]}
     pod = created_pod(

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from steersman.api.core import v1 as core
 from steersman.machinery.errors.field import Path
+from steersman.registry.pod_template.validation import env
 from steersman.registry.pod_template.validation.leniency import pod_options, pod_template_options
 from steersman.registry.pod_template.validation.pods import validate_pod_create, validate_pod_template_spec
 from tests.registry.podspecs import CONTAINER, create_errors, defaulted_pod, messages, template
@@ -372,3 +376,25 @@ def test_an_update_may_keep_what_was_stored() -> None:
     path = Path("template")
     assert len(messages(validate_pod_template_spec(stored, path, pod_template_options(None)))) == 3
     assert messages(validate_pod_template_spec(stored, path, pod_template_options(stored))) == []
+
+
+SELECTORS = st.sampled_from((None, core.SecretKeySelector(name="a", key="k"), core.SecretKeySelector(name="A", key="k"),
+                             core.SecretKeySelector(name="a", key=".."), core.SecretKeySelector(name="a")))  # fmt: skip
+FIELDS = st.sampled_from((None, core.ObjectFieldSelector(api_version="v1", field_path="metadata.name"),
+                          core.ObjectFieldSelector(field_path="metadata.name"),
+                          core.ObjectFieldSelector(api_version="v1", field_path="metadata.labels['a']")))  # fmt: skip
+MAPS = st.sampled_from((None, core.ConfigMapKeySelector(name="a.b", key="k.x"), core.ConfigMapKeySelector(key="k")))
+
+
+@given(FIELDS, SELECTORS, MAPS)
+def test_nothing_is_wrong_with_usual_sources_of_variables(
+    field: core.ObjectFieldSelector | None,
+    secret: core.SecretKeySelector | None,
+    config_map: core.ConfigMapKeySelector | None,
+) -> None:
+    source = core.EnvVarSource(field_ref=field, secret_key_ref=secret, config_map_key_ref=config_map)
+    if env._is_usual(source):
+        assert list(env._validate_value_from(source, "", Path("env"))) == []
+    alone = [each for each in (field, secret, config_map) if each is not None]
+    if len(alone) != 1:
+        assert not env._is_usual(source)
