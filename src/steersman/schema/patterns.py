@@ -1,0 +1,57 @@
+"""Patterns of texts: RE2, found anywhere in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+_MAX_MEMORY: Final = 8 << 20
+_REMEMBERED: Final = 512
+"""Patterns that stay compiled, which takes some 10 KB each."""
+
+# re2 and cel are imported when a schema first has a pattern
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the pattern is found in the text. Raises ValueError with Go's message for what is no pattern."""
+    if _finder(pattern)(text):
+        return True
+    # nearly always so, but nothing is found either where there was not enough memory to go the fast way
+    from steersman.cel.regular import compile_pattern
+
+    found: Any = compile_pattern(pattern).search(text.encode())
+    return found is not None
+
+
+def pattern_error(pattern: str) -> str:
+    """What is wrong with a pattern, in Go's words; "" if it is one."""
+    from steersman.cel.regular import PatternError, check_pattern
+
+    try:
+        check_pattern(pattern)
+    except PatternError as error:
+        return str(error)
+    return ""
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _finder(pattern: str) -> Callable[[str], Any]:
+    """What finds a pattern without telling where, ten times faster than what tells it."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    finder = re2.Set.SearchSet(options)
+    try:
+        finder.Add(pattern)
+        finder.Compile()
+    except re2.error:
+        return _nothing
+    match: Callable[[str], Any] = finder.Match
+    return match
+
+
+def _nothing(text: str) -> None:
+    """Finds nothing in any text, for `matches` to find out why."""
