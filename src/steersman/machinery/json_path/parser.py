@@ -1,0 +1,358 @@
+"""Reads JSONPath templates, `{.spec.items[*].name}` with text around the braces.
+
+Follows k8s.io/client-go `util/jsonpath/parser.go`: what is accepted, what is not, and in which words. A template is a
+list of nodes: text, and an `Action` for each pair of braces.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from steersman.machinery.go.printable import is_printable
+from steersman.machinery.go.strings import is_letter
+
+
+class JSONPathError(ValueError):
+    """A template that cannot be read, or what it asks of an object cannot be done; the message is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text outside of braces, or quoted inside."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A member by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A word: `range`, `end`, or one that nobody knows."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as a value of its own."""
+
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """true or false as a value of its own."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """Every member or item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """A value and everything in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Items of a list. None: not given. `single`: one index was given, and the end follows from it."""
+
+    start: int | None
+    end: int | None
+    step: int | None
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """What each of several actions finds."""
+
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Items of a list of which `left` and `right` compare as `operator` says, or in which there is a `left`
+    (operator "exists")."""
+
+    left: Action
+    right: Action
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is between a pair of braces: each node is applied to what the one before has found."""
+
+    nodes: tuple[Node, ...]
+
+
+Node: TypeAlias = (
+    Text | Field | Identifier | Number | Boolean | Wildcard | Recursive | Slice | Union | Filter | Action
+)  # fmt: skip
+Template: TypeAlias = tuple[Node, ...]
+
+EXISTS: Final = "exists"
+_NOTHING: Final = Action(())
+_TERMINATORS: Final = frozenset(" \t\r\n.,[]$@{}")
+_DICT_KEY: Final = re.compile(r"'([^']*)'")
+_SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
+_COMPARISON: Final = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_INT64: Final = range(-(2**63), 2**63)
+_LONGEST_NUMBER: Final = 1000
+"""Digits of an integer; Go takes any number of zeros before it."""
+
+
+def parse(text: str) -> Template:
+    """The nodes of a template. Raises JSONPathError."""
+    return tuple(_Parser(text).parse())
+
+
+def _action(text: str) -> Action:
+    """The first action of `{text}`: a part of a union or of a filter."""
+    first = parse("{" + text + "}")[0]
+    assert isinstance(first, Action)
+    return first
+
+
+class _Parser:
+    """One pass over a template. Upstream's functions call each other for what comes next; here it is a loop."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def parse(self) -> list[Node]:
+        root: list[Node] = []
+        while self.at < len(self.text):
+            brace = self.text.find("{", self.at)
+            end = len(self.text) if brace < 0 else brace
+            if end > self.at:
+                root.append(Text(self.text[self.at : end]))
+            self.at = end
+            if brace >= 0:
+                self.at += 1
+                root.append(Action(tuple(self._inside())))
+        return root
+
+    def _inside(self) -> list[Node]:
+        """The nodes up to the closing brace, which is taken."""
+        nodes: list[Node] = []
+        text = self.text
+        while True:
+            if text.startswith("}", self.at):
+                self.at += 1
+                return nodes
+            if text.startswith("[?(", self.at):
+                nodes.append(self._filter())
+            elif text.startswith("..", self.at):
+                self._recursive(nodes)
+            elif self.at >= len(text) or text[self.at] in "\r\n":
+                raise JSONPathError("unclosed action")
+            elif text[self.at] in " @$":
+                self.at += 1
+            else:
+                self._one(nodes, text[self.at])
+
+    def _one(self, nodes: list[Node], char: str) -> None:
+        if char == "[":
+            nodes.extend(self._array())
+        elif char in "\"'":
+            nodes.append(self._quoted(char))
+        elif char == ".":
+            self.at += 1
+            nodes.append(self._field())
+        elif char in "+-" or _is_digit(char):
+            nodes.append(self._number())
+        elif char == "_" or is_letter(char):
+            nodes.append(self._identifier())
+        else:
+            shown = f" '{char}'" if is_printable(char) else ""
+            raise JSONPathError(f"unrecognized character in action: U+{ord(char):04X}{shown}")
+
+    def _recursive(self, nodes: list[Node]) -> None:
+        if nodes and isinstance(nodes[-1], Recursive):
+            raise JSONPathError("invalid multiple recursive descent")
+        self.at += 2
+        nodes.append(Recursive())
+        char = self.text[self.at : self.at + 1]
+        if char and (char == "_" or is_letter(char) or _is_digit(char)):
+            nodes.append(self._field())
+
+    def _field(self) -> Node:
+        """A name up to a character that ends it; a backslash takes that from the next one."""
+        start, text = self.at, self.text
+        while self.at < len(text):
+            if text[self.at] == "\\":
+                self.at += 2
+                continue
+            if text[self.at] in _TERMINATORS:
+                break
+            self.at += 1
+        self.at = min(self.at, len(text))
+        name = text[start : self.at]
+        return Wildcard() if name == "*" else Field(name.replace("\\", ""))
+
+    def _identifier(self) -> Node:
+        start, text = self.at, self.text
+        while self.at < len(text) and text[self.at] not in _TERMINATORS:
+            self.at += 1
+        name = text[start : self.at]
+        return Boolean(name == "true") if name in ("true", "false") else Identifier(name)
+
+    def _number(self) -> Node:
+        start, text = self.at, self.text
+        if text[self.at] in "+-":
+            self.at += 1
+        while self.at < len(text) and (text[self.at] == "." or _is_digit(text[self.at])):
+            self.at += 1
+        shown = text[start : self.at]
+        if _INTEGER.fullmatch(shown) and len(shown) <= _LONGEST_NUMBER and int(shown) in _INT64:
+            return Number(int(shown))
+        if _FLOAT.fullmatch(shown) and math.isfinite(float(shown)):
+            return Number(float(shown))
+        raise JSONPathError(f"cannot parse number {shown}")
+
+    def _array(self) -> tuple[Node, ...]:
+        end = self.text.find("]", self.at)
+        line = self.text.find("\n", self.at)
+        if end < 0 or 0 <= line < end:
+            raise JSONPathError("unterminated array")
+        inside = self.text[self.at + 1 : end]
+        self.at = end + 1
+        parts = (":" if inside == "*" else inside).split(",")
+        if len(parts) > 1:
+            return (Union(tuple(_action(f"[{part.strip(' ')}]") for part in parts)),)
+        key = _DICT_KEY.fullmatch(inside)
+        if key is not None:
+            return _action(f".{key[1]}").nodes
+        return (_slice(parts[0]),)
+
+    def _filter(self) -> Filter:
+        self.at += len("[?(")
+        start, text = self.at, self.text
+        self._to_end_of_filter()
+        inside = text[start : self.at - 1]
+        if not text.startswith("]", self.at):
+            raise JSONPathError("unclosed array expect ]")
+        self.at += 1
+        compared = _COMPARISON.fullmatch(inside)
+        if compared is None:
+            return Filter(_action(inside), _NOTHING, EXISTS)
+        return Filter(_action(compared[1]), _action(compared[3]), compared[2])
+
+    def _to_end_of_filter(self) -> None:
+        """Goes behind the bracket that closes a filter: one outside of the quotes that it may have."""
+        text, pair, closed = self.text, "", False
+        while self.at < len(text) and text[self.at] != "\n":
+            char = text[self.at]
+            self.at += 1
+            if char in "\"'":
+                if not pair:
+                    pair = char
+                elif char == pair and text[self.at - 2] != "\\":
+                    closed = True
+            elif char == ")" and bool(pair) == closed:
+                return
+        raise JSONPathError("unterminated filter")
+
+    def _quoted(self, end: str) -> Text:
+        start, text = self.at, self.text
+        self.at += 1
+        while self.at < len(text) and text[self.at] != "\n":
+            self.at += 1
+            if text[self.at - 1] == end and text[self.at - 2] != "\\":
+                return Text(_unquoted(text[start : self.at]))
+        raise JSONPathError("unterminated quoted string")
+
+
+def _is_digit(char: str) -> bool:
+    """unicode.IsDigit."""
+    return char.isdecimal()
+
+
+def _slice(text: str) -> Slice:
+    found = _SLICE.fullmatch(text)
+    if found is None:
+        raise JSONPathError(f"invalid array index {text}")
+    first, second, third = found.groups()
+    start = _index(first) if first else None
+    if second is None:
+        return Slice(start, (start or 0) + 1, None, single=True)
+    return Slice(start, _optional_index(second), _optional_index(third), single=False)
+
+
+def _optional_index(text: str | None) -> int | None:
+    """The number behind a colon, if there are both."""
+    return _index(text[1:]) if text and text != ":" else None
+
+
+def _index(text: str) -> int:
+    if len(text) <= _LONGEST_NUMBER and _INTEGER.fullmatch(text) and int(text) in _INT64:
+        return int(text)
+    raise JSONPathError(f"array index {text} is not a number")
+
+
+_ESCAPED: Final = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",
+}  # fmt: skip
+_ESCAPE: Final = re.compile(
+    r"\\(?:([abfnrtv\\])|(['\"])|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{3}))|([^\\]+)"
+)
+
+
+def _unquoted(text: str) -> str:
+    """Text in single or double quotes without them, its escapes read as those of Go's strings."""
+    end, inside = text[0], text[1:-1]
+    if "\\" not in inside and end not in inside:
+        return inside
+    out = bytearray()
+    at = 0
+    while at < len(inside):
+        found = _ESCAPE.match(inside, at)
+        if found is None:
+            raise _not_unquoted(text)
+        out += _unescaped(found, end, text)
+        at = found.end()
+    return out.decode("utf-8", "replace")
+
+
+def _unescaped(found: re.Match[str], end: str, text: str) -> bytes:
+    """The bytes of one escape or of text without."""
+    simple, mark, byte, short, long, octal, plain = found.groups()
+    if plain is not None:
+        if end in plain:
+            raise _not_unquoted(text)
+        return str(plain).encode("utf-8", "replace")
+    if simple is not None:
+        return _ESCAPED[simple].encode()
+    if mark is not None:
+        if mark != end:
+            raise _not_unquoted(text)
+        return str(mark).encode()
+    if byte is not None or octal is not None:
+        value = int(byte, 16) if byte is not None else int(octal, 8)
+        if value > 0xFF:
+            raise _not_unquoted(text)
+        return bytes((value,))
+    code = int(short or long, 16)
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        raise _not_unquoted(text)
+    return chr(code).encode()
+
+
+def _not_unquoted(text: str) -> JSONPathError:
+    return JSONPathError(f"unquote string {text} error invalid syntax")
