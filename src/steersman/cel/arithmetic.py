@@ -22,6 +22,7 @@ from steersman.cel.values import (
     MAX_INT,
     MAX_UINT,
     MIN_INT,
+    CustomList,
     Duration,
     EvaluationError,
     Timestamp,
@@ -81,7 +82,7 @@ def add(left: Any, right: Any) -> Any:
         if kind is Duration:
             return duration(left.nanos + right.nanos)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return [*left, *right]
+        return left.plus(right) if isinstance(left, CustomList) else [*left, *right]
     if {kind, other} == {Timestamp, Duration}:
         return timestamp(left.nanos + right.nanos)
     raise _refused("_+_", kind, _ADDABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -91,6 +92,7 @@ class Environment:
         """Variables of which more is declared than the type."""
         self.type_names: Final[dict[str, Type]] = {}
         self.objects: Final[dict[str, DeclaredType]] = {}
+        """Types with fields, by their names."""
         self.validators: Final[list[Validator]] = []
         for library in libraries:
             for name, overloads in library.functions.items():
@@ -118,6 +120,17 @@ class Environment:
         """The same with more variables and libraries."""
         own = Library(self.functions, self.macros, tuple(self.type_names.values()), tuple(self.validators))
         return Environment((own, *libraries), {**self.variables, **self.declared, **variables})
+
+    def about(self, variables: Mapping[str, Type], objects: Mapping[str, DeclaredType]) -> Environment:
+        """The same with other variables, whose types with fields are all in `objects`: nothing is merged or looked
+        through, so that one may be made for each of many places in a large schema."""
+        other = copy(self)
+        vars(other).update(
+            variables={**self.variables, **variables},
+            objects=objects,
+            type_names={**self.type_names, "duration": types.DURATION, "timestamp": types.TIMESTAMP},
+        )
+        return other
 
     def name(self, name: str) -> tuple[str, Type, Type | None] | None:
         """What a name stands for: its full form, its type and, for the name of a type, that type."""

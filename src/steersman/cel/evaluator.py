@@ -78,6 +78,15 @@ class Program:
         frame = Frame(dict(variables), limit)
         return self._step(frame), frame.cost
 
+    @allows_nesting
+    def outcome(self, variables: Mapping[str, Any], limit: int) -> tuple[Any, int]:
+        """The value, or the EvaluationError or CostLimitExceeded in its place; and what it cost in any case."""
+        frame = Frame(dict(variables), limit)
+        try:
+            return self._step(frame), frame.cost
+        except (EvaluationError, CostLimitExceeded) as error:
+            return error, frame.cost
+
 
 class _Constant:
     """A step that is known beforehand."""

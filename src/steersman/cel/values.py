@@ -177,6 +177,24 @@ class LazyMap:
             if found is not None:
                 yield found
 
+    def equals(self, other: Any) -> bool:
+        """Whether it is the same as another value."""
+        return is_map(other) and _equal_maps(self, other)
+
+
+class CustomList(list[Any]):
+    """A list that is compared and added to in a way of its own."""
+
+    __slots__ = ()
+
+    def equals(self, other: Any) -> bool:
+        """Whether it is the same as another value."""
+        raise NotImplementedError
+
+    def plus(self, other: list[Any] | tuple[Any, ...]) -> list[Any]:
+        """What `+` makes of it and another list."""
+        raise NotImplementedError
+
 
 def entries(value: Any) -> Iterable[tuple[Any, Any]]:
     """Keys of a map with their values."""
@@ -212,6 +230,8 @@ def type_of_value(value: Any) -> Type:
         return value.cel_type
     if isinstance(value, LazyMap):
         return types.MAP_OF_DYN
+    if isinstance(value, CustomList):
+        return types.LIST_OF_DYN
     raise TypeError(f"no CEL value: {type(value).__name__}")
 
 
@@ -259,6 +279,8 @@ def equal(left: Any, right: Any) -> bool:
         return compare_numbers(left, right) == 0
     if left is None or right is None:
         return left is right
+    if isinstance(left, CustomList | LazyMap):
+        return left.equals(right)
     if isinstance(left, list | tuple):
         return isinstance(right, list | tuple) and len(left) == len(right) and all(map(equal, left, right))
     if is_map(left):
