@@ -1,0 +1,190 @@
+"""Structural schemas as types of expressions (apiserver `cel/common/schemas.go`).
+
+A type says what members there are, under the names that expressions have for them, and how large values may be at
+most, which the estimates of cost go by. Members that only x-kubernetes-preserve-unknown-fields lets in are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.cel import declared, types
+from steersman.cel.declared import DeclaredType, declared_list, declared_map
+from steersman.cel.types import object_type
+from steersman.machinery.lane.threads import give_way
+from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, MISSING, Node
+from steersman.validation_rules.names import escape
+
+MAX_REQUEST_SIZE: Final = 3 << 20
+"""Bytes of the largest request that upstream takes."""
+
+_MOST_TEXT: Final = MAX_REQUEST_SIZE - 2
+_SMALLEST: Final = 2
+"""Bytes of "", [] and {}."""
+_BYTES_OF_A_CHARACTER: Final = 4
+_AROUND_A_MEMBER: Final = 4
+"""Quotes, colon and comma."""
+_AROUND_AN_ENTRY: Final = 6
+"""The same, and the shortest key."""
+_FORMATS: Final = {"duration": (types.DURATION, 3, 32), "date": (types.TIMESTAMP, 12, 12),
+                   "date-time": (types.TIMESTAMP, 21, 32)}  # fmt: skip
+"""Formats of texts that are other types: the type, and the fewest and the most bytes of the text with its quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A type, and the fewest bytes that a value of it takes in JSON."""
+
+    type: DeclaredType
+    least: int
+
+    @property
+    def most_in_a_request(self) -> int:
+        """How many such values fit into one request."""
+        return MAX_REQUEST_SIZE // (self.least + 1)
+
+
+class Declarations:
+    """The types of a schema and of all parts of it that expressions can see.
+
+    Types with members are named by where they are.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bool, str], Sized | None] = {}
+        self.objects: dict[str, DeclaredType] = {}
+        """Types with members by their names."""
+
+    def of(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
+        """The type of a schema at a place; None if expressions cannot see it.
+
+        `is_resource`: it is the root of a resource, and so has a name, whatever the schema says.
+        """
+        key = (id(node), is_resource, name)
+        if key not in self._known:
+            self._known[key] = self._make(node, name, is_resource=is_resource)
+        return self._known[key]
+
+    def _make(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
+        give_way()
+        if node.traits & INT_OR_STRING:
+            length = _limit(node, "max_length")
+            most = _MOST_TEXT if length is None else length * _BYTES_OF_A_CHARACTER
+            return Sized(declared.DYN.limited(most), 1)
+        match node.types:
+            case ("array",):
+                return self._list(node, name)
+            case ("object",):
+                return self._object(node, name, is_resource=is_resource)
+            case ("string",):
+                return _text(node)
+            case ("boolean",):
+                return _BOOLEAN
+            case ("number",):
+                return _NUMBER
+            case ("integer",):
+                return _INTEGER
+        return None
+
+    def _list(self, node: Node, name: str) -> Sized | None:
+        if node.items is None:
+            return None
+        items = self.of(node.items, f"{name}.@idx", is_resource=bool(node.items.traits & EMBEDDED))
+        if items is None:
+            return None
+        most = _limit(node, "max_items")
+        if most is None:
+            most = (MAX_REQUEST_SIZE - 2) // (items.least + 1)
+        return Sized(declared_list(items.type, most), _SMALLEST)
+
+    def _object(self, node: Node, name: str, *, is_resource: bool) -> Sized | None:
+        if isinstance(node.additional, Node):
+            values = self.of(node.additional, f"{name}.@elem", is_resource=bool(node.additional.traits & EMBEDDED))
+            if values is None:
+                return None
+            most = _limit(node, "max_properties")
+            if most is None:
+                most = (MAX_REQUEST_SIZE - 2) // (values.least + _AROUND_AN_ENTRY)
+            return Sized(declared_map(declared.STRING, values.type, most), _SMALLEST)
+        members = members_of_resource(node) if is_resource else node.properties
+        required = frozenset(node.checks.required) if node.checks is not None else frozenset[str]()
+        fields: dict[str, DeclaredType] = {}
+        least = _SMALLEST
+        for member, schema in members.items():
+            escaped = escape(member)
+            below = f"{name}.{member if escaped is None else escaped}"
+            sized = self.of(schema, below, is_resource=bool(schema.traits & EMBEDDED))
+            if sized is None:
+                continue
+            if escaped is not None:
+                fields[escaped] = sized.type
+            if member in required and schema.default is MISSING:
+                least += len(member.encode()) + sized.least + _AROUND_A_MEMBER
+        made = self.objects[name] = DeclaredType(object_type(name), fields=fields)
+        return Sized(made, least)
+
+
+def _limit(node: Node, attribute: str) -> int | None:
+    found = None if node.checks is None else getattr(node.checks, attribute)
+    return None if found is None else max(found, 0)
+
+
+def _text(node: Node) -> Sized:
+    declared_format = node.declared_format
+    special = _FORMATS.get(declared_format)
+    if special is not None:
+        kind, least, most = special
+        return Sized(DeclaredType(kind, most), least)
+    length = _limit(node, "max_length")
+    if declared_format == "byte":
+        return Sized(declared.BYTES.limited(_MOST_TEXT if length is None else length), _SMALLEST)
+    if length is not None:
+        most = length * _BYTES_OF_A_CHARACTER
+    elif node.checks is not None and node.checks.enum:
+        most = max((len(each.encode()) for each in node.checks.enum if isinstance(each, str)), default=0)
+    else:
+        most = _MOST_TEXT
+    return Sized(declared.STRING.limited(most), _SMALLEST)
+
+
+_BOOLEAN: Final = Sized(declared.BOOL, 4)
+_INTEGER: Final = Sized(declared.INT, 1)
+_NUMBER: Final = Sized(declared.DOUBLE, 1)
+
+
+def _node(**said: Any) -> Node:
+    """A node that says nothing but this."""
+    nothing: dict[str, Any] = {
+        "types": (), "mask": 0, "sure": None, "traits": 0, "format": "", "declared_format": "", "properties": {},
+        "additional": None, "items": None, "list_type": "", "map_keys": (), "default": MISSING, "defaulted": (),
+        "checks": None, "rules": (),
+    }  # fmt: skip
+    return Node(**(nothing | said))
+
+
+_TEXT: Final = _node(types=("string",))
+_METADATA: Final = _node(types=("object",), properties={"name": _TEXT, "generateName": _TEXT})
+_OF_RESOURCES: Final = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
+
+
+def members_of_resource(node: Node) -> Mapping[str, Node]:
+    """The members of a resource that expressions see: what every resource has is there, as a text.
+
+    A schema that says of all of it what it is keeps its own.
+    """
+    members = node.properties
+    metadata = members.get("metadata")
+    if (
+        metadata is not None
+        and metadata.types == ("object",)
+        and all(_is_text(metadata.properties.get(name)) for name in ("name", "generateName"))
+        and all(_is_text(members.get(name)) for name in ("kind", "apiVersion"))
+    ):
+        return members
+    return {**members, **_OF_RESOURCES}
+
+
+def _is_text(node: Node | None) -> bool:
+    return node is not None and node.types == ("string",)

@@ -1,0 +1,230 @@
+"""What is wrong with the rules of a schema that is to be stored, and what they may cost.
+
+Follows k8s.io/apiextensions-apiserver `apis/apiextensions/validation` (`validation.go`, `cel_validation.go`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steersman.cel.sizes import added, multiplied
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, internal, invalid
+from steersman.schema import Node, RulePlace
+from steersman.schema.compiling import compile_node
+from steersman.schema.internal_form import rule_form
+from steersman.schema.nodes import EMBEDDED
+from steersman.validation_rules.compiling import ROOT, CompiledRule, Place, Rule, RuleCompiler
+from steersman.validation_rules.declarations import Declarations, Sized
+from steersman.validation_rules.evaluation import BUDGET, Rules
+from steersman.validation_rules.names import escape
+
+RULE_LIMIT: Final = 10_000_000
+"""What one expression may cost, for all values that there may be of its place together."""
+SCHEMA_LIMIT: Final = 100_000_000
+"""What all expressions of a schema may cost."""
+
+_MANY: Final = 100.0
+_FEW: Final = 1.5
+_MOST_EXPENSIVE: Final = 4
+_UNKNOWN_TYPE: Final = (
+    "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert "
+    "structural schema to CEL declarations"
+)
+
+
+@dataclass(slots=True)
+class _Context:
+    """What is known of a place in the schema and asked by those below it."""
+
+    node: Node
+    name: str
+    """That of its type."""
+    has_rules: bool
+    """Whether it or something around it has rules."""
+    sized: Sized | None
+    """None if expressions cannot see it, or there are no rules."""
+    cardinality: int | None
+    """How many values there may be at most; None if nothing bounds it."""
+    is_unknown: bool
+    """Whether its type cannot be told, though it is asked for."""
+
+
+@dataclass(slots=True)
+class _Total:
+    """What the expressions that were seen cost together."""
+
+    cost: int = 0
+    expensive: list[tuple[int, Path]] = field(default_factory=list)
+
+    def add(self, cost: int, path: Path) -> None:
+        self.cost = added(self.cost, cost)
+        if cost >= SCHEMA_LIMIT // 100:
+            self.expensive.append((cost, path))
+            self.expensive.sort(key=lambda each: -each[0])
+            del self.expensive[_MOST_EXPENSIVE:]
+
+
+class DefinitionRules:
+    """Judges the rules of one schema (schema.RuleJudge)."""
+
+    def __init__(self, *, limits_each: bool = True) -> None:
+        """`limits_each`: whether one expression alone may cost too much; what was stored once is not asked again."""
+        self._limits_each: Final = limits_each
+        self._contexts: Final[dict[int, _Context]] = {}
+        self._declarations: Final = Declarations()
+        self._compiler: Final = RuleCompiler(self._declarations)
+        self._total: Final = _Total()
+        self._budget = BUDGET
+
+    def of_default(self, node: Node, value: Any, path: Path, *, is_root: bool) -> Iterable[FieldError]:
+        """What the rules have against a default, as if it had been there before and as if it had not."""
+        rules = Rules(node, is_resource=is_root)
+        if rules.is_empty or self._budget < 0:
+            return []
+        judged = rules.judge(value, value, path, budget=self._budget)
+        errors, left = judged.errors, judged.budget
+        if not errors:
+            judged = rules.judge(value, None, path, budget=self._budget)
+            errors, left = judged.errors, min(left, judged.budget)
+        self._budget = left
+        return errors
+
+    def declared(self, place: RulePlace) -> Iterator[FieldError]:
+        """What is wrong with the rules of a place."""
+        context = self._context(place)
+        path = place.path / "x-kubernetes-validations"
+        if context.sized is None:
+            yield internal(path, _UNKNOWN_TYPE)
+            return
+        rules = tuple(place.schema["x-kubernetes-validations"])
+        for index, compiled in enumerate(self._compiler.compile(rules, Place(context.sized, context.name))):
+            yield from self._errors(compiled, context, place, path[index])
+
+    def total(self, path: Path) -> Iterator[FieldError]:
+        """What is wrong with all rules together."""
+        if self._total.cost <= SCHEMA_LIMIT:
+            return
+        for _, expensive in self._total.expensive:
+            detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+            yield forbidden(expensive, detail)
+        name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        yield forbidden(path, _too_expensive(name, self._total.cost, SCHEMA_LIMIT))
+
+    def _errors(self, compiled: CompiledRule, context: _Context, place: RulePlace, path: Path) -> Iterator[FieldError]:
+        assert context.sized is not None
+        count = context.sized.most_in_a_request if context.cardinality is None else context.cardinality
+        yield from self._costs("estimated rule cost", _product(compiled.cost, count), path / "rule")
+        if compiled.error is not None:
+            yield invalid(path / "rule", _shown(compiled.rule), compiled.error)
+        here = path / "messageExpression"
+        if compiled.message_error is not None:
+            yield invalid(here, _shown(compiled.rule), compiled.message_error)
+        elif compiled.message_cost is not None:
+            yield from self._costs("estimated messageExpression cost", compiled.message_cost, here)
+        if compiled.uses_old_self:
+            if place.uncorrelatable is not None:
+                detail = (
+                    f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelatable}"
+                )
+                yield invalid(path / "rule", compiled.rule["rule"], detail)
+        elif compiled.rule.get("optionalOldSelf") is not None:
+            detail = "may not be set if oldSelf is not used in rule"
+            yield invalid(path / "optionalOldSelf", compiled.rule["optionalOldSelf"], detail)
+
+    def _costs(self, name: str, cost: int, path: Path) -> Iterator[FieldError]:
+        if self._limits_each and cost > RULE_LIMIT:
+            yield forbidden(path, _too_expensive(name, cost, RULE_LIMIT))
+        self._total.add(cost, path)
+
+    # What is known of places
+
+    def _context(self, place: RulePlace) -> _Context:
+        key = id(place.schema)
+        found = self._contexts.get(key)
+        if found is None:
+            found = self._contexts[key] = self._make(place)
+        return found
+
+    def _make(self, place: RulePlace) -> _Context:
+        """The types of those around it are looked for first: what is unknown there is unknown here."""
+        above = None if place.parent is None else self._context(place.parent)
+        if above is None:
+            node, name = compile_node(place.schema), ROOT
+            cardinality: int | None = 1
+        else:
+            node, name = _STEPS[place.step](above, place.name)
+            cardinality = _below(above)
+        has_rules = bool(node.rules) or (above is not None and above.has_rules)
+        context = _Context(node, name, has_rules, None, cardinality, False)
+        if has_rules:
+            is_resource = above is None or bool(node.traits & EMBEDDED)
+            if above is None or not above.is_unknown:
+                context.sized = self._declarations.of(node, name, is_resource=is_resource)
+            context.is_unknown = context.sized is None
+        return context
+
+
+def _property(above: _Context, name: str) -> tuple[Node, str]:
+    return above.node.properties[name], f"{above.name}.{escape(name) or name}"
+
+
+def _items(above: _Context, name: str) -> tuple[Node, str]:
+    assert above.node.items is not None
+    return above.node.items, f"{above.name}.@idx"
+
+
+def _values(above: _Context, name: str) -> tuple[Node, str]:
+    assert isinstance(above.node.additional, Node)
+    return above.node.additional, f"{above.name}.@elem"
+
+
+_STEPS: Final[dict[str, Callable[[_Context, str], tuple[Node, str]]]] = {
+    "properties": _property,
+    "items": _items,
+    "additionalProperties": _values,
+}
+
+
+def _below(above: _Context) -> int | None:
+    """How many values there may be below so many."""
+    most = _most_elements(above.node)
+    return None if above.cardinality is None or most is None else _product(above.cardinality, most)
+
+
+def _most_elements(node: Node) -> int | None:
+    """How many items or members a value may have; of an object with named members each may be there once."""
+    checks = node.checks
+    match node.types:
+        case ("object",) if node.additional is not None:
+            most = None if checks is None else checks.max_properties
+        case ("array",):
+            most = None if checks is None else checks.max_items
+        case _:
+            return 1
+    return None if most is None else max(most, 0)
+
+
+def _product(cost: int, count: int) -> int:
+    """How Go multiplies with a guard: what would be too large is the largest number there is."""
+    return 0 if not cost else multiplied(cost, count)
+
+
+def _too_expensive(name: str, cost: int, limit: int) -> str:
+    factor = float(cost) / float(limit)
+    if factor > _MANY:
+        shown = "more than 100x"
+    elif factor < _FEW:
+        shown = f"{factor:f}x"
+    else:
+        shown = f"{factor:.1f}x"
+    return (
+        f"{name} exceeds budget by factor of {shown} (try simplifying the rule, or adding maxItems, maxProperties, and "
+        "maxLength where arrays, maps, and strings are declared)"
+    )
+
+
+def _shown(rule: Rule) -> Verbatim:
+    return Verbatim(encode_in_order(rule_form(rule)).decode())

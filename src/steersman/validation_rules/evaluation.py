@@ -1,0 +1,341 @@
+"""The rules of a schema in use: they judge objects within a budget (apiserver `schema/cel/validation.go`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from steersman.cel.evaluator import Program
+from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Optional
+from steersman.machinery.errors.field import (
+    OMITTED,
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    go_json,
+    invalid,
+    required,
+)
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.lane.threads import give_way
+from steersman.machinery.validation.formats import byte_length
+from steersman.schema import Correlated, FieldPathError, Node, valid_field_path
+from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
+from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Place, Rule, RuleCompiler
+from steersman.validation_rules.declarations import Declarations
+from steersman.validation_rules.names import escape
+from steersman.validation_rules.values import value_of
+
+BUDGET: Final = 10_000_000
+"""What all rules may cost for one object."""
+CALL_LIMIT: Final = 1_000_000
+"""What one evaluation may cost."""
+MAX_MESSAGE: Final = 5 << 10
+"""Bytes of a message that an expression makes."""
+
+_SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_WITHOUT_VALUE: Final = frozenset({"array", "object"})
+
+
+@dataclass(slots=True)
+class Judged:
+    """What rules have against an object."""
+
+    budget: int
+    """What is left of it; below 0 if rules were not evaluated for want of it."""
+    errors: list[FieldError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What was wrong before, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratchet:
+    """What was at a place before, or at the nearest place around it of which that can be told."""
+
+    here: Correlated | None
+    around: Correlated | None
+
+    def is_same(self) -> bool:
+        """Whether nothing has been changed there."""
+        told = self.around if self.here is None else self.here
+        return told is not None and told.is_same()
+
+    def key(self, name: str) -> _Ratchet:
+        if self.here is None:
+            return self
+        if self.around is None and name in ("apiVersion", "kind"):
+            return _Ratchet(None, None)
+        return _Ratchet(self.here.key(name), self.here)
+
+    def index(self, number: int) -> _Ratchet:
+        return self if self.here is None else _Ratchet(self.here.index(number), self.here)
+
+
+class _OutOfBudget(Exception):
+    """Nothing more is evaluated."""
+
+
+class Rules:
+    """The rules of a schema and of all parts of it, each compiled when it is first asked."""
+
+    def __init__(self, root: Node, *, is_resource: bool = True) -> None:
+        self._root: Final = root
+        self._is_resource: Final = is_resource
+        self._declarations: Final = Declarations()
+        self._compiler: Final = RuleCompiler(self._declarations)
+        self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return not self._root.traits & RULES_BELOW
+
+    def judge(
+        self,
+        new: Any,
+        old: Any = None,
+        path: Path = Path(),  # noqa: B008 - a Path is never changed
+        *,
+        budget: int = BUDGET,
+        correlated: Correlated | None = None,
+    ) -> Judged:
+        """What the rules have against a value that was another before (None: that is new).
+
+        `correlated`, as an update has it, lets through what was wrong with unchanged parts: of that are warnings.
+        """
+        judged = Judged(budget)
+        if self.is_empty:
+            return judged
+        judging = _Judging(self, judged)
+        try:
+            judging.value(self._root, new, old, path, _Ratchet(correlated, None), ROOT, is_resource=self._is_resource)
+        except _OutOfBudget:
+            judged.budget = -1
+        return judged
+
+    def of(self, node: Node, name: str, *, is_resource: bool) -> list[CompiledRule]:
+        """The rules of one place, compiled."""
+        key = (id(node), name)
+        found = self._compiled.get(key)
+        if found is None:
+            sized = self._declarations.of(node, name, is_resource=is_resource)
+            assert sized is not None
+            found = self._compiled[key] = list(self._compiler.compile(node.rules, Place(sized, name)))
+        return found
+
+    def is_seen(self, node: Node, name: str) -> bool:
+        """Whether expressions can see values of a place."""
+        return self._declarations.of(node, name, is_resource=bool(node.traits & EMBEDDED)) is not None
+
+
+class _Judging:
+    """One look at a value."""
+
+    def __init__(self, rules: Rules, judged: Judged) -> None:
+        self._rules: Final = rules
+        self._judged: Final = judged
+
+    def value(
+        self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
+    ) -> None:
+        """Judges a value and all in it; `name` is that of its type. Raises _OutOfBudget."""
+        if new is None:
+            return
+        give_way()
+        if node.rules:
+            self._own(node, new, old, path, ratchet, name, is_resource=is_resource)
+        if not node.traits & RULES_BELOW:
+            return
+        if isinstance(new, list):
+            self._items(node, new, old if isinstance(old, list) else None, path, ratchet, name)
+        elif isinstance(new, dict):
+            self._members(node, new, old if isinstance(old, dict) else {}, path, ratchet, name)
+
+    def _members(
+        self, node: Node, new: dict[str, Any], old: dict[str, Any], path: Path, ratchet: _Ratchet, name: str
+    ) -> None:
+        values = node.additional
+        if isinstance(values, Node) and values.traits & RULES_BELOW:
+            is_resource = bool(values.traits & EMBEDDED)
+            below = f"{name}.@elem"
+            for key, item in new.items():
+                self.value(values, item, old.get(key), path[key], ratchet.key(key), below, is_resource=is_resource)
+        for key, item in new.items():
+            member = node.properties.get(key)
+            if member is None or not member.traits & RULES_BELOW:
+                continue
+            below = f"{name}.{escape(key) or key}"
+            if self._rules.is_seen(member, below):
+                is_resource = bool(member.traits & EMBEDDED)
+                self.value(member, item, old.get(key), path / key, ratchet.key(key), below, is_resource=is_resource)
+
+    def _items(
+        self, node: Node, new: list[Any], old: list[Any] | None, path: Path, ratchet: _Ratchet, name: str
+    ) -> None:
+        below = node.items
+        if below is None or not below.traits & RULES_BELOW:
+            return
+        before = Correlated(new, old, node) if old is not None and node.list_type == "map" else None
+        is_resource = bool(below.traits & EMBEDDED)
+        for index, item in enumerate(new):
+            was = None if before is None else before.index(index)
+            self.value(
+                below,
+                item,
+                None if was is None else was.old,
+                path[index],
+                ratchet.index(index),
+                f"{name}.@idx",
+                is_resource=is_resource,
+            )
+
+    def _own(
+        self, node: Node, new: Any, old: Any, path: Path, ratchet: _Ratchet, name: str, *, is_resource: bool
+    ) -> None:
+        """The rules of a place itself."""
+        kind = "" if node.traits & INT_OR_STRING or not node.types else node.types[0]
+        judged = self._judged
+        if judged.budget <= 0:
+            judged.errors.append(invalid(path, kind, _SPENT))
+            raise _OutOfBudget
+        variables = {SELF: _seen(new, node, is_resource=is_resource)}
+        if old is not None:
+            variables[OLD_SELF] = _seen(old, node, is_resource=is_resource)
+        for compiled in self._rules.of(node, name, is_resource=is_resource):
+            if compiled.error is not None:
+                judged.errors.append(invalid(path, kind, f"rule compile error: {compiled.error}"))
+                continue
+            if compiled.program is None:
+                continue
+            given = variables
+            if compiled.uses_old_self and compiled.optional_old_self:
+                given = {**variables, OLD_SELF: Optional(variables[OLD_SELF]) if old is not None else NONE}
+            elif compiled.uses_old_self and old is None:
+                continue
+            if self._holds(compiled, compiled.program, given, path, kind):
+                continue
+            error = self._violation(compiled, variables, new, path, node, kind)
+            if not compiled.uses_old_self and ratchet.is_same():
+                judged.warnings.append(str(error))
+            else:
+                judged.errors.append(error)
+            if judged.budget < 0:
+                raise _OutOfBudget
+
+    def _holds(
+        self, compiled: CompiledRule, program: Program, variables: Mapping[str, Any], path: Path, kind: str
+    ) -> bool:
+        """Evaluates a rule. What keeps it from having a value is an error, after which it counts as held."""
+        judged, rule = self._judged, compiled.rule
+        value, cost = program.outcome(variables, CALL_LIMIT)
+        if cost > judged.budget:
+            judged.errors.append(invalid(path, kind, _SPENT))
+            raise _OutOfBudget
+        judged.budget -= cost
+        if isinstance(value, CostLimitExceeded):
+            detail = f"'{value}': no further validation rules will be run due to call cost exceeds limit for rule: "
+            judged.errors.append(invalid(path, kind, detail + _rule_text(rule)))
+            raise _OutOfBudget
+        if isinstance(value, EvaluationError):
+            detail = f"{value} evaluating rule: {_rule_text(rule)}"
+            if str(value).startswith("no such overload"):
+                detail = (
+                    f"'{value}': call arguments did not match a supported operator, function or macro signature for "
+                    f"rule: {_rule_text(rule)}"
+                )
+            judged.errors.append(invalid(path, kind, detail))
+            return True
+        return value is True
+
+    def _violation(
+        self, compiled: CompiledRule, variables: Mapping[str, Any], new: Any, path: Path, node: Node, kind: str
+    ) -> FieldError:
+        """What is said of a value that breaks a rule."""
+        rule = compiled.rule
+        path = _path_of(rule, path, node)
+        message: str | None = None
+        if compiled.message_program is not None:
+            message, failure = self._message(compiled.message_program, rule, variables)
+            if failure is not None:
+                self._judged.budget = -1
+                return invalid(path, kind, failure)
+        if message is None:
+            message = trim_space(rule["message"]) if rule.get("message") else f"failed rule: {_rule_text(rule)}"
+        value = OMITTED if kind in _WITHOUT_VALUE else new
+        match rule.get("reason"):
+            case "FieldValueForbidden":
+                return forbidden(path, message)
+            case "FieldValueRequired":
+                return required(path, message)
+            case "FieldValueDuplicate":
+                return duplicate(path, value)
+        return invalid(path, value, message)
+
+    def _message(self, program: Program, rule: Rule, variables: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """The message that an expression makes, None if it makes none that can be used; or why nothing more can be
+        evaluated."""
+        judged = self._judged
+        value, cost = program.outcome(variables, CALL_LIMIT)
+        if cost > judged.budget:
+            return None, (
+                "messageExpression evaluation failed due to running out of cost budget, no further validation rules "
+                "will be run"
+            )
+        if isinstance(value, CostLimitExceeded):
+            shown = go_json(rule["messageExpression"])
+            return None, (
+                f"no further validation rules will be run due to call cost exceeds limit for messageExpression: {shown}"
+            )
+        judged.budget -= cost
+        if not isinstance(value, str):
+            return None, None
+        text = trim_space(value)
+        is_usable = text and "\n" not in text and byte_length(text) <= MAX_MESSAGE
+        return (text if is_usable else None), None
+
+
+def _seen(raw: Any, node: Node, *, is_resource: bool) -> Any:
+    """A value as expressions see it; the error in its place if they cannot."""
+    try:
+        return value_of(raw, node, is_resource=is_resource)
+    except EvaluationError as error:
+        return error
+
+
+def _rule_text(rule: Rule) -> str:
+    """What stands for a rule in messages about it."""
+    return trim_space(rule.get("message") or rule["rule"])
+
+
+def _path_of(rule: Rule, path: Path, node: Node) -> Path:
+    """Where a broken rule is told."""
+    if not rule.get("fieldPath"):
+        return path
+    try:
+        found = valid_field_path(rule["fieldPath"], _PlainView(node))
+    except FieldPathError:
+        return path
+    return path / str(found.path)
+
+
+class _PlainView(Mapping[str, Any]):
+    """As much of a compiled schema as a plain one as paths through it ask for."""
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "properties":
+            return {name: _PlainView(child) for name, child in self._node.properties.items()}
+        if key == "additionalProperties" and self._node.additional is not None:
+            below = self._node.additional
+            return _PlainView(below) if isinstance(below, Node) else below
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("properties", "additionalProperties"))
+
+    def __len__(self) -> int:
+        return 2

@@ -1,0 +1,48 @@
+"""Names of members as expressions write them (apiserver `cel/escaping.go`)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+RESERVED: Final = frozenset({
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+})  # fmt: skip
+"""Words of the language, which no member can be named by in an expression."""
+
+_PARTS: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_WRITTEN: Final = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
+_NAME: Final = re.compile("[a-zA-Z_./-][a-zA-Z0-9_./-]*")
+_ESCAPED: Final = re.compile("__|[-./]")
+_ESCAPE: Final = re.compile("__[^_]+__")
+
+
+@lru_cache(maxsize=8192)
+def escape(name: str) -> str | None:
+    """The name that stands for a member in expressions; None for one that they cannot name."""
+    if name in RESERVED:
+        return f"__{name}__"
+    if _NAME.fullmatch(name) is None:
+        return None
+    return _ESCAPED.sub(lambda found: _PARTS[found[0]], name)
+
+
+@lru_cache(maxsize=8192)
+def unescape(escaped: str) -> str | None:
+    """The member that a name stands for; None if it stands for none."""
+    if "__" not in escaped:
+        return escaped
+    out: list[str] = []
+    at = 0
+    for found in _ESCAPE.finditer(escaped):
+        word = found[0][2:-2]
+        written = _WRITTEN.get(word)
+        if written is None and word in RESERVED and found[0] == escaped:
+            written = word
+        if written is None:
+            return None
+        out += escaped[at : found.start()], written
+        at = found.end()
+    return "".join([*out, escaped[at:]])
