@@ -155,6 +155,10 @@ class Resource(Generic[T, S]):
     verbs: tuple[str, ...] = ALL_VERBS
     strategy: Strategy[T, S] = field(default_factory=Strategy)
     name_validator: NameValidator
+    name_validator_of: Callable[[T], NameValidator] | None = None
+    """What judges the name of a new object in place of `name_validator`, where that depends on the object."""
+    any_finalizers: bool = False
+    """Whether finalizers of new objects need no domain."""
     revalidates_metadata: bool = False
     """Whether an update is checked as a whole new object too, so that clients see faults of the metadata once more."""
     columns: tuple[Column, ...] = (AGE,)
@@ -190,6 +194,8 @@ class Resource(Generic[T, S]):
     """For kinds that are never stored (reviews): (services, context, object) -> the object or Status to answer with."""
     reader: Callable[[S, Context], Sequence[T]] | None = None
     """For kinds that are computed, not stored (componentstatuses): (services, context) -> every object there is."""
+    in_slow_lane: bool = False
+    """Whether even small objects are judged in the slow lane, as that takes longer than their size tells."""
     not_yet: str = ""
     """Why creating one is refused with 501 for now: nothing is accepted that would silently do nothing."""
 

@@ -115,6 +115,8 @@ class Store(StoredObjects[T]):
         """See rest.capabilities.Creater. A generated name that is taken is generated again, a few times."""
         if self.is_cold:
             await self.warm()
+        if self.resource.in_slow_lane and ctx.lane is None:
+            ctx.lane = self.slow_lane.of(ctx.user.name)
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         base = meta.generate_name
         if meta.name or not base:
@@ -163,12 +165,22 @@ class Store(StoredObjects[T]):
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         metadata.match_namespace(meta, self.namespace(ctx))
         strategy.prepare_for_create(ctx, obj)
-        found = list(self._validate_names(meta))
+        found = list(self._validate_new_metadata(obj, meta))
         found += field.first_errors(strategy.validate(ctx, obj))
         if found:
             raise errors.invalid(self.resource.group_kind, meta.name, found)
         ctx.warn_all(strategy.warnings_on_create(ctx, obj))
         strategy.canonicalize(obj)
+
+    def _validate_new_metadata(self, obj: T, meta: Any) -> Iterator[field.FieldError]:
+        judge = self.resource.name_validator_of
+        validator = self.resource.name_validator if judge is None else judge(obj)
+        return validate_new_metadata(
+            meta,
+            namespaced=self.resource.namespaced,
+            name_validator=validator,
+            any_finalizers=self.resource.any_finalizers,
+        )
 
     def _validate_names(self, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
         resource = self.resource
@@ -221,7 +233,7 @@ class Store(StoredObjects[T]):
                 if created is not None:
                     return Updated(created, True)
                 continue
-            if ctx.lane is None and is_large(entry.body):
+            if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane):
                 ctx.lane = self.slow_lane.of(ctx.user.name)
             work = self._update_once(ctx, key, entry, change, rules)
             item = await (work if rules.allocator is None else uninterrupted(work))

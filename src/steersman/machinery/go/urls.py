@@ -6,7 +6,7 @@ import json
 import re
 from ipaddress import IPv6Address
 from typing import Final, NamedTuple
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from steersman.machinery.go.strings import to_lower
 
@@ -146,3 +146,41 @@ def url_error(text: str) -> str | None:
     except UrlError as error:
         return failed(text, error)
     return None
+
+
+class Reference(NamedTuple):
+    """A URL that may be relative, with all it consists of; `user` is None without one."""
+
+    scheme: str
+    user: str | None
+    host: str
+    path: str
+    query: str
+    fragment: str
+
+
+def parse_reference(text: str) -> Reference:
+    """The parts of a URL as Go's url.URL holds them; user information is printed as Go prints it. Raises UrlError."""
+    plain, _, fragment = text.partition("#")
+    scheme, host, path, query = parse(plain, of_request=False)
+    _check_escapes(fragment)
+    user = None
+    if host or path:
+        user = _user(plain, scheme)
+    return Reference(scheme, user, host, path, query, unquote_to_bytes(fragment).decode(errors="replace"))
+
+
+def _user(text: str, scheme: str) -> str | None:
+    """What is before the last @ of the authority, its escapes made again."""
+    rest = text[len(scheme) + 1 :] if scheme else text
+    if not rest.startswith("//"):
+        return None
+    user, at, _ = rest[2:].partition("?")[0].partition("/")[0].rpartition("@")
+    if not at:
+        return None
+    name, colon, password = user.partition(":")
+    return _escape_user(name) + colon + _escape_user(password)
+
+
+def _escape_user(text: str) -> str:
+    return quote(unquote_to_bytes(text), safe="$&+,;=")

@@ -119,13 +119,21 @@ def validate_object_meta(
 
 
 def validate_new_metadata(
-    meta: ObjectMeta, *, namespaced: bool, name_validator: NameValidator, names_only: bool = False
+    meta: ObjectMeta,
+    *,
+    namespaced: bool,
+    name_validator: NameValidator,
+    names_only: bool = False,
+    any_finalizers: bool = False,
 ) -> Iterator[FieldError]:
-    """The metadata of an object of a built-in kind, as a new one's is validated. See above for `names_only`."""
+    """The metadata of an object of a built-in kind, as a new one's is validated. See above for `names_only`.
+
+    `any_finalizers`: they need no domain, as those of custom resources.
+    """
     errors = validate_object_meta(
         meta, namespaced=namespaced, name_validator=name_validator, path=_METADATA, names_only=names_only
     )
-    if meta.finalizers:
+    if meta.finalizers and not any_finalizers:
         return chain(errors, validate_standard_finalizers(meta.finalizers, _METADATA / "finalizers"))
     return errors
 
