@@ -2,66 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
-from steersman.api.apiextensions.v1 import (
-    CustomResourceConversion,
-    CustomResourceDefinition,
-    CustomResourceDefinitionStatus,
-)
+from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionStatus
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.built_in import built_in
-from steersman.machinery.go.strings import to_lower
+from steersman.machinery.errors.field import FieldError
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.machinery.values.times import now
+from steersman.registry.apiextensions.conditions import set_condition
+from steersman.registry.apiextensions.defaults import set_defaults, storage_version
+from steersman.registry.apiextensions.format_warnings import unrecognized_formats, warning
+from steersman.registry.apiextensions.internal import InternalSpec, same
+from steersman.registry.apiextensions.names import definition_name
+from steersman.registry.apiextensions.validation import (
+    validate_definition,
+    validate_definition_update,
+    validate_status_update,
+)
 from steersman.registry.columns import CREATED_AT
+from steersman.registry.preconditions import check_preconditions
 from steersman.rest.context import Context
 from steersman.rest.resource import Resource, Subresource
 from steersman.rest.strategy import StatusStrategy, Strategy
 
-HTTPS_PORT: Final = 443
+GROUP: Final = "apiextensions.k8s.io"
+CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""Taken away when no object of the kind is left."""
 
-
-def set_defaults(definition: CustomResourceDefinition) -> None:
-    """Names that follow from the kind, versions that differ in name only."""
-    spec = definition.spec
-    names = spec.names
-    names.singular = names.singular or to_lower(names.kind)
-    if not names.list_kind and names.kind:
-        names.list_kind = f"{names.kind}List"
-    if spec.conversion is None:
-        spec.conversion = CustomResourceConversion(strategy="None")
-    webhook = spec.conversion.webhook
-    service = webhook.client_config.service if webhook is not None and webhook.client_config is not None else None
-    if service is not None and service.port is None:
-        service.port = HTTPS_PORT
-    if not definition.status.stored_versions:
-        definition.status.stored_versions = _storage_version(definition)
-
-
-def _storage_version(definition: CustomResourceDefinition) -> list[str] | None:
-    return next(([version.name] for version in definition.spec.versions or () if version.storage), None)
+_MARKED: Final = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 
 
 class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
     allow_unconditional_update = False
+    metadata_on_update = "twice"
 
     def prepare_for_create(self, ctx: Context, definition: CustomResourceDefinition) -> None:
-        definition.status = CustomResourceDefinitionStatus(stored_versions=_storage_version(definition))
+        definition.status = CustomResourceDefinitionStatus(stored_versions=storage_version(definition))
         definition.metadata.generation = 1
+
+    def validate(self, ctx: Context, definition: CustomResourceDefinition) -> Iterator[FieldError]:
+        return validate_definition(definition)
+
+    def warnings_on_create(self, ctx: Context, definition: CustomResourceDefinition) -> Iterator[str]:
+        return (warning(name) for name in unrecognized_formats(InternalSpec(definition.spec)))
 
     def prepare_for_update(self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition) -> None:
         new.status = old.status
-        if new.spec != old.spec:
+        if not same(new.spec, old.spec):
             new.metadata.generation = old.metadata.generation + 1
         stored = new.status.stored_versions or []
-        added = [name for name in _storage_version(new) or () if name not in stored]
+        added = [name for name in storage_version(new) or () if name not in stored]
         if added:
             new.status = replace(new.status, stored_versions=[*stored, *added])
 
+    def validate_update(
+        self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition
+    ) -> Iterator[FieldError]:
+        return validate_definition_update(new, old)
+
+    def warnings_on_update(
+        self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition
+    ) -> Iterator[str]:
+        known = set(unrecognized_formats(InternalSpec(old.spec)))
+        return (warning(name) for name in unrecognized_formats(InternalSpec(new.spec)) if name not in known)
+
+    def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
+        check_preconditions(options, metadata, GroupResource(GROUP, "customresourcedefinitions"))
+
+    def begin_delete(self, ctx: Context, definition: CustomResourceDefinition) -> bool:
+        """The first DELETE never removes a definition: its objects are to be deleted first."""
+        metadata = definition.metadata
+        if metadata.deletion_timestamp is not None:
+            return False
+        metadata.deletion_timestamp = now()
+        if CLEANUP_FINALIZER not in metadata.finalizers:
+            metadata.finalizers = [*metadata.finalizers, CLEANUP_FINALIZER]
+        set_condition(definition, "Terminating", "True", "InstanceDeletionPending", _MARKED)
+        return True
+
 
 class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefinition]):
+    """Labels and other metadata may be changed with the status."""
+
     allow_unconditional_update = False
+    metadata_on_update = "twice"
+
+    def validate_update(
+        self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition
+    ) -> Iterator[FieldError]:
+        return validate_status_update(new)
 
 
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
@@ -72,9 +106,12 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     categories=("api-extensions",),
     strategy=CustomResourceDefinitionStrategy(),
     name_validator=name_is_dns_subdomain,
+    name_validator_of=definition_name,
+    any_finalizers=True,
     columns=(CREATED_AT,),
     subresources=(Subresource(name="status", strategy=CustomResourceDefinitionStatusStrategy()),),
     storage_prefix="apiextensions.k8s.io/customresourcedefinitions",
     storage_version_hash="jfWCUB31mvA=",
+    in_slow_lane=True,
     not_yet="custom resources are not served yet: the definition would have no effect",
 )

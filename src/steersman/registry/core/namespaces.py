@@ -9,11 +9,11 @@ from steersman.api.core.v1 import Namespace, NamespaceStatus
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.machinery.errors.status import conflict
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import name_is_dns_label
 from steersman.machinery.values.times import now
+from steersman.registry.preconditions import check_preconditions
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
 from steersman.rest.strategy import Strategy
@@ -58,16 +58,7 @@ class NamespaceStrategy(Strategy[Namespace]):
 
     def check_preconditions(self, ctx: Context, options: DeleteOptions, metadata: ObjectMeta) -> None:
         """In the words of the namespaces' own storage (pkg/registry/core/namespace/storage)."""
-        wanted = options.preconditions
-        if wanted is None:
-            return
-        for name, asked, found in (
-            ("UID", wanted.uid, metadata.uid),
-            ("ResourceVersion", wanted.resource_version, metadata.resource_version),
-        ):
-            if asked is not None and asked != found:
-                why = f"Precondition failed: {name} in precondition: {asked}, {name} in object meta: {found}"
-                raise conflict(GroupResource("", "namespaces"), metadata.name, why)
+        check_preconditions(options, metadata, GroupResource("", "namespaces"))
 
     def begin_delete(self, ctx: Context, obj: Namespace) -> bool:
         """The first DELETE never removes a namespace: it becomes Terminating. Later ones do once no finalizer of the

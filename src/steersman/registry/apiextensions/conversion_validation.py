@@ -1,0 +1,102 @@
+"""How objects are converted between versions (apiextensions.k8s.io `validateCustomResourceConversion`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition, WebhookClientConfig
+from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
+from steersman.machinery.validation.formats import is_dns1035_label
+from steersman.registry.apiextensions.defaults import HTTPS_PORT
+from steersman.registry.validation.webhook_clients import (
+    validate_ca_bundle,
+    validate_webhook_service,
+    validate_webhook_url,
+)
+
+NONE: Final = "None"
+WEBHOOK: Final = "Webhook"
+STRATEGIES: Final = (NONE, WEBHOOK)
+REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+"""Versions of ConversionReview that are understood."""
+
+_ONLY_WEBHOOK: Final = "should not be set when strategy is not set to Webhook"
+
+
+def client_config(definition: CustomResourceDefinition) -> WebhookClientConfig | None:
+    """How the webhook that converts is reached, if there is one."""
+    conversion = definition.spec.conversion
+    return None if conversion is None or conversion.webhook is None else conversion.webhook.client_config
+
+
+def review_versions(conversion: CustomResourceConversion | None) -> Sequence[str]:
+    """Versions of ConversionReview that the webhook takes."""
+    webhook = None if conversion is None else conversion.webhook
+    return (webhook.conversion_review_versions if webhook is not None else None) or ()
+
+
+def are_understood(versions: Sequence[str]) -> bool:
+    """Whether one of the versions is understood, or none is named."""
+    return not versions or any(version in REVIEW_VERSIONS for version in versions)
+
+
+def validate_conversion(
+    conversion: CustomResourceConversion | None, path: Path, *, any_review_version: bool, any_ca_bundle: bool
+) -> Iterator[FieldError]:
+    """`any_review_version`, `any_ca_bundle`: what is wrong with those is not looked for."""
+    if conversion is None:
+        return
+    strategy, versions = conversion.strategy, review_versions(conversion)
+    config = conversion.webhook.client_config if conversion.webhook is not None else None
+    yield from validate_enum(strategy, STRATEGIES, path / "strategy")
+    here = path / "webhookClientConfig"
+    if strategy != WEBHOOK:
+        if config is not None:
+            yield forbidden(here, _ONLY_WEBHOOK)
+        if versions:
+            yield forbidden(path / "conversionReviewVersions", _ONLY_WEBHOOK)
+        return
+    if config is None:
+        yield required(here, "required when strategy is set to Webhook")
+    else:
+        yield from _validate_client_config(config, here, any_ca_bundle=any_ca_bundle)
+    yield from _validate_review_versions(versions, path / "conversionReviewVersions", any_version=any_review_version)
+
+
+def validate_enum(value: str, accepted: Sequence[str], path: Path) -> Iterator[FieldError]:
+    """One of some texts, which has to be there."""
+    if not value:
+        yield required(path)
+    elif value not in accepted:
+        yield not_supported(path, value, accepted)
+
+
+def _validate_client_config(config: WebhookClientConfig, path: Path, *, any_ca_bundle: bool) -> Iterator[FieldError]:
+    service = config.service
+    if (config.url is None) == (service is None):
+        yield required(path, "exactly one of url or service is required")
+    elif config.url is not None:
+        yield from validate_webhook_url(config.url, path / "url")
+    elif service is not None:
+        port = HTTPS_PORT if service.port is None else service.port
+        # upstream hands over the name for the namespace, so that errors tell of the other one
+        yield from validate_webhook_service(service.name, service.namespace, service.path, port, path / "service")
+    if config.ca_bundle and not any_ca_bundle:
+        yield from validate_ca_bundle(config.ca_bundle, path / "caBundle")
+
+
+def _validate_review_versions(versions: Sequence[str], path: Path, *, any_version: bool) -> Iterator[FieldError]:
+    if not versions:
+        yield required(path)
+        return
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        if version in seen:
+            yield invalid(path[index], version, "duplicate version")
+            continue
+        seen.add(version)
+        for message in is_dns1035_label(version):
+            yield invalid(path[index], version, message)
+    if not any_version and seen.isdisjoint(REVIEW_VERSIONS):
+        yield invalid(path, list(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")

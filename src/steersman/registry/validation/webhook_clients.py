@@ -1,0 +1,93 @@
+"""How webhooks are reached (k8s.io/apiserver `util/webhook/validation.go`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
+from steersman.machinery.go import pem, urls
+from steersman.machinery.validation.formats import is_dns1123_subdomain, is_valid_port_num
+
+_FORM: Final = "; desired format: https://host[/path]"
+_NO_ROOTS: Final = "unable to load root certificates: "
+
+
+def validate_webhook_url(url: str, path: Path, *, https: bool = True) -> Iterator[FieldError]:
+    """A URL of a scheme, a host and a path, which has to be https unless that is not asked for."""
+    error = urls.url_error(url)
+    if error is not None:
+        yield required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    parts = urls.parse_reference(url)
+    if https and parts.scheme != "https":
+        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+    if not parts.host:
+        yield invalid(path, parts.host, f"host must be specified{_FORM}")
+    if parts.user is not None:
+        yield invalid(path, parts.user, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def validate_webhook_service(
+    namespace: str, name: str, url_path: str | None, port: int, path: Path
+) -> Iterator[FieldError]:
+    """A Service by its name, its port, and a path whose segments are subdomains of DNS."""
+    if not name:
+        yield required(path / "name")
+    if not namespace:
+        yield required(path / "namespace")
+    if errors := is_valid_port_num(port):
+        yield invalid(path / "port", port, f"port is not valid: {', '.join(errors)}")
+    if url_path and url_path != "/":
+        for message in _path_errors(url_path):
+            yield invalid(path / "path", url_path, message)
+
+
+def _path_errors(url_path: str) -> Iterator[str]:
+    if url_path == "//":
+        yield "segment[0] may not be empty"
+        return
+    if not url_path.startswith("/"):
+        yield "must start with a '/'"
+    # upstream leaves out the first character whatever it is
+    for index, segment in enumerate(url_path[1:].removesuffix("/").split("/")):
+        if not segment:
+            yield f"segment[{index}] may not be empty"
+            continue
+        for message in is_dns1123_subdomain(segment):
+            yield f"segment[{index}]: {message}"
+
+
+def validate_ca_bundle(bundle: bytes, path: Path) -> Iterator[FieldError]:
+    """Certificates as PEM, at least one of which is taken."""
+    error = _ca_error(bundle)
+    if error is not None:
+        yield invalid(path, bundle, _NO_ROOTS + error)
+
+
+def _ca_error(bundle: bytes) -> str | None:
+    """What keeps a bundle from being used: one certificate that can be read is enough, and other blocks are passed
+    over."""
+    from cryptography.x509 import load_der_x509_certificate
+
+    others = False
+    unread = False
+    for block in pem.blocks(bundle):
+        if block.type != "CERTIFICATE" or block.has_headers:
+            others = True
+            continue
+        try:
+            load_der_x509_certificate(block.content)
+        except ValueError:
+            unread = True
+            continue
+        return None
+    if unread:
+        return "failed to parse certificate: x509: malformed certificate"
+    if others and bundle.endswith((b"-----", b"-----\n")):
+        return "no valid certificate authority data seen"
+    return "unable to parse bytes as PEM block"
