@@ -32,6 +32,8 @@ class Step:
     edit: Edit | None = None
     about: str = ""
     """What an edit does, for the reader of a report."""
+    attempts: int = 1
+    """How often an edit is made again where somebody else has written in between."""
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from . import apply_sequences, objects, patches, path_comparer, selectors, subresources
+from . import apply_sequences, definitions, objects, patches, path_comparer, selectors, subresources
 from .case import Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
 
 NAMESPACE: Final = "differential"
+CONFLICT: Final = 409
 KINDS: Final[dict[str, Generator]] = {
     "apply": apply_sequences.cases,
     "json": patches.json_cases,
@@ -27,10 +28,12 @@ KINDS: Final[dict[str, Generator]] = {
     "selectors": selectors.cases,
     "objects": objects.cases,
     "subresources": subresources.cases,
+    "definitions": definitions.cases,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = "on-request"
-"""Left out unless it is named: it needs servers with --runtime-config=api/all=true."""
+_OPTIONAL: Final = ("on-request", "definitions")
+"""Left out unless they are named: one needs servers with --runtime-config=api/all=true, the other servers that take
+definitions."""
 PATHS: Final = "paths"
 """A kind whose cases are played by a runner of its own; left out unless it is named."""
 
@@ -114,12 +117,16 @@ class Comparer:
 def _ask(client: Client, step: Step, name: str) -> tuple[Answer, Any]:
     """The answer to a step, and the body that was sent."""
     path = named(step.path, name, NAMESPACE)
-    body: Any = step.body
-    if step.edit is not None:
-        body = step.edit(client.ask("GET", path.partition("?")[0]).body)
-    if body is not None:
-        body = named(body, name, NAMESPACE)
-    return client.ask(step.method, path, body, step.headers), body
+    for _ in range(step.attempts):
+        body: Any = step.body
+        if step.edit is not None:
+            body = step.edit(client.ask("GET", path.partition("?")[0]).body)
+        if body is not None:
+            body = named(body, name, NAMESPACE)
+        answer = client.ask(step.method, path, body, step.headers)
+        if answer.code != CONFLICT:
+            break
+    return answer, body
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--b", required=True, metavar="CMD", help="starts the server to compare with it")
     parser.add_argument(
         "--kinds",
-        default=",".join(each for each in KINDS if each != _OPTIONAL),
-        help=f"kinds of cases, of {', '.join((*KINDS, PATHS))} (default: all but {_OPTIONAL} and {PATHS})",
+        default=",".join(each for each in KINDS if each not in _OPTIONAL),
+        help=f"kinds of cases, of {', '.join((*KINDS, PATHS))} (default: all but {', '.join(_OPTIONAL)} and {PATHS})",
     )
     parser.add_argument("--cases", type=int, default=200, help="cases of each kind (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="what the cases are made from (default: 1)")

@@ -13,11 +13,14 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
 _PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP |Duplicate value: )(3[0-2]\d{3})')
+_SELF: Final = re.compile(r"selfType\d+")
+"""The name of a type in messages about rules, which is another one each time."""
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
 _DIFF: Final = "\n@@ -"
 _EMPTY: Final = re.compile(r"(: ?)(\[\]|\{\})(?=[:,}])")
 _QUOTED: Final = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
 _COMPACT: Final = (",", ":")
+_OF_WRITES: Final = ("managedFields", "resourceVersion")
 _UNORDERED: Final = "The order in patch list:"
 _UNKNOWN: Final = re.compile(r'unknown field "[^"]*"')
 _UNTYPED: Final = "failed to create typed patch object"
@@ -34,7 +37,7 @@ class Normaliser:
 
     def answer(self, answer: Answer) -> dict[str, Any]:
         """An answer as plain data, with what may differ taken out."""
-        body = self._value("", _without_versions(answer.body))
+        body = self._value("", _without_conditions(_without_versions(answer.body)))
         out: dict[str, Any] = {"code": answer.code, "body": body}
         if answer.warnings:
             # those about what a JSON patch has copied come in one order or another
@@ -61,6 +64,7 @@ class Normaliser:
     def _text(self, text: str) -> str:
         text = _explained(_TIME.sub("<time>", text))
         text = _UID.sub(lambda match: self._place("uid", match[0]), text)
+        text = _SELF.sub("selfType", text)
         text = _ADDRESS.sub(lambda match: self._place("address", match[0]), text)
         text = _PORT.sub(lambda match: match[1] + self._place("port", match[2]), text)
         return _QUOTED_VERSION.sub(lambda match: match[1] + self._place("version", match[2]), text)
@@ -112,6 +116,15 @@ def _without_versions(found: Any) -> Any:
         return found
     metadata = {name: item for name, item in found["metadata"].items() if name not in ("resourceVersion", "continue")}
     return {**found, "metadata": metadata}
+
+
+def _without_conditions(found: Any) -> Any:
+    """A CustomResourceDefinition without what controllers write of it, which is there sooner or later."""
+    if not isinstance(found, dict) or found.get("kind") != "CustomResourceDefinition":
+        return found
+    metadata = {name: item for name, item in found["metadata"].items() if name not in _OF_WRITES}
+    status = {"storedVersions": found["status"]["storedVersions"]}
+    return {**found, "metadata": metadata, "status": status}
 
 
 def _order_causes(status: dict[str, Any]) -> None:
