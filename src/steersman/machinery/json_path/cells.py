@@ -26,7 +26,10 @@ _INT64: Final = range(_SMALLEST, 2**63)
 
 
 class PrinterColumn:
-    """Makes the cells of one column: of a type of OpenAPI and a JSONPath without its braces."""
+    """Makes the cells of one column: of a type of OpenAPI and a JSONPath without its braces.
+
+    Upstream shows of a definition's columns those before the first whose path cannot be read.
+    """
 
     __slots__ = ("_convert", "_template")
 

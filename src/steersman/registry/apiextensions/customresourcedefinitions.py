@@ -19,11 +19,6 @@ from steersman.registry.apiextensions.defaults import set_defaults, storage_vers
 from steersman.registry.apiextensions.format_warnings import unrecognized_formats, warning
 from steersman.registry.apiextensions.internal import InternalSpec, same
 from steersman.registry.apiextensions.names import definition_name
-from steersman.registry.apiextensions.validation import (
-    validate_definition,
-    validate_definition_update,
-    validate_status_update,
-)
 from steersman.registry.columns import CREATED_AT
 from steersman.registry.preconditions import check_preconditions
 from steersman.rest.context import Context
@@ -46,6 +41,9 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
         definition.metadata.generation = 1
 
     def validate(self, ctx: Context, definition: CustomResourceDefinition) -> Iterator[FieldError]:
+        # imported here, as it takes long and the server starts without
+        from steersman.registry.apiextensions.validation import validate_definition
+
         return validate_definition(definition)
 
     def warnings_on_create(self, ctx: Context, definition: CustomResourceDefinition) -> Iterator[str]:
@@ -63,6 +61,8 @@ class CustomResourceDefinitionStrategy(Strategy[CustomResourceDefinition]):
     def validate_update(
         self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition
     ) -> Iterator[FieldError]:
+        from steersman.registry.apiextensions.validation import validate_definition_update  # as above
+
         return validate_definition_update(new, old)
 
     def warnings_on_update(
@@ -95,6 +95,8 @@ class CustomResourceDefinitionStatusStrategy(StatusStrategy[CustomResourceDefini
     def validate_update(
         self, ctx: Context, new: CustomResourceDefinition, old: CustomResourceDefinition
     ) -> Iterator[FieldError]:
+        from steersman.registry.apiextensions.validation import validate_status_update  # as above
+
         return validate_status_update(new)
 
 
