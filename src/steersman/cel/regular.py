@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -29,18 +30,30 @@ class PatternError(ValueError):
     """The text is no regular expression; the message has the form of Go's."""
 
 
+_ESCAPE: Final = re.compile(r"\\(?:Q(?s:.*?)(?:\\E|\Z)|(?s:.))")
+
+
+def _refuse_bytes(pattern: Any) -> None:
+    """Raises PatternError for one byte of any text, which RE2 knows and Go does not."""
+    if "\\C" in pattern and any(found[0] == "\\C" for found in _ESCAPE.finditer(pattern)):
+        raise _refused("invalid escape sequence", "\\C")
+
+
+def _refused(reason: str, what: str) -> PatternError:
+    return PatternError(f"error parsing regexp: {reason}: `{what}`")
+
+
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
     """A compiled expression. Raises PatternError."""
+    _refuse_bytes(pattern)
     try:
         return re2.compile(pattern, _options())
     except re2.error as error:
         text = error.args[0]
         detail = text.decode() if isinstance(text, bytes) else str(text)
-        reason, colon, what = detail.partition(": ")
-        reason = _GO_REASONS.get(reason, reason)
-        shown = f"{reason}: `{what}`" if colon else reason
-        raise PatternError(f"error parsing regexp: {shown}") from None
+        reason, _, what = detail.partition(": ")
+        raise _refused(_GO_REASONS.get(reason, reason), what) from None
 
 
 def check_pattern(pattern: str) -> None:
@@ -48,6 +61,7 @@ def check_pattern(pattern: str) -> None:
 
     It is only read: what it would be compiled to may take 30 ms, and more memory than there is for one.
     """
+    _refuse_bytes(pattern)
     try:
         re2.Set.SearchSet(_options()).Add(pattern)
     except re2.error:
