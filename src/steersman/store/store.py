@@ -6,7 +6,7 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -132,7 +132,7 @@ class Store(StoredObjects[T]):
         raise AssertionError("unreachable")
 
     async def _create(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
-        """`takes`: whether the object is given what it needs from elsewhere."""
+        """`takes`: whether the kind's Allocator reserves addresses and the like for the object."""
         if self.allocator is None or not takes:
             return await self._create_with(None, ctx, obj, check)
         return await uninterrupted(self._create_with(self.allocator, ctx, obj, check))
@@ -240,8 +240,8 @@ class Store(StoredObjects[T]):
     async def _create_on_update(self, ctx: Context, change: Change, rules: _Rules[T]) -> Item | None:
         """The created object; None if another was quicker, so that it is to be updated.
 
-        A subresource that may create takes nothing from elsewhere for it (a Service made through its status has no
-        address), as upstream's.
+        A subresource that may create reserves nothing for it (a Service made through its status has no address), as
+        upstream's.
         """
         obj = await change.make(None)
         meta = obj.metadata
@@ -373,6 +373,3 @@ async def _settled(result: Any) -> None:
     """Waits for what a release hook still does, if it does anything."""
     if asyncio.iscoroutine(result):
         await result
-
-
-ObjectsOf = Callable[[str, str], Store[Any]]
