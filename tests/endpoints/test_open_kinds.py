@@ -39,6 +39,8 @@ def set_defaults(gadget: OpenObject) -> None:
 class GadgetStrategy(Strategy[OpenObject]):
     """The status is kept by an update of the object."""
 
+    reset_fields = ("status",)
+
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
         obj.content.pop("status", None)
         obj.metadata.generation = 1
@@ -60,6 +62,8 @@ class GadgetStrategy(Strategy[OpenObject]):
 
 class StatusStrategy(GadgetStrategy):
     """All but the status is kept."""
+
+    reset_fields = ("spec", "metadata")
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
         status = new.content.get("status")
@@ -160,6 +164,19 @@ async def test_its_status_is_written_by_itself(gadgets: SmallServer) -> None:
     assert (answer.status, answer.json()["spec"]["size"], answer.json()["status"]) == (200, 1, {"ready": True})
     plain = await gadgets.ask("PUT", f"{GADGETS}/a", gadget("a", size=4))
     assert (plain.json()["spec"]["size"], plain.json()["status"]) == (4, {"ready": True})
+
+
+async def test_nobody_owns_what_was_sent_and_not_taken(gadgets: SmallServer) -> None:
+    sent = {**gadget("a", size=1), "status": {"ready": False}}
+    assert (await gadgets.ask("POST", f"{GADGETS}?fieldManager=me", sent)).status == 201
+    status = {"spec": {"size": 9}, "status": {"ready": True}}
+    answer = await gadgets.ask("PATCH", f"{GADGETS}/a/status?fieldManager=controller", status, content_type=MERGE)
+    assert answer.status == 200
+    owners = {each["manager"]: each["fieldsV1"] for each in answer.json()["metadata"]["managedFields"]}
+    assert owners == {
+        "me": {"f:spec": {".": {}, "f:color": {}, "f:size": {}}},
+        "controller": {"f:status": {".": {}, "f:ready": {}}},
+    }
 
 
 @pytest.mark.parametrize(

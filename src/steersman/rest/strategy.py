@@ -41,6 +41,10 @@ class Strategy(Generic[T, S]):
     kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
     garbage_collection: GarbageCollection = "background"
     """What becomes of dependents when a DELETE does not say."""
+    reset_fields: tuple[str, ...] = ()
+    """What `prepare_for_create` and `prepare_for_update` reset whatever was sent, so that who sends it does not own it:
+    paths such as "status" and "metadata/labels" (upstream's GetResetFields). Those of the built-in resources are in
+    `machinery.managed_fields.reset_fields`."""
 
     def bind(self, services: S) -> Strategy[T]:
         """This strategy with what it needs of the rest of the server; itself if that is nothing."""
