@@ -22,9 +22,6 @@ KEYS: Final = "/registry"
 """Where every key begins."""
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
-NAME_DESCRIPTION: Final = "Name must be unique within a namespace."
-"""Short of the published description, which is put in when the descriptions package is there."""
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -18,10 +18,6 @@ _HEAVIEST: Final = 16 << 10
 """Characters in an outline that is remembered: names of members and elements of lists, which clients choose."""
 
 
-class TooLong(Exception):
-    """An object has more parts than are worth remembering."""
-
-
 class Outlines:
     """The outlines of the objects of a schema that are compared with an `empty` one."""
 
