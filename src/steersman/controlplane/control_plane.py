@@ -241,7 +241,7 @@ class ControlPlane:
         )
 
     def _wrong_with_storage(self) -> str | None:
-        return None if self.storage is not None else "storage is closed"
+        return "storage is closed" if self.storage is None else self.storage.refusal or None
 
 
 def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:
