@@ -14,7 +14,7 @@ from steersman.machinery.managed_fields import custom_schema
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import Strategy
+from steersman.rest.strategy import StatusStrategy, Strategy
 from tests.endpoints.small_server import SmallServer
 
 GADGETS = "/apis/e.x/v1/namespaces/ns/gadgets"
@@ -60,16 +60,8 @@ class GadgetStrategy(Strategy[OpenObject]):
         return self.validate(ctx, new)
 
 
-class StatusStrategy(GadgetStrategy):
-    """All but the status is kept."""
-
+class GadgetStatusStrategy(StatusStrategy[OpenObject]):
     reset_fields = ("spec", "metadata")
-
-    def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        status = new.content.get("status")
-        new.content = dict(old.content)
-        if status is not None:
-            new.content["status"] = status
 
 
 KIND = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), schema=custom_schema(SCHEMA), default=set_defaults)
@@ -77,7 +69,7 @@ RESOURCE = Resource(
     kind=KIND, plural="gadgets", short_names=("gd",), name_validator=name_is_dns_subdomain, strategy=GadgetStrategy(),
     columns=(Column("Color", lambda gadget: gadget.content["spec"]["color"]), AGE),
     selectable_fields={"spec.color": lambda gadget: str(gadget.content.get("spec", {}).get("color", ""))},
-    subresources=(Subresource(name="status", strategy=StatusStrategy()),),
+    subresources=(Subresource(name="status", strategy=GadgetStatusStrategy()),),
 )  # fmt: skip
 
 
