@@ -190,6 +190,49 @@ async def test_what_is_being_written_as_its_resource_goes_is_answered(plane, cli
     assert set(statuses) <= {201, 404, 429}
 
 
+async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answered(plane, client):
+    plane.serve(resource())
+    cacher, asked = plane.store("e.x", "gadgets").cacher, asyncio.Event()
+
+    async def never() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    cacher.start = never
+    requests = [
+        client.get(GADGETS), client.get(f"{GADGETS}/a"), client.post(GADGETS, gadget("a")),
+        client.get(f"{GADGETS}?watch=1"),
+    ]  # fmt: skip
+    waiting = [asyncio.ensure_future(each) for each in requests]
+    await asked.wait()
+    await plane.withdraw("e.x", "gadgets")
+    async with asyncio.timeout(5):
+        assert {answer.status for answer in await asyncio.gather(*waiting)} <= {404, 429}
+
+
+async def test_what_cannot_be_served_leaves_nothing_behind(plane, client):
+    """Another resource has its path: events are in two groups."""
+    with pytest.raises(ValueError, match="are served already"):
+        plane.serve(resource("events", "Event", "events.k8s.io"))
+    with pytest.raises(KeyError):
+        plane.store("events.k8s.io", "events")
+    assert (await client.get("/apis/events.k8s.io/v1/events")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "path"),
+    [
+        ("authorization.k8s.io", "selfsubjectaccessreviews", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        ("", "componentstatuses", "/api/v1/componentstatuses"),
+    ],
+)
+async def test_what_is_not_stored_is_withdrawn_as_well(plane, client, group, plural, path):
+    await plane.withdraw(group, plural)
+    assert (await client.get(path)).status == 404
+    with pytest.raises(KeyError):
+        await plane.withdraw(group, plural)
+
+
 async def test_owners_are_looked_for_among_what_is_served(start_control_plane, client_of):
     """Who may not update an owner's finalizers may not make it wait; of a kind nobody knows it is not known."""
     plane = await start_control_plane(enable_admission_plugins=("OwnerReferencesPermissionEnforcement",))

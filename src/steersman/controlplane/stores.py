@@ -68,7 +68,7 @@ class Stores:
 
     async def stop(self) -> None:
         """Ends all of them."""
-        for store in self._stores.values():
+        for store in list(self._stores.values()):
             await store.stop()
 
     def store(self, group: str, plural: str) -> Store[Any]:
