@@ -40,6 +40,7 @@ from steersman.rest.capabilities import (
     WatchStart,
 )
 from steersman.rest.context import Context
+from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.store import deletion, listing, metadata, watching
@@ -246,7 +247,7 @@ class Store(StoredObjects[T]):
         obj = await change.make(None)
         meta = obj.metadata
         if change.uid:
-            raise self._wrong_uid(self.key(ctx.action.namespace, meta.name), meta.name, change.uid, "")
+            raise self._wrong_uid(ctx, self.key(ctx.action.namespace, meta.name), meta.name, change.uid, "")
         parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
@@ -262,7 +263,7 @@ class Store(StoredObjects[T]):
         """One attempt; None if another write came first and the object is to be read again."""
         old: Any = await done(ctx.lane, self.decode, entry)
         if change.uid and change.uid != old.metadata.uid:
-            raise self._wrong_uid(key, old.metadata.name, change.uid, old.metadata.uid)
+            raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
         strategy, allocator, inquiry = rules
         self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
@@ -335,9 +336,11 @@ class Store(StoredObjects[T]):
         if version != revision:
             raise errors.conflict(self.qualified(ctx), name, errors.OPTIMISTIC_LOCK)
 
-    def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
+    def _wrong_uid(self, ctx: Context, key: str, name: str, wanted: str, found: str) -> StatusError:
+        # a dry run of upstream's does not come to where the prefix of all keys is put before the resource's
+        told = key.removeprefix(KEYS) if ctx.dry_run else key
         reason = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"StorageError: invalid object, Code: 4, Key: {told}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)
