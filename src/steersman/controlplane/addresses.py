@@ -14,7 +14,6 @@ from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
 from steersman.server.server import Server
 
-
 _LEAST_ADDRESSES: Final = 8
 """As upstream: the server's own address, and some for services."""
 
