@@ -219,20 +219,6 @@ async def test_what_cannot_be_served_leaves_nothing_behind(plane, client):
     assert (await client.get("/apis/events.k8s.io/v1/events")).status == 200
 
 
-@pytest.mark.parametrize(
-    ("group", "plural", "path"),
-    [
-        ("authorization.k8s.io", "selfsubjectaccessreviews", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
-        ("", "componentstatuses", "/api/v1/componentstatuses"),
-    ],
-)
-async def test_what_is_not_stored_is_withdrawn_as_well(plane, client, group, plural, path):
-    await plane.withdraw(group, plural)
-    assert (await client.get(path)).status == 404
-    with pytest.raises(KeyError):
-        await plane.withdraw(group, plural)
-
-
 async def test_owners_are_looked_for_among_what_is_served(start_control_plane, client_of):
     """Who may not update an owner's finalizers may not make it wait; of a kind nobody knows it is not known."""
     plane = await start_control_plane(enable_admission_plugins=("OwnerReferencesPermissionEnforcement",))
