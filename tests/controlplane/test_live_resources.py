@@ -210,15 +210,6 @@ async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answere
         assert {answer.status for answer in await asyncio.gather(*waiting)} <= {404, 429}
 
 
-async def test_what_cannot_be_served_leaves_nothing_behind(plane, client):
-    """Another resource has its path: events are in two groups."""
-    with pytest.raises(ValueError, match="are served already"):
-        plane.serve(resource("events", "Event", "events.k8s.io"))
-    with pytest.raises(KeyError):
-        plane.store("events.k8s.io", "events")
-    assert (await client.get("/apis/events.k8s.io/v1/events")).status == 200
-
-
 async def test_owners_are_looked_for_among_what_is_served(start_control_plane, client_of):
     """Who may not update an owner's finalizers may not make it wait; of a kind nobody knows it is not known."""
     plane = await start_control_plane(enable_admission_plugins=("OwnerReferencesPermissionEnforcement",))
