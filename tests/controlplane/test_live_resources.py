@@ -7,6 +7,7 @@ import gc
 import json
 import weakref
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from steersman.controlplane.control_plane import ControlPlane
 from steersman.kinds.open import OpenKind
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.rest.resource import AGE, Column, Resource
+from steersman.rest.resource import AGE, Column, OtherVersion, Resource
 
 GADGETS = "/apis/e.x/v1/namespaces/default/gadgets"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -85,6 +86,48 @@ async def test_objects_outlive_the_serving_of_their_resource(plane, client):
     assert [row["cells"][:2] for row in table.json()["rows"]] == [["a", "red"]]
 
 
+async def test_resources_of_one_name_in_several_groups_have_their_own_objects(plane, client):
+    """Who may read the secrets of one group has no right to those of another."""
+    await client.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "core"}})
+    for group in ("e.x", "f.x"):
+        plane.serve(resource("secrets", "Secret", group))
+        body = {"apiVersion": f"{group}/v1", "kind": "Secret", "metadata": {"name": group}}
+        assert (await client.post(f"/apis/{group}/v1/namespaces/default/secrets", body)).status == 201
+    await plane.withdraw("e.x", "secrets")
+    plane.serve(resource("secrets", "Secret", "e.x"))
+    for root, name in (("/api/v1", "core"), ("/apis/e.x/v1", "e.x"), ("/apis/f.x/v1", "f.x")):
+        found = (await client.get(f"{root}/namespaces/default/secrets")).json()
+        assert [each["metadata"]["name"] for each in found["items"]] == [name]
+
+
+@pytest.mark.parametrize("prefix", ["secrets", "services", "services/specs/mine", "configmaps/e.x"])
+async def test_nothing_is_stored_among_the_keys_of_another_resource(plane, client, prefix):
+    with pytest.raises(ValueError, match=r"gadgets\.e\.x cannot be stored in /registry/"):
+        plane.serve(replace(resource(), storage_prefix=prefix))
+    assert (await client.get(GADGETS)).status == 404
+    plane.serve(replace(resource(), storage_prefix=f"my-{prefix}"))
+    assert (await client.get(GADGETS)).status == 200
+
+
+async def test_of_a_resource_that_cannot_be_served_nothing_is_left(plane, client):
+    other = OtherVersion(resource(group="f.x").kind, lambda obj: obj, lambda obj: obj)
+    plane.serve(resource(group="f.x"))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"gadgets of f\.x/v1 are served already"):
+            plane.serve(replace(resource(), other_versions=(other,)))
+        with pytest.raises(KeyError):
+            plane.store("e.x", "gadgets")
+    plane.serve(resource())
+    assert (await client.get(GADGETS)).status == 200
+
+
+async def test_what_is_not_stored_is_withdrawn_too(plane, client):
+    plane.serve(replace(resource(), reader=lambda services, ctx: []))
+    assert (await client.get(GADGETS)).status == 200
+    await plane.withdraw("e.x", "gadgets")
+    assert (await client.get(GADGETS)).status == 404
+
+
 FIRST = {
     "get": ("GET", f"{GADGETS}/a", None, {}, 200),
     "get of any version": ("GET", f"{GADGETS}/a?resourceVersion=0", None, {}, 200),
@@ -145,6 +188,26 @@ async def test_what_is_being_written_as_its_resource_goes_is_answered(plane, cli
     kept = {each["metadata"]["name"] for each in (await client.get(GADGETS)).json()["items"]}
     assert {f"g{number}" for number, status in enumerate(statuses) if status == 201} <= kept
     assert set(statuses) <= {201, 404, 429}
+
+
+async def test_who_waits_for_the_first_objects_as_their_resource_goes_is_answered(plane, client):
+    plane.serve(resource())
+    cacher, asked = plane.store("e.x", "gadgets").cacher, asyncio.Event()
+
+    async def never() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    cacher.start = never
+    requests = [
+        client.get(GADGETS), client.get(f"{GADGETS}/a"), client.post(GADGETS, gadget("a")),
+        client.get(f"{GADGETS}?watch=1"),
+    ]  # fmt: skip
+    waiting = [asyncio.ensure_future(each) for each in requests]
+    await asked.wait()
+    await plane.withdraw("e.x", "gadgets")
+    async with asyncio.timeout(5):
+        assert {answer.status for answer in await asyncio.gather(*waiting)} <= {404, 429}
 
 
 async def test_owners_are_looked_for_among_what_is_served(start_control_plane, client_of):

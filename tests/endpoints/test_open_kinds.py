@@ -14,7 +14,7 @@ from steersman.machinery.managed_fields import custom_schema
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import Strategy
+from steersman.rest.strategy import StatusStrategy, Strategy
 from tests.endpoints.small_server import SmallServer
 
 GADGETS = "/apis/e.x/v1/namespaces/ns/gadgets"
@@ -39,6 +39,8 @@ def set_defaults(gadget: OpenObject) -> None:
 class GadgetStrategy(Strategy[OpenObject]):
     """The status is kept by an update of the object."""
 
+    reset_fields = ("status",)
+
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
         obj.content.pop("status", None)
         obj.metadata.generation = 1
@@ -58,14 +60,8 @@ class GadgetStrategy(Strategy[OpenObject]):
         return self.validate(ctx, new)
 
 
-class StatusStrategy(GadgetStrategy):
-    """All but the status is kept."""
-
-    def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        status = new.content.get("status")
-        new.content = dict(old.content)
-        if status is not None:
-            new.content["status"] = status
+class GadgetStatusStrategy(StatusStrategy[OpenObject]):
+    reset_fields = ("spec", "metadata")
 
 
 KIND = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), schema=custom_schema(SCHEMA), default=set_defaults)
@@ -73,7 +69,7 @@ RESOURCE = Resource(
     kind=KIND, plural="gadgets", short_names=("gd",), name_validator=name_is_dns_subdomain, strategy=GadgetStrategy(),
     columns=(Column("Color", lambda gadget: gadget.content["spec"]["color"]), AGE),
     selectable_fields={"spec.color": lambda gadget: str(gadget.content.get("spec", {}).get("color", ""))},
-    subresources=(Subresource(name="status", strategy=StatusStrategy()),),
+    subresources=(Subresource(name="status", strategy=GadgetStatusStrategy()),),
 )  # fmt: skip
 
 
@@ -160,6 +156,19 @@ async def test_its_status_is_written_by_itself(gadgets: SmallServer) -> None:
     assert (answer.status, answer.json()["spec"]["size"], answer.json()["status"]) == (200, 1, {"ready": True})
     plain = await gadgets.ask("PUT", f"{GADGETS}/a", gadget("a", size=4))
     assert (plain.json()["spec"]["size"], plain.json()["status"]) == (4, {"ready": True})
+
+
+async def test_nobody_owns_what_was_sent_and_not_taken(gadgets: SmallServer) -> None:
+    sent = {**gadget("a", size=1), "status": {"ready": False}}
+    assert (await gadgets.ask("POST", f"{GADGETS}?fieldManager=me", sent)).status == 201
+    status = {"spec": {"size": 9}, "status": {"ready": True}}
+    answer = await gadgets.ask("PATCH", f"{GADGETS}/a/status?fieldManager=controller", status, content_type=MERGE)
+    assert answer.status == 200
+    owners = {each["manager"]: each["fieldsV1"] for each in answer.json()["metadata"]["managedFields"]}
+    assert owners == {
+        "me": {"f:spec": {".": {}, "f:color": {}, "f:size": {}}},
+        "controller": {"f:status": {".": {}, "f:ready": {}}},
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from steersman.api.apps.v1 import Deployment
 from steersman.api.core.v1 import Pod
 from steersman.kinds.built_in import built_in
-from steersman.machinery.identity.schema import GroupKind, GroupResource
+from steersman.kinds.open import OpenKind
+from steersman.machinery.identity.schema import GroupKind, GroupResource, GroupVersionKind
 from steersman.rest.context import Context, loopback
 from steersman.rest.resource import Resource
 from steersman.rest.strategy import ANY_NAME, StatusStrategy, Strategy
@@ -21,6 +22,8 @@ DEPLOYMENTS = Resource(
 def test_what_follows_from_a_declaration() -> None:
     assert (PODS.kind.name, PODS.key_prefix) == ("Pod", "/registry/pods/")
     assert DEPLOYMENTS.key_prefix == "/registry/work/deployments/"
+    own = Resource(kind=OpenKind(GroupVersionKind("e.x", "v1", "Pod")), plural="pods", name_validator=ANY_NAME)
+    assert own.key_prefix == "/registry/e.x/pods/"
     assert DEPLOYMENTS.group_resource == GroupResource("apps", "deployments")
     assert DEPLOYMENTS.group_kind == GroupKind("apps", "Deployment")
 

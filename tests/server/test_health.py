@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,7 @@ from steersman.server.basic_paths import install_basic_paths
 from steersman.server.config import Config
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
+from steersman.storage.sqlite.log import Log
 
 
 @pytest.fixture
@@ -130,6 +132,28 @@ async def test_the_control_planes_readiness_names_storage_caches_hooks_and_shutd
                  "poststarthook/start-system-namespaces-controller", "shutdown"):  # fmt: skip
         assert f"[+]{name} ok\n" in text
     assert "[+]shutdown ok\n" not in (await api.get("/livez?verbose")).body.decode()
+
+
+async def test_a_control_plane_whose_disk_takes_no_writes_is_not_well(
+    start_control_plane, client_of, tmp_path, monkeypatch
+):
+    plane = await start_control_plane(data_dir=tmp_path, storage="sqlite")
+    client = client_of(plane)
+    assert (await client.get("/livez")).status == (await client.get("/readyz")).status == 200
+
+    def fail(log: Log, rows: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, "append", fail)
+        body = {"metadata": {"name": "a"}}
+        assert (await client.post("/api/v1/namespaces/default/configmaps", body)).status == 500
+    for path, checks in {"/livez": ("etcd",), "/readyz": ("etcd", "etcd-readiness")}.items():
+        answer = await client.get(path)
+        assert answer.status == 500
+        assert [f"[-]{name} failed: reason withheld" in answer.body.decode() for name in checks] == [True] * len(checks)
 
 
 async def test_nobody_may_ask_for_health_by_default_but_nothing_else(api):

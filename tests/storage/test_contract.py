@@ -497,8 +497,10 @@ async def test_many_leases_run_out_at_once(store, clock: Clock) -> None:
 async def test_a_closed_store_refuses_everything(open_store) -> None:
     store = await open_store()
     await store.create("/a", b"1")
+    assert store.refusal == ""
     await store.close()
     await store.close()
+    assert store.refusal == "the store is closed"
     for request in (
         store.get("/a"),
         store.range("/"),

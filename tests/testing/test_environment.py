@@ -45,6 +45,13 @@ async def test_users_are_who_they_are_said_to_be(keys_folder: Path) -> None:
             alice.as_user("bob")
 
 
+@pytest.mark.parametrize("name", ["cn=alice,ou=dev", 'al"ice'])
+async def test_names_may_hold_what_separates_the_columns_of_the_token_file(keys_folder: Path, name: str) -> None:
+    async with Environment(users=[User(name, ("dev", 'o"ps'))], folder=keys_folder) as environment:
+        user = await who_is(environment.client(name))
+        assert (user["username"], user["uid"], user["groups"]) == (name, name, ["dev", 'o"ps', "system:authenticated"])
+
+
 async def test_tokens_are_random_unless_given_and_for_the_owners_eyes(tmp_path: Path) -> None:
     given = User("given", token="of-mine")
     first, second = (Environment(users=[ADMIN, given], folder=tmp_path) for _ in range(2))

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 JWKS_PATH: Final = "/openid/v1/jwks"
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 JWKS_MEDIA_TYPE: Final = "application/jwk-set+json"
-CACHE_SECONDS: Final = 3600
-"""How long clients may keep the two documents (`Cache-Control: public, max-age=3600`)."""
 
 _PEM_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 _CURVES: Final = {"secp256r1": ("P-256", "ES256"), "secp384r1": ("P-384", "ES384"), "secp521r1": ("P-521", "ES512")}

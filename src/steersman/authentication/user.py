@@ -13,7 +13,6 @@ ALL_AUTHENTICATED: Final = "system:authenticated"
 ALL_UNAUTHENTICATED: Final = "system:unauthenticated"
 SYSTEM_MASTERS: Final = "system:masters"
 NODES: Final = "system:nodes"
-MONITORING: Final = "system:monitoring"
 SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 

@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final
 
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
@@ -13,13 +14,23 @@ from steersman.machinery.validation.ip import unmapped
 from steersman.net.ascii import is_digits
 from steersman.server.server import Server
 
+_LEAST_ADDRESSES: Final = 8
+"""As upstream: the server's own address, and some for services."""
+
 
 def service_ranges(options: Options) -> tuple[IPv4Network | IPv6Network, ...]:
     """What addresses of services come from, the primary range first. Raises OptionsError."""
     try:
-        return tuple(ip_network(trim_space(each)) for each in options.service_cluster_ip_range.split(","))
+        ranges = tuple(ip_network(trim_space(each)) for each in options.service_cluster_ip_range.split(","))
     except ValueError as error:
         raise OptionsError(f"--service-cluster-ip-range: {error}") from None
+    for each in ranges:
+        if each.num_addresses < _LEAST_ADDRESSES:
+            raise OptionsError(
+                f"--service-cluster-ip-range: {each} has {each.num_addresses} addresses; "
+                f"the service cluster IP range must be at least {_LEAST_ADDRESSES} IP addresses"
+            )
+    return ranges
 
 
 def service_node_ports(options: Options) -> range:

@@ -123,7 +123,7 @@ class ControlPlane:
     def serve(self, resource: Resource[Any, Services]) -> None:
         """Serves one more resource from now on, stored where the others are; its cache is filled on first use.
 
-        Raises ValueError if another has its name in a group version.
+        Raises ValueError if another has its name in a group version, or is stored where it would be.
         """
         assert self.server is not None
         assert self._stores is not None
@@ -131,14 +131,21 @@ class ControlPlane:
         if self.server.catalogue.entry(resource.group, resource.plural) is not None:
             raise ValueError(f"{resource.group_resource} is served already")
         bound = bind(resource, self._services)
-        self.server.catalogue.put(bound, self._stores.add(bound))
+        storage = self._stores.add(bound)
+        try:
+            self.server.catalogue.put(bound, storage)
+        except ValueError:
+            self._stores.take_out(resource.group, resource.plural)
+            raise
 
     async def withdraw(self, group: str, plural: str) -> None:
         """Ends serving a resource, and its watches; what is stored of it stays. Raises KeyError if it is not served."""
         assert self.server is not None
         assert self._stores is not None
         self.server.catalogue.remove(group, plural)
-        await self._stores.remove(group, plural)
+        store = self._stores.take_out(group, plural)
+        if store is not None:
+            await store.stop()
 
     async def start(self) -> Address:
         """Opens the storage, serves, and makes what a cluster has from the start.
@@ -234,7 +241,7 @@ class ControlPlane:
         )
 
     def _wrong_with_storage(self) -> str | None:
-        return None if self.storage is not None else "storage is closed"
+        return "storage is closed" if self.storage is None else self.storage.refusal or None
 
 
 def _loop_watchdog(options: Options, common: _Common) -> LoopWatchdog | None:

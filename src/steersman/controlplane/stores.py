@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+from sortedcontainers import SortedDict
+
 from steersman.controlplane.computed import AnsweringStorage, ComputedStorage
 from steersman.controlplane.objects import StoreObjects
+from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
@@ -23,14 +26,21 @@ class Stores:
         self._slow_lane = slow_lane
         self._stores: dict[tuple[str, str], Store[Any]] = {}
         self._objects: dict[tuple[str, str], StoreObjects] = {}
+        self._prefixes: SortedDict = SortedDict()
+        """Prefix of keys -> the resource that is stored there; none begins with another."""
 
     def add(self, bound: BoundResource[Any]) -> ResourceStorage:
-        """Makes what implements a resource; a store fills its cache when it is first used, if nobody starts it."""
+        """Makes what implements a resource; a store fills its cache when it is first used, if nobody starts it.
+
+        Raises ValueError for a resource whose keys would be among those of another: each would serve the other's
+        objects, to whoever has a right to its own.
+        """
         resource = bound.resource
         if bound.answerer is not None:
             return AnsweringStorage(resource.kind, bound.answerer)
         if bound.reader is not None:
             return ComputedStorage(resource.kind, resource.group_resource, bound.reader)
+        self._claim(resource.key_prefix, resource.group_resource)
         key = (resource.group, resource.plural)
         self._stores[key] = store = Store(bound, self._storage, self._slow_lane)
         self._objects[key] = StoreObjects(store)
@@ -40,14 +50,25 @@ class Stores:
         """Fills the caches of all stores, side by side."""
         await asyncio.gather(*(store.start() for store in self._stores.values()))
 
-    async def remove(self, group: str, plural: str) -> None:
-        """Ends a store, its watches and its cache. Raises KeyError if there is none."""
-        del self._objects[group, plural]
-        await self._stores.pop((group, plural)).stop()
+    def _claim(self, prefix: str, resource: GroupResource) -> None:
+        """Keeps a prefix of keys for a resource."""
+        at = self._prefixes.bisect_left(prefix)
+        for other, holder in self._prefixes.items()[max(at - 1, 0) : at + 1]:
+            if other.startswith(prefix) or prefix.startswith(other):
+                raise ValueError(f"{resource} cannot be stored in {prefix}: {holder} is stored in {other}")
+        self._prefixes[prefix] = resource
+
+    def take_out(self, group: str, plural: str) -> Store[Any] | None:
+        """Forgets a store, which goes on until it is stopped; None for a resource that is not stored."""
+        store = self._stores.pop((group, plural), None)
+        if store is not None:
+            del self._objects[group, plural]
+            del self._prefixes[store.prefix]
+        return store
 
     async def stop(self) -> None:
         """Ends all of them."""
-        for store in self._stores.values():
+        for store in list(self._stores.values()):
             await store.stop()
 
     def store(self, group: str, plural: str) -> Store[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,8 +17,10 @@ from steersman.machinery.managed_fields import (
     Applier,
     Convert,
     FieldManager,
+    Filter,
     Version,
     VersionConverter,
+    excluding,
     manager_name,
     one_version_only,
     resets_of,
@@ -47,15 +50,23 @@ def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldMana
 
 
 def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -> FieldManager:
-    group = kind.group
-    versions = [resource.version, *(each.version for each in resource.other_versions if each.group == group)]
     return FieldManager(
         kind,
         subresource,
-        resets_of(group, resource.plural, subresource, versions),
+        _resets(resource, kind.group, subresource),
         _converter(resource, kind),
-        VIEWS.get((group, resource.plural)),
+        VIEWS.get((kind.group, resource.plural)),
     )
+
+
+def _resets(resource: Resource[Any], group: str, subresource: str) -> Mapping[str, Filter]:
+    """What a write to a resource or subresource resets: as its strategy says, or as of the built-in one of its name."""
+    versions = [each.kind for each in resource.versions.values() if each.group == group]
+    strategies = {"": resource.strategy, **{each.name: each.strategy for each in resource.subresources}}
+    strategy = strategies.get(subresource)
+    if strategy is not None and strategy.reset_fields:
+        return dict.fromkeys((each.api_version for each in versions), excluding(*strategy.reset_fields))
+    return resets_of(group, resource.plural, subresource, (each.version for each in versions))
 
 
 def applier_of(scope: Scope, subresource: str) -> Applier:

@@ -141,12 +141,13 @@ async def _deduplicate(write: Write, obj: Any) -> None:
 def _creation(write: Write) -> CheckCreate:
     """What stands before a create by a request to change: the right to create as well, and validating admission.
 
-    Raises StatusError 403 for who has no such right.
+    Who makes an object by a subresource, as a Service by its status, needs the right to create the subresource. Raises
+    StatusError 403 for who has no such right.
     """
 
     async def check(obj: Any) -> None:
         request = write.request
-        action = msgspec.structs.replace(request.action, verb="create", subresource="")
+        action = msgspec.structs.replace(request.action, verb="create")
         attributes = Attributes(request.user, action)
         verdict = await decide(write.scope.shared.authorizer, attributes)
         if not verdict.allowed:

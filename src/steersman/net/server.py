@@ -64,16 +64,7 @@ class HttpServer:
         self._checks: asyncio.TimerHandle | None = None
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
-        """Listens, and tells where: port 0 takes a free one. Raises OSError."""
-        return await self._listen(host=host, port=port)
-
-    async def start_on(self, sock: socket.socket) -> tuple[str, int]:
-        """The same on a socket that is bound already."""
-        return await self._listen(sock=sock)
-
-    async def _listen(
-        self, *, host: str | None = None, port: int | None = None, sock: socket.socket | None = None
-    ) -> tuple[str, int]:
+        """Listens, and tells where: port 0 takes a free one. Raises OSError, and RuntimeError at a second call."""
         if self._core is not None:
             raise RuntimeError("the server has been started already")
         loop = asyncio.get_running_loop()
@@ -89,7 +80,7 @@ class HttpServer:
             "ssl_shutdown_timeout": self._limits.tls_shutdown_timeout,
         }  # fmt: skip
         self._listener = await create(
-            lambda: _Accepted(core), host, port, sock=sock, backlog=_BACKLOG, reuse_address=True, **options
+            lambda: _Accepted(core), host, port, backlog=_BACKLOG, reuse_address=True, **options
         )
         self._core = core
         self._check()

@@ -1,4 +1,4 @@
-"""What stands beside a strategy, which is pure and does not wait: what is taken from elsewhere, what must be asked."""
+"""What stands beside a strategy, which is pure and does not wait: what reserves, and what asks others."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from steersman.rest.context import Context
 T = TypeVar("T")
 
 Settle = Callable[[bool], Any]
-"""Told whether the write that something was taken for went through."""
+"""Called with whether the write that something was reserved for has gone through; what it returns may be awaited."""
 
 
 class Allocator(Generic[T]):
-    """Takes what objects of a kind have from elsewhere (addresses, ports), and gives it back.
+    """Reserves what two objects of a kind cannot both have (addresses, ports), and gives it back.
 
     Follows the BeginCreate, BeginUpdate and AfterDelete of k8s.io/apiserver `registry/generic/registry`.
     """
 
     async def take(self, ctx: Context, new: T, old: T | None) -> Settle | None:
-        """Takes what `new` needs beyond what `old` (None: it is created) has, before the strategy prepares it.
+        """Reserves what `new` needs beyond what `old` (None: it is created) has, before the strategy prepares it.
 
         What it returns is called with True once the object is stored, with False when it was not (also on a dry run).
         May raise StatusError.

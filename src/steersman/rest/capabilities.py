@@ -36,7 +36,6 @@ class Encoded:
 
 
 EXACT: Final = "Exact"
-NOT_OLDER_THAN: Final = "NotOlderThan"
 
 
 @dataclass(slots=True)
@@ -232,10 +231,6 @@ class Answerer(ResourceStorage, Protocol):
     async def answer(self, ctx: Context, obj: Any) -> Any:
         """What is answered to an object that is sent, and not stored: an object, or a Status. Raises StatusError."""
         ...
-
-
-class StandardStorage(Getter, Lister, Watcher, Creater, Updater, GracefulDeleter, CollectionDeleter, Protocol):
-    """Everything that a stored resource can do."""
 
 
 _VERBS: Final[tuple[tuple[type, tuple[str, ...]], ...]] = (

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from steersman.authentication import user
 from steersman.authentication.user import UserInfo
 from steersman.machinery.identity.action import NO_ACTION, Action
 from steersman.machinery.large_work.slow_lane import SlowLane
 
-ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
-LOOPBACK = UserInfo("system:apiserver", groups=("system:masters",))
+ANONYMOUS: Final = UserInfo(user.ANONYMOUS, groups=(user.ALL_UNAUTHENTICATED,))
+LOOPBACK: Final = UserInfo(user.API_SERVER, groups=(user.SYSTEM_MASTERS,))
 
 MAX_WARNING_RUNES: Final = 4096
 """What the Warning headers of one answer may hold in all, in characters."""
@@ -24,9 +25,8 @@ class Context:
     """The request as far as the floors below HTTP see it.
 
     `action` is what it does, and to what. `dry_run` goes the whole way but the commit.
-    `warnings` are sent to the client as Warning headers. `found` is what an
-    Inquiry found out for validation, which cannot wait. `lane` is where work on the object is to be
-    done if it is large, None if it is not.
+    `warnings` are sent to the client as Warning headers. `found` is what an Inquiry found out for validation, which
+    cannot wait. `lane` is where work on the object is to be done if it is large, None if it is not.
     """
 
     user: UserInfo = ANONYMOUS

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import ObjectMeta
+from steersman.kinds.built_in import is_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupKind, GroupResource, GroupVersionKind
 from steersman.rest.allocator import Allocator, Inquiry
@@ -20,9 +21,6 @@ T = TypeVar("T")
 KEYS: Final = "/registry"
 """Where every key begins."""
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-
-NAME_DESCRIPTION: Final = "Name must be unique within a namespace."
-"""Short of the published description, which is put in when the descriptions package is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,8 @@ class Resource(Generic[T, S]):
     """The refusal of any other field: `{0}` is the field, `{1}` the API version; "" for the usual words."""
     subresources: tuple[Subresource[S], ...] = ()
     storage_prefix: str = ""
-    """The key prefix below /registry/, `plural` unless given (e.g. "services/specs", "minions")."""
+    """The key prefix below /registry/ (e.g. "services/specs", "minions"). Unless given it is `plural` for a built-in
+    kind and GROUP/`plural` for any other, as upstream has it of custom resources."""
     storage_version_hash: str = ""
     returns_deleted_object: bool = False
     """Whether DELETE answers with the object instead of a Status."""
@@ -187,9 +186,9 @@ class Resource(Generic[T, S]):
     ttl: int | Callable[[S], int] = 0
     """How many seconds an object lives after its last write, 0 for ever; events have a ttl."""
     allocator: Callable[[S], Allocator[T]] | None = None
-    """Makes what takes from elsewhere what objects need."""
+    """Makes what reserves addresses, ports or the like for an object before it is validated."""
     inquiry: Callable[[S], Inquiry[T]] | None = None
-    """Makes what finds out what validation needs and cannot wait for."""
+    """Makes what looks up, before validation, what strategies need to know and cannot wait for."""
     answerer: Callable[[S, Context, T], Awaitable[Any]] | None = None
     """For kinds that are never stored (reviews): (services, context, object) -> the object or Status to answer with."""
     reader: Callable[[S, Context], Sequence[T]] | None = None
@@ -227,5 +226,6 @@ class Resource(Generic[T, S]):
 
     @property
     def key_prefix(self) -> str:
-        """Where its objects are stored: `/registry/pods/`."""
-        return f"{KEYS}/{self.storage_prefix or self.plural}/"
+        """Where its objects are stored: `/registry/pods/`, `/registry/example.com/gadgets/`."""
+        usual = self.plural if is_built_in(self.kind.gvk) else f"{self.group}/{self.plural}"
+        return f"{KEYS}/{self.storage_prefix or usual}/"

@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, Literal, TypeVar
 
+import msgspec
+
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
+from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError
 from steersman.rest.context import Context
 from steersman.rest.needs import S
@@ -27,6 +30,8 @@ GarbageCollection = Literal["background", "orphan", "unsupported"]
 
 NameValidator = Callable[[str, bool], list[str]]
 """What is wrong with a name; the flag says that it is the prefix of a generated one."""
+
+_STATUS: Final = "status"
 
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
@@ -41,6 +46,10 @@ class Strategy(Generic[T, S]):
     kinds, mostly again in the ValidateUpdate of the kind, and then mostly also at the names of finalizers."""
     garbage_collection: GarbageCollection = "background"
     """What becomes of dependents when a DELETE does not say."""
+    reset_fields: tuple[str, ...] = ()
+    """What `prepare_for_create` and `prepare_for_update` reset whatever was sent, so that who sends it does not own it:
+    paths such as "status" and "metadata/labels" (upstream's GetResetFields). Those of the built-in resources are in
+    `machinery.managed_fields.reset_fields`."""
 
     def bind(self, services: S) -> Strategy[T]:
         """This strategy with what it needs of the rest of the server; itself if that is nothing."""
@@ -103,6 +112,13 @@ class StatusStrategy(Strategy[T]):
     """
 
     def prepare_for_update(self, ctx: Context, new: T, old: T) -> None:
-        for name in new.__struct_fields__:  # type: ignore[attr-defined]
-            if name not in ("metadata", "status"):
+        if isinstance(new, OpenObject):
+            assert isinstance(old, OpenObject)
+            new.content = {name: value for name, value in old.content.items() if name != _STATUS} | (
+                {_STATUS: new.content[_STATUS]} if _STATUS in new.content else {}
+            )
+            return
+        assert isinstance(new, msgspec.Struct)
+        for name in new.__struct_fields__:
+            if name not in ("metadata", _STATUS):
                 setattr(new, name, getattr(old, name))

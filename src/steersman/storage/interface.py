@@ -124,6 +124,11 @@ class Storage(Protocol):
         """The oldest revision that can be read, as far as this process knows; 0 where nothing was compacted yet."""
         ...
 
+    @property
+    def refusal(self) -> str:
+        """Why no write is taken any more until the store is opened anew, "" while nothing is wrong."""
+        ...
+
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         """The key's value now, or at `revision`. Raises Compacted, FutureRevision."""
         ...

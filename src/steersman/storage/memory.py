@@ -31,6 +31,7 @@ from steersman.storage.rewind import bounds, past_range, present_range
 
 _REVISION = attrgetter("revision")
 _REPLAY_SLICE = 500
+_CLOSED = "the store is closed"
 
 
 class MemoryStorage:
@@ -93,6 +94,10 @@ class MemoryStorage:
     @property
     def compact_revision(self) -> int:
         return self._compacted
+
+    @property
+    def refusal(self) -> str:
+        return _CLOSED if self._closed else ""
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValue | None:
         self._check_read(revision)
@@ -225,14 +230,14 @@ class MemoryStorage:
         self._closed = True
         await self._background.stop()
         self._dispatcher.clear()
-        self._progress.fail(StorageUnavailable("the store is closed"))
+        self._progress.fail(StorageUnavailable(_CLOSED))
 
     def _log_after(self, revision: int) -> list[Event]:
         return self._log[bisect_right(self._log, revision, key=_REVISION) :]
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StorageUnavailable("the store is closed")
+            raise StorageUnavailable(_CLOSED)
 
     def _check_read(self, revision: int) -> None:
         self._check_open()

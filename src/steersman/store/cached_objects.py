@@ -20,7 +20,7 @@ from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
-from steersman.storage.interface import Range, Storage
+from steersman.storage.interface import Range, Storage, StorageUnavailable
 from steersman.store.selection import Selection
 from steersman.store.storage_errors import available, not_ready
 
@@ -55,12 +55,12 @@ class CachedObjects(Generic[T]):
         if self._filling is None:
             self._filling = asyncio.get_running_loop().create_task(self.cacher.start())
         filling = self._filling
-        try:
-            await asyncio.shield(filling)
-        except BaseException:
-            if filling.done() and self._filling is filling:
-                self._filling = None
-            raise
+        await asyncio.wait((filling,))  # who does not wait any more does not end it for the others
+        if filling.cancelled():
+            raise StorageUnavailable("the cache is stopped")
+        if filling.exception() is not None and self._filling is filling:
+            self._filling = None
+        filling.result()
         self.is_cold = False
 
     async def warm(self) -> None:

@@ -6,7 +6,7 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -40,6 +40,7 @@ from steersman.rest.capabilities import (
     WatchStart,
 )
 from steersman.rest.context import Context
+from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.store import deletion, listing, metadata, watching
@@ -134,7 +135,7 @@ class Store(StoredObjects[T]):
         raise AssertionError("unreachable")
 
     async def _create(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
-        """`takes`: whether the object is given what it needs from elsewhere."""
+        """`takes`: whether the kind's Allocator reserves addresses and the like for the object."""
         if self.allocator is None or not takes:
             return await self._create_with(None, ctx, obj, check)
         return await uninterrupted(self._create_with(self.allocator, ctx, obj, check))
@@ -252,13 +253,13 @@ class Store(StoredObjects[T]):
     async def _create_on_update(self, ctx: Context, change: Change, rules: _Rules[T]) -> Item | None:
         """The created object; None if another was quicker, so that it is to be updated.
 
-        A subresource that may create takes nothing from elsewhere for it (a Service made through its status has no
-        address), as upstream's.
+        A subresource that may create reserves nothing for it (a Service made through its status has no address), as
+        upstream's.
         """
         obj = await change.make(None)
         meta = obj.metadata
         if change.uid:
-            raise self._wrong_uid(self.key(ctx.action.namespace, meta.name), meta.name, change.uid, "")
+            raise self._wrong_uid(ctx, self.key(ctx.action.namespace, meta.name), meta.name, change.uid, "")
         parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
@@ -274,7 +275,7 @@ class Store(StoredObjects[T]):
         """One attempt; None if another write came first and the object is to be read again."""
         old: Any = await done(ctx.lane, self.decode, entry)
         if change.uid and change.uid != old.metadata.uid:
-            raise self._wrong_uid(key, old.metadata.name, change.uid, old.metadata.uid)
+            raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
         strategy, allocator, inquiry = rules
         self._check_version(ctx, new.metadata, old.metadata.name, entry.revision, strategy)
@@ -347,9 +348,11 @@ class Store(StoredObjects[T]):
         if version != revision:
             raise errors.conflict(self.qualified(ctx), name, errors.OPTIMISTIC_LOCK)
 
-    def _wrong_uid(self, key: str, name: str, wanted: str, found: str) -> StatusError:
+    def _wrong_uid(self, ctx: Context, key: str, name: str, wanted: str, found: str) -> StatusError:
+        # a dry run of upstream's does not come to where the prefix of all keys is put before the resource's
+        told = key.removeprefix(KEYS) if ctx.dry_run else key
         reason = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"StorageError: invalid object, Code: 4, Key: {told}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
         )
         return errors.conflict(self.resource.group_resource, name, reason)
@@ -385,6 +388,3 @@ async def _settled(result: Any) -> None:
     """Waits for what a release hook still does, if it does anything."""
     if asyncio.iscoroutine(result):
         await result
-
-
-ObjectsOf = Callable[[str, str], Store[Any]]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import Headers
+
+MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,12 @@ class Client:
     async def put(self, target: str, body: Any, **headers: str) -> Answer:
         """The answer to a PUT."""
         return await self.request("PUT", target, body, **headers)
+
+    async def patch(
+        self, target: str, body: Any, media: str = "application/merge-patch+json", **headers: str
+    ) -> Answer:
+        """The answer to a PATCH of this media type."""
+        return await self.request("PATCH", target, body, content_type=media, **headers)
 
     async def delete(self, target: str, body: Any = None, **headers: str) -> Answer:
         """The answer to a DELETE; the body, if there is one, is a DeleteOptions."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 import json
 import secrets
 import tempfile
@@ -158,11 +160,10 @@ class Environment:
 
     def _write_tokens(self, path: Path) -> Path:
         """The users in the form of --token-auth-file."""
-        lines = [
-            f'{self._tokens[user.name]},{user.name},{user.name},"{",".join(user.groups)}"\n'
-            for user in self.users.values()
-        ]
-        content = "".join(lines).encode()
+        text = io.StringIO()
+        rows = ((self._tokens[user.name], user.name, user.name, ",".join(user.groups)) for user in self.users.values())
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        content = text.getvalue().encode()
         if not path.exists() or path.read_bytes() != content:
             write_whole(path, content)
         return path

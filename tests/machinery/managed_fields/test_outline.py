@@ -92,7 +92,7 @@ def test_pods_that_differ_in_values_alone_have_one_outline() -> None:
 
 
 @pytest.mark.parametrize(
-    "large", [{"metadata": {"labels": {"x" * 20_000: "y"}}}, {"nested": {str(number): None for number in range(4_000)}}]
+    "large", [{"metadata": {"labels": {"x" * 40_000: "y"}}}, {"nested": {str(number): None for number in range(4_000)}}]
 )
 def test_what_is_large_is_not_remembered(large: Any) -> None:
     manager = FieldManager(PlainKind(Schema(ROOT)))
@@ -105,3 +105,18 @@ def test_few_are_remembered() -> None:
     for number in range(1_000):
         made(manager, {"metadata": {"labels": {str(number): ""}}})
     assert len(manager._known) <= 128
+
+
+def test_what_clients_choose_of_an_outline_takes_no_more_room_than_there_is() -> None:
+    """Two thousand names in each object: a hundred of them would be thirty megabytes."""
+    manager = FieldManager(PlainKind(Schema(ROOT)))
+    for number in range(100):
+        labels = {f"{number}.{each}": "" for each in range(2_000)}
+        made(manager, {"metadata": {"labels": labels}})
+    assert manager._known == {}
+    most = 0
+    for number in range(100):
+        labels = {f"{number}.{each}": "" for each in range(1_000)}
+        made(manager, {"metadata": {"labels": labels}})
+        most = max(most, sum(len(part) for outline in manager._known for part in outline if isinstance(part, tuple)))
+    assert 10_000 < most < 30_000

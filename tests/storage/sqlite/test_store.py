@@ -427,6 +427,7 @@ async def test_after_a_failed_fsync_nothing_more_is_accepted(
             await store.create("/b", b"1")
     with pytest.raises(StorageUnavailable, match="restart"):
         await store.create("/b", b"1")
+    assert store.refusal.startswith("the disk failed to keep a write")
     assert await store.get("/a") is not None
 
 

@@ -290,8 +290,3 @@ def generic_server_response(
         code or 500, reason, text, name=name, group=resource.group, kind=resource.resource,
         causes=causes, retry_after=retry_after,
     )  # fmt: skip
-
-
-def causes_of(errors: Iterable[FieldError]) -> tuple[Cause, ...]:
-    """The causes that stand for these field errors."""
-    return tuple(Cause(error.type, error.body, error.field) for error in errors)

@@ -45,10 +45,6 @@ class GroupVersion(NamedTuple):
         """A kind of this version."""
         return GroupVersionKind(self.group, self.version, kind)
 
-    def with_resource(self, resource: str) -> GroupVersionResource:
-        """A resource of this version."""
-        return GroupVersionResource(self.group, self.version, resource)
-
 
 class GroupVersionKind(NamedTuple):
     """A kind of a version; prints as `apps/v1, Kind=Deployment`."""
@@ -63,21 +59,6 @@ class GroupVersionKind(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.group}/{self.version}, Kind={self.kind}"
-
-
-class GroupVersionResource(NamedTuple):
-    """A resource of a version; prints as `apps/v1, Resource=deployments`."""
-
-    group: str
-    version: str
-    resource: str
-
-    @property
-    def group_version(self) -> GroupVersion:
-        return GroupVersion(self.group, self.version)
-
-    def __str__(self) -> str:
-        return f"{self.group}/{self.version}, Resource={self.resource}"
 
 
 def parse_group_version(text: str) -> GroupVersion:

@@ -35,12 +35,11 @@ from .managers import (
     manager_key,
     strip_identity,
 )
-from .outline import Outline, Outlines, is_light
+from .outline import Known, Outlines
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .schema import Schema
 
-_MOST_KNOWN: Final = 128
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
 
@@ -105,7 +104,7 @@ class FieldManager:
     api_version: str = field(init=False)
     """The version written in."""
     _outlines: Outlines = field(init=False, compare=False)
-    _known: dict[Outline, msgspec.Raw | None] = field(init=False, default_factory=dict, compare=False)
+    _known: Known = field(init=False, default_factory=Known, compare=False)
     """What new objects set, by their outlines."""
 
     def __post_init__(self) -> None:
@@ -141,10 +140,8 @@ class FieldManager:
             return self._known[outline]
         taken = strip_identity(self._compare(self.kind.empty, plain).changed)
         fields = encode_fields(taken) if taken else None
-        if outline is not None and is_light(outline):
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[outline] = fields
+        if outline is not None:
+            self._known.remember(outline, fields)
         return fields
 
     def update(

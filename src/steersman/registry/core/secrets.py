@@ -18,7 +18,6 @@ from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
 
 SERVICE_ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
-SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"
 TLS: Final = "kubernetes.io/tls"
 """Secret types and annotations."""
 

@@ -134,6 +134,10 @@ class SQLiteStorage:
     def compact_revision(self) -> int:
         return self._compact_revision
 
+    @property
+    def refusal(self) -> str:
+        return self._refusal
+
     # Writing
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> KeyValue:
