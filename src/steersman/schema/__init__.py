@@ -1,0 +1,42 @@
+"""Structural schemas of custom resources: compiled once for each version, they judge, prune and default values.
+
+A schema comes as the plain JSON of an `openAPIV3Schema` (apiextensions.k8s.io/v1 JSONSchemaProps as dicts, under wire
+names, nulls as if they were not there). Values are plain JSON too. Nothing here knows HTTP, storage or the type
+CustomResourceDefinition. What is said of values and schemas is said in upstream's words, below upstream's paths:
+k8s.io/apiextensions-apiserver `pkg/apiserver/schema`, `pkg/apiserver/validation`, `pkg/apis/apiextensions/validation`
+and k8s.io/kube-openapi `pkg/validation`.
+
+For the validation of definitions (`path` is that of the schema: `spec.versions[0].schema.openAPIV3Schema`, or
+`spec.validation.openAPIV3Schema` where all versions have the same):
+
+- `schema_errors(plain, path, checks, status_enabled=..., rules=None) -> list[FieldError]`: all that is wrong with the
+  schema of a version, in upstream's order (validateCustomResourceDefinitionValidation).
+- `Checks` says what is asked of a schema: `CREATE` all of it; `Checks.of_update(old_schemas)` leaves out what some
+  schema of the stored definition (of all its versions) breaks already. Upstream turns `structural` on again where
+  `spec.preserveUnknownFields` is not true: `replace(checks, structural=True)`.
+- `structural_errors(plain, path) -> list[FieldError]`: only whether it is structural (NewStructural and
+  ValidateStructural), sorted by text: for the condition NonStructuralSchema.
+- `has_defaults(plain)`, `has_extensions(plain)`: what a definition's spec is asked for as a whole.
+- `RuleJudge`: the hook for `x-kubernetes-validations`, called where a schema is sound otherwise.
+
+For kinds (one `Structural` for each version, to be kept; equal parts of schemas are shared, between definitions too):
+
+- `compile_schema(plain) -> Structural`. None is a schema that knows no fields. Raises UnsupportedSchemaError for what
+  `schema_errors` would never have let in.
+- `fit(obj, strict=False, lenient=False) -> list[str]` does what upstream does to every object that is read or was
+  converted: `prune`, `drop_nulls`, `coerce`, in place, but for the object's own metadata. Gives the paths of unknown
+  fields if `strict`. `lenient` is for what comes from storage: drops metadata of embedded resources that cannot be
+  read. Raises CoercionError (an answer of 400) otherwise.
+- `default(obj)` fills in defaults, in place: after `fit`, on requests, reads and after admission.
+- `validate(obj)`, `validate_update(new, old)` judge values by the schema, `validate_status(new, old)` those of
+  `status` alone; then `validate_embedded(obj)` and `validate_lists(new, old=None)`. They give lists of FieldError, so
+  that the validators of a kind read: metadata, validate, scale, validate_embedded, validate_lists, rules (upstream's
+  order). `obj` is the whole object, `apiVersion`, `kind` and `metadata` with it.
+- `blocks_rules(errors) -> FieldError | None`: what stands for rules that cannot be evaluated after these errors.
+  `root` is the compiled schema, in which each `Node` keeps its `rules` as they were declared; `correlate(new, old)`
+  gives the `Correlated` that `validate_update` takes too, so that rules need not compare the values again.
+- `ownership`: the schema by which fields are owned (`machinery.managed_fields`), made when it is first asked for.
+
+Work is linear in the size of a value (times the schemas that apply to it at once) and gives way
+(`machinery.lane.threads`). Recursion is as deep as documents may be nested (`machinery.large_work.nesting`).
+"""
