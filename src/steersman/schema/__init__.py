@@ -11,12 +11,13 @@ For the validation of definitions (`path` is that of the schema: `spec.versions[
 
 - `schema_errors(plain, path, checks, status_enabled=..., rules=None) -> list[FieldError]`: all that is wrong with the
   schema of a version, in upstream's order (validateCustomResourceDefinitionValidation).
-- `Checks` says what is asked of a schema: `CREATE` all of it; `Checks.of_update(old_schemas)` leaves out what some
-  schema of the stored definition (of all its versions) breaks already. Upstream turns `structural` on again where
-  `spec.preserveUnknownFields` is not true: `replace(checks, structural=True)`.
+- `SchemaChecks` says what is asked of a schema: `SchemaChecks()` all of it; `SchemaChecks.of_update(old_schemas)`
+  leaves out what some schema of the stored definition (of all its versions) breaks already. Upstream turns
+  `structural` on again where `spec.preserveUnknownFields` is not true: `replace(checks, structural=True)`.
 - `structural_errors(plain, path) -> list[FieldError]`: only whether it is structural (NewStructural and
   ValidateStructural), sorted by text: for the condition NonStructuralSchema.
 - `has_defaults(plain)`, `has_extensions(plain)`: what a definition's spec is asked for as a whole.
+- `valid_field_path(text, plain, array_notation=...)`: where a simple JSON path leads to (selectableFields, rules).
 - `RuleJudge`: the hook for `x-kubernetes-validations`, called where a schema is sound otherwise.
 
 For kinds (one `Structural` for each version, to be kept; equal parts of schemas are shared, between definitions too):
@@ -40,3 +41,36 @@ For kinds (one `Structural` for each version, to be kept; equal parts of schemas
 Work is linear in the size of a value (times the schemas that apply to it at once) and gives way
 (`machinery.lane.threads`). Recursion is as deep as documents may be nested (`machinery.large_work.nesting`).
 """
+
+from steersman.schema.compiling import UnsupportedSchemaError
+from steersman.schema.correlation import Correlated
+from steersman.schema.declaration import SchemaChecks, schema_errors
+from steersman.schema.embedded import CoercionError
+from steersman.schema.field_paths import FieldPathError, FoundField, valid_field_path
+from steersman.schema.nodes import MISSING, Checks, Node
+from steersman.schema.rules import RuleJudge, RulePlace
+from steersman.schema.structural import Structural, blocks_rules, compile_schema
+from steersman.schema.structure import structural_errors
+from steersman.schema.walking import has_defaults, has_extensions
+
+__all__ = [
+    "MISSING",
+    "Checks",
+    "CoercionError",
+    "Correlated",
+    "FieldPathError",
+    "FoundField",
+    "Node",
+    "RuleJudge",
+    "RulePlace",
+    "SchemaChecks",
+    "Structural",
+    "UnsupportedSchemaError",
+    "blocks_rules",
+    "compile_schema",
+    "has_defaults",
+    "has_extensions",
+    "schema_errors",
+    "structural_errors",
+    "valid_field_path",
+]

@@ -1,0 +1,123 @@
+"""Whether the defaults that a schema declares are valid by it: k8s.io/apiextensions-apiserver `schema/defaulting`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path, aggregate
+
+from .defaults_of_schemas import Steps, surrounded
+from .embedded import Coercion, CoercionError, embedded_errors, resource_errors
+from .equality import copied, same
+from .judging import errors_of
+from .nodes import DEFAULTS_BELOW, EMBEDDED, MISSING, Node, Plain
+from .pruning import prune, prune_object
+from .rules import RuleJudge
+
+_TYPE_META = {"apiVersion": "validation/v1", "kind": "Validation"}
+_META_FIELDS = ("metadata", "apiVersion", "kind")
+
+
+class _Place(NamedTuple):
+    """Where a schema is: below `root`, that of the resource around it, by `steps`."""
+
+    node: Node
+    path: Path
+    root: Node
+    steps: Steps
+    in_meta: bool
+    is_resource_root: bool
+
+
+class DefaultChecks:
+    """Judges the defaults of a schema that was compiled for that (`compile_node(..., of_defaults=True)`)."""
+
+    def __init__(self, *, pruned: bool, rules: RuleJudge | None) -> None:
+        self._pruned = pruned
+        """Whether a default may only have fields that its schema knows."""
+        self._rules = rules
+
+    def errors(self, root: Node, path: Path) -> Iterator[FieldError]:
+        """What is wrong with the defaults in the schema of a resource."""
+        yield from self._errors(_Place(root, path, root, (), False, True))
+
+    def _errors(self, place: _Place) -> Iterator[FieldError]:
+        node, path = place.node, place.path
+        is_resource = place.is_resource_root or bool(node.traits & EMBEDDED)
+        if is_resource:
+            place = place._replace(root=node, steps=(), in_meta=False)
+        if node.default is not MISSING:
+            yield from self._own_errors(place, is_resource=is_resource)
+        if not node.traits & DEFAULTS_BELOW:
+            return
+        # upstream does not look at defaults under additionalProperties
+        if node.items is not None:
+            below = place._replace(
+                node=node.items, path=path / "items", steps=(*place.steps, None), is_resource_root=False
+            )
+            yield from self._errors(below)
+        for name, child in node.properties.items():
+            yield from self._errors(
+                _Place(
+                    child,
+                    (path / "properties")[name],
+                    place.root,
+                    (*place.steps, name),
+                    place.in_meta or (is_resource and name in _META_FIELDS),
+                    False,
+                )
+            )
+
+    def _own_errors(self, place: _Place, *, is_resource: bool) -> Iterator[FieldError]:
+        node, path = place.node, place.path / "default"
+        if place.in_meta:
+            wrong = _metadata_error(surrounded(copied(node.default), place.steps), place.root)
+            if wrong:
+                yield field.invalid(path, node.default, f"must result in valid metadata: {wrong}")
+                return
+            value = node.default
+        else:
+            if self._pruned and not same(_pruned(node, is_resource=is_resource), node.default):
+                yield field.invalid(path, node.default, "must not have unknown fields")
+            value = copied(node.default)
+            wrongs = _coerced(value, node, path, is_resource=is_resource)
+            if wrongs:
+                yield from wrongs
+                return
+        found = list(errors_of(node, value, path))
+        yield from found
+        if not found and self._rules is not None:
+            yield from self._rules.of_default(node, value, path, is_root=is_resource)
+
+
+def _pruned(node: Node, *, is_resource: bool) -> object:
+    value = copied(node.default)
+    if is_resource and value.__class__ is dict:
+        prune_object(value, node, want_unknown=False)
+    else:
+        prune(value, node)
+    return value
+
+
+def _coerced(value: object, node: Node, path: Path, *, is_resource: bool) -> list[FieldError]:
+    """Brings embedded metadata in a default into its one form; gives what is wrong with it."""
+    try:
+        if is_resource and isinstance(value, dict):
+            Coercion().object(value, node, path)
+            return list(resource_errors(value, node, path))
+        Coercion().value(value, node, path)
+    except CoercionError as error:
+        return [error.error]
+    return list(embedded_errors(value, node, path))
+
+
+def _metadata_error(obj: Plain, root: Node) -> str:
+    """What is wrong with an object that has nothing but one default in its metadata."""
+    obj = {**_TYPE_META, **obj}
+    try:
+        Coercion().object(obj, root, Path())
+    except CoercionError as error:
+        return str(error)
+    return aggregate(errors) if (errors := list(resource_errors(obj, root, Path()))) else ""

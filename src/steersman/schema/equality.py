@@ -1,0 +1,39 @@
+"""Whether plain values are the same as Go's reflect.DeepEqual says: 1 is not 1.0, true is not 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.machinery.lane.threads import paced
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two plain values are equal, types and all."""
+    kind = one.__class__
+    if kind is not other.__class__:
+        return False
+    if kind is dict:
+        return len(one) == len(other) and all(
+            name in other and same(member, other[name]) for name, member in paced(one.items())
+        )
+    if kind is list:
+        return len(one) == len(other) and all(map(same, paced(one), other))
+    return bool(one == other)
+
+
+def as_key(value: Any) -> Any:
+    """Something to hash that is equal for the same values only."""
+    if value.__class__ is dict:
+        return dict, frozenset((name, as_key(member)) for name, member in paced(value.items()))
+    if value.__class__ is list:
+        return list, tuple(as_key(item) for item in paced(value))
+    return value if value.__class__ is str else (value.__class__, value)
+
+
+def copied(value: Any) -> Any:
+    """A copy of a plain value that shares nothing that can change."""
+    if value.__class__ is dict:
+        return {name: copied(member) for name, member in paced(value.items())}
+    if value.__class__ is list:
+        return [copied(item) for item in paced(value)]
+    return value

@@ -1,0 +1,202 @@
+"""The formats of texts that upstream checks: k8s.io/kube-openapi `pkg/validation/strfmt`.
+
+Each is checked in time linear in the text. What is written about a format is what upstream takes, which is not always
+what the standard of that name says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import lru_cache
+from typing import Any, Final
+
+from steersman.machinery.go.urls import uri_error
+from steersman.machinery.validation.formats import byte_length
+from steersman.machinery.values.durations import DurationError, parse_duration
+
+from .addresses import is_cidr, is_ipv4, is_ipv6, is_mac
+from .mail_address import is_mail_address
+
+Format = Callable[[str], bool]
+
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+_DURATION_PART: Final = re.compile("(?<![0-9])([0-9]++)[ \t\n\f\r]*+([A-Za-zµ]+)")
+_INT64: Final = 1 << 63
+_UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"})
+_UNIT_PREFIXES: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+_SHORT_NAME: Final = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_COLOR_PART: Final = "[ \t\n\f\r]*(?:0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])[ \t\n\f\r]*"
+_CARD: Final = re.compile(
+    "4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9]{2})[0-9]{12}|3[47][0-9]{13}"
+    "|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}"
+)
+_NOT_DIGITS: Final = re.compile("[^0-9]+")
+_SPACE_AND_MINUS: Final = re.compile("[ \t\n\f\r-]+")
+_ISBN10: Final = re.compile("[0-9]{9}[0-9X]")
+_ISBN13: Final = re.compile("[0-9]{13}")
+_NODE: Final = r"[a-zA-Z0-9\p{S}\p{L}]"
+_INNER: Final = r"[-a-zA-Z0-9\p{S}\p{L}]"
+_HOSTNAME: Final = rf"^(?:{_NODE}-?{_NODE}{{0,62}}|(?:{_NODE}(?:{_INNER}{{0,61}}{_NODE})?\.)+[a-zA-Z\p{{L}}]{{2,63}})$"
+
+
+def normalized(name: str) -> str:
+    """The name of a format as it is looked up: date-time is datetime."""
+    return name.replace("-", "")
+
+
+def is_date(text: str) -> bool:
+    """`2006-01-02`, a day that there is."""
+    if _DATE.fullmatch(text) is None:
+        return False
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
+    try:
+        date(year or 400, month, day)
+    except ValueError:
+        return False
+    return True
+
+
+def is_datetime(text: str) -> bool:
+    """A date and a time; what a second T begins is not looked at, seconds end at 59."""
+    parts = text.replace("T", "t").split("t", 2)
+    if len(text) < 4 or len(parts) < 2 or not is_date(parts[0]):
+        return False
+    found = _TIME.fullmatch(parts[1].replace("Z", "z"))
+    return found is not None and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+
+
+def is_duration(text: str) -> bool:
+    """Go's durations, or any text with a number and a unit in it (`3 days`)."""
+    try:
+        parse_duration(text)
+    except DurationError:
+        pass
+    else:
+        return True
+    is_one = False
+    for number, unit in _DURATION_PART.findall(text):
+        if len(number.lstrip("0")) > 19 or int(number[-20:]) >= _INT64:
+            return False
+        unit = unit.lower()
+        is_one = is_one or unit in _UNITS or unit.startswith(_UNIT_PREFIXES)
+    return is_one
+
+
+def is_hostname(text: str) -> bool:
+    """A name of one label, or labels that end in one of letters; symbols and letters of any script are allowed."""
+    if byte_length(text) > 255 or any(byte_length(part) > 63 for part in text.split(".")):
+        return False
+    return _hostname().search(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _hostname() -> Any:
+    import re2  # takes a while, and few schemas need it
+
+    return re2.compile(_HOSTNAME)
+
+
+def is_uri(text: str) -> bool:
+    """What the first line of an HTTP request may name: absolute, or a path."""
+    return uri_error(text) is None
+
+
+def is_base64(text: str) -> bool:
+    """Base64 with padding, and not empty."""
+    return bool(text) and len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None
+
+
+_BASE64: Final = re.compile("[A-Za-z0-9+/]*={0,2}")
+
+
+def is_isbn10(text: str) -> bool:
+    """Ten digits, the last of which checks the others; spaces and dashes are left out."""
+    digits = _SPACE_AND_MINUS.sub("", text)
+    if _ISBN10.fullmatch(digits) is None:
+        return False
+    return sum(place * (10 if digit == "X" else int(digit)) for place, digit in enumerate(digits, 1)) % 11 == 0
+
+
+def is_isbn13(text: str) -> bool:
+    """Thirteen digits, the last of which checks the others; spaces and dashes are left out."""
+    digits = _SPACE_AND_MINUS.sub("", text)
+    if _ISBN13.fullmatch(digits) is None:
+        return False
+    return sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits)) % 10 == 0
+
+
+def is_credit_card(text: str) -> bool:
+    """The number of a card of one of the great companies; what is no digit is left out."""
+    digits = _NOT_DIGITS.sub("", text)
+    if _CARD.fullmatch(digits) is None:
+        return False
+    doubled = (2 * int(digit) for digit in digits[-2::-2])
+    return (sum(each - 9 if each > 9 else each for each in doubled) + sum(map(int, digits[::-2]))) % 10 == 0
+
+
+def is_social_security_number(text: str) -> bool:
+    """`078-05-1120`: eleven characters, spaces for dashes allowed."""
+    return _SSN.fullmatch(text) is not None
+
+
+_SSN: Final = re.compile("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}")
+
+
+def is_short_name(text: str) -> bool:
+    """A DNS label."""
+    return len(text) <= 63 and _SHORT.fullmatch(text) is not None
+
+
+def is_long_name(text: str) -> bool:
+    """DNS labels with dots between, of any length each."""
+    return len(text) <= 253 and _LONG.fullmatch(text) is not None
+
+
+_SHORT: Final = re.compile(_SHORT_NAME)
+_LONG: Final = re.compile(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*")
+
+
+def _matching(pattern: str) -> Format:
+    fullmatch = re.compile(pattern).fullmatch
+    return lambda text: fullmatch(text) is not None
+
+
+_HEX: Final = "[0-9a-fA-F]"
+
+
+def _uuid(third: str, fourth: str) -> Format:
+    return _matching(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{third}-?{fourth}-?{_HEX}{{12}}")
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "bsonobjectid": _matching(f"{_HEX}{{24}}"),
+    "byte": is_base64,
+    "cidr": is_cidr,
+    "creditcard": is_credit_card,
+    "date": is_date,
+    "datetime": is_datetime,
+    "duration": is_duration,
+    "email": is_mail_address,
+    "hexcolor": _matching(f"#?(?:{_HEX}{{3}}|{_HEX}{{6}})"),
+    "hostname": is_hostname,
+    "ipv4": is_ipv4,
+    "ipv6": is_ipv6,
+    "isbn": lambda text: is_isbn10(text) or is_isbn13(text),
+    "isbn10": is_isbn10,
+    "isbn13": is_isbn13,
+    "k8slongname": is_long_name,
+    "k8sshortname": is_short_name,
+    "mac": is_mac,
+    "password": lambda text: True,
+    "rgbcolor": _matching(rf"rgb\({_COLOR_PART},{_COLOR_PART},{_COLOR_PART}\)"),
+    "ssn": is_social_security_number,
+    "uri": is_uri,
+    "uuid": _uuid(f"{_HEX}{{4}}", f"{_HEX}{{4}}"),
+    "uuid3": _uuid(f"3{_HEX}{{3}}", f"{_HEX}{{4}}"),
+    "uuid4": _uuid(f"4{_HEX}{{3}}", f"[89abAB]{_HEX}{{3}}"),
+    "uuid5": _uuid(f"5{_HEX}{{3}}", f"[89abAB]{_HEX}{{3}}"),
+}
+"""What is asked of a text, by the normalized name of its format."""

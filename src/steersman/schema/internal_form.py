@@ -1,0 +1,134 @@
+"""A schema as upstream's messages print it: the JSON of the internal type, whose members have their Go names.
+
+Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions` (JSONSchemaProps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
+    "ID": ("id", ""),
+    "Schema": ("$schema", ""),
+    "Ref": ("$ref", None),
+    "Description": ("description", ""),
+    "Type": ("type", ""),
+    "Nullable": ("nullable", False),
+    "Format": ("format", ""),
+    "Title": ("title", ""),
+    "Default": ("default", None),
+    "Maximum": ("maximum", None),
+    "ExclusiveMaximum": ("exclusiveMaximum", False),
+    "Minimum": ("minimum", None),
+    "ExclusiveMinimum": ("exclusiveMinimum", False),
+    "MaxLength": ("maxLength", None),
+    "MinLength": ("minLength", None),
+    "Pattern": ("pattern", ""),
+    "MaxItems": ("maxItems", None),
+    "MinItems": ("minItems", None),
+    "UniqueItems": ("uniqueItems", False),
+    "MultipleOf": ("multipleOf", None),
+    "Enum": ("enum", None),
+    "MaxProperties": ("maxProperties", None),
+    "MinProperties": ("minProperties", None),
+    "Required": ("required", None),
+    "Items": ("items", None),
+    "AllOf": ("allOf", None),
+    "OneOf": ("oneOf", None),
+    "AnyOf": ("anyOf", None),
+    "Not": ("not", None),
+    "Properties": ("properties", None),
+    "AdditionalProperties": ("additionalProperties", None),
+    "PatternProperties": ("patternProperties", None),
+    "Dependencies": ("dependencies", None),
+    "AdditionalItems": ("additionalItems", None),
+    "Definitions": ("definitions", None),
+    "ExternalDocs": ("externalDocs", None),
+    "Example": ("example", None),
+    "XPreserveUnknownFields": ("x-kubernetes-preserve-unknown-fields", None),
+    "XEmbeddedResource": ("x-kubernetes-embedded-resource", False),
+    "XIntOrString": ("x-kubernetes-int-or-string", False),
+    "XListMapKeys": ("x-kubernetes-list-map-keys", None),
+    "XListType": ("x-kubernetes-list-type", None),
+    "XMapType": ("x-kubernetes-map-type", None),
+    "XValidations": ("x-kubernetes-validations", None),
+}
+"""The members of the type in its order: the name under which each is sent, and what it is if nothing is."""
+
+_RULE: Final = {
+    "Rule": ("rule", ""),
+    "Message": ("message", ""),
+    "MessageExpression": ("messageExpression", ""),
+    "Reason": ("reason", None),
+    "FieldPath": ("fieldPath", ""),
+    "OptionalOldSelf": ("optionalOldSelf", None),
+}
+_DOCS: Final = {"Description": ("description", ""), "URL": ("url", "")}
+_SCHEMAS: Final = frozenset({"Not"})
+_LISTS: Final = frozenset({"AllOf", "OneOf", "AnyOf"})
+_MAPS: Final = frozenset({"Properties", "PatternProperties", "Definitions"})
+_OR_BOOL: Final = frozenset({"AdditionalProperties", "AdditionalItems"})
+
+
+def internal(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The internal form of a schema."""
+    out: dict[str, Any] = {}
+    for name, (sent_as, zero) in FIELDS.items():
+        value = plain.get(sent_as)
+        out[name] = zero if value is None else _member(name, value)
+    return out
+
+
+def is_said(name: str, plain: Mapping[str, Any]) -> bool:
+    """Whether a schema says something under the Go name of a member."""
+    sent_as, zero = FIELDS[name]
+    value = plain.get(sent_as)
+    return value is not None and not (value.__class__ is zero.__class__ and value == zero)
+
+
+def items_form(items: Any) -> dict[str, Any]:
+    """The internal form of `items`: one schema or several."""
+    if isinstance(items, list):
+        return {"Schema": None, "JSONSchemas": [internal(each) for each in items]}
+    return {"Schema": internal(items), "JSONSchemas": None}
+
+
+def rule_form(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """The internal form of a rule."""
+    return _named(_RULE, rule)
+
+
+def _named(names: Mapping[str, tuple[str, Any]], plain: Mapping[str, Any]) -> dict[str, Any]:
+    out = {}
+    for name, (sent_as, zero) in names.items():
+        value = plain.get(sent_as)
+        out[name] = zero if value is None else value
+    return out
+
+
+def _member(name: str, value: Any) -> Any:
+    if name in _SCHEMAS:
+        return internal(value)
+    if name in _LISTS:
+        return [internal(each) for each in value]
+    if name in _MAPS:
+        return {key: internal(each) for key, each in sorted(value.items())}
+    if name in _OR_BOOL:
+        is_schema = isinstance(value, Mapping)
+        return {"Allows": is_schema or bool(value), "Schema": internal(value) if is_schema else None}
+    match name:
+        case "Items":
+            return items_form(value)
+        case "Dependencies":
+            return {key: _dependency(each) for key, each in sorted(value.items())}
+        case "ExternalDocs":
+            return _named(_DOCS, value)
+        case "XValidations":
+            return [rule_form(each) for each in value]
+    return value
+
+
+def _dependency(value: Any) -> dict[str, Any]:
+    is_schema = isinstance(value, Mapping)
+    return {"Schema": internal(value) if is_schema else None, "Property": None if is_schema else value}

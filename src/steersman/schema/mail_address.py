@@ -1,0 +1,193 @@
+"""Whether a text is one mail address as Go's net/mail reads it (RFC 5322): `a@b.c`, `Name <a@b.c>`, a group of one."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from typing import Final
+
+from .addresses import is_ip
+
+_SPACE: Final = re.compile(r"[ \t]*")
+_ATOM: Final = re.compile(r"[!#-'*+\-./0-9=?A-Z^-~\x80-\U0010ffff]+")
+_QUOTED: Final = re.compile(r'"((?:[ \t!#-\[\]-~\x80-\U0010ffff]|\\[ \t!-~\x80-\U0010ffff])*+)"')
+_DOMAIN_TEXT: Final = re.compile(r"\[([!-Z^-~\x80-\U0010ffff]*)\]")
+_CHARSETS: Final = frozenset({"utf-8", "iso-8859-1", "us-ascii"})
+_Q_TEXT: Final = re.compile(r"(?:=[0-9A-Fa-f]{2}|[!-<>-~\n\r\t ])*+")
+
+
+class _Malformed(ValueError):
+    """The text is no address."""
+
+
+def is_mail_address(text: str) -> bool:
+    """Whether `text` is exactly one address."""
+    parser = _Parser(text)
+    try:
+        count = parser.address(in_group=False)
+        parser.skip_comments()
+    except _Malformed:
+        return False
+    return count == 1 and parser.at == len(text)
+
+
+class _Parser:
+    """What is left of a text begins `at`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.at = 0
+
+    def address(self, *, in_group: bool) -> int:
+        """Reads a mailbox or, outside of groups, a group; how many addresses that is. Raises _Malformed."""
+        self._skip_space()
+        if self.at == len(self._text):
+            raise _Malformed
+        if self._is_address_spec():
+            self._skip_space()
+            if self._next() == "(":
+                self._comment(is_name=True)
+            return 1
+        if self._next() != "<":
+            self._phrase()
+        self._skip_space()
+        if not in_group and self._take(":"):
+            return self._group()
+        if not (self._take("<") and self._is_address_spec() and self._take(">")):
+            raise _Malformed
+        return 1
+
+    def skip_comments(self) -> None:
+        """Skips white space and comments. Raises _Malformed for a comment that does not end."""
+        self._skip_space()
+        while self._next() == "(":
+            self._comment(is_name=False)
+            self._skip_space()
+
+    def _group(self) -> int:
+        count = 0
+        self._skip_space()
+        if not self._take(";"):
+            while True:
+                count += self.address(in_group=True)
+                self.skip_comments()
+                if self._take(";"):
+                    break
+                if not self._take(","):
+                    raise _Malformed
+        self.skip_comments()
+        return count
+
+    def _is_address_spec(self) -> bool:
+        """Whether an address without a name comes next, which is read then."""
+        begin = self.at
+        self._skip_space()
+        if self._local_part() and self._take("@"):
+            self._skip_space()
+            if self._domain():
+                return True
+        self.at = begin
+        return False
+
+    def _local_part(self) -> bool:
+        if self._next() == '"':
+            return bool(self._quoted_string())
+        return self._is_strict_atom()
+
+    def _domain(self) -> bool:
+        if self._next() != "[":
+            return self._is_strict_atom()
+        match = _DOMAIN_TEXT.match(self._text, self.at)
+        if match is None or not is_ip(match[1]):
+            return False
+        self.at = match.end()
+        return True
+
+    def _is_strict_atom(self) -> bool:
+        """Whether an atom comes next whose dots stand between other characters."""
+        atom = self._atom()
+        return bool(atom) and ".." not in atom and not atom.startswith(".") and not atom.endswith(".")
+
+    def _atom(self) -> str:
+        match = _ATOM.match(self._text, self.at)
+        if match is None:
+            return ""
+        self.at = match.end()
+        return match[0]
+
+    def _quoted_string(self) -> str | None:
+        match = _QUOTED.match(self._text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        return match[1]
+
+    def _phrase(self) -> None:
+        """Reads a name: words, of which one has to be right."""
+        words = 0
+        while True:
+            if words:
+                self.skip_comments()
+            self._skip_space()
+            if self.at == len(self._text):
+                return
+            if self._next() == '"':
+                is_word = self._quoted_string() is not None
+            else:
+                atom = self._atom()
+                is_word = bool(atom) and not _has_unknown_charset(atom)
+            if not is_word:
+                if not words:
+                    raise _Malformed
+                return
+            words += 1
+
+    def _comment(self, *, is_name: bool) -> None:
+        begin = self.at + 1
+        depth, at, text = 0, self.at, self._text
+        while True:
+            found = _COMMENT_PART.search(text, at)
+            if found is None:
+                raise _Malformed
+            at = found.end()
+            if found[0] == "(":
+                depth += 1
+            elif found[0] == ")":
+                depth -= 1
+                if not depth:
+                    break
+        self.at = at
+        if is_name and any(_has_unknown_charset(word) for word in re.split("[ \t]+", text[begin : at - 1])):
+            raise _Malformed
+
+    def _next(self) -> str:
+        return self._text[self.at : self.at + 1]
+
+    def _take(self, char: str) -> bool:
+        found = self._next() == char
+        self.at += found
+        return found
+
+    def _skip_space(self) -> None:
+        match = _SPACE.match(self._text, self.at)
+        assert match is not None
+        self.at = match.end()
+
+
+_COMMENT_PART: Final = re.compile(r"\\(?s:.)|[()]")
+
+
+def _has_unknown_charset(word: str) -> bool:
+    """Whether a word is encoded (RFC 2047), well, and in a charset that Go does not know."""
+    if not (len(word) >= 8 and word.startswith("=?") and word.endswith("?=") and word.count("?") == 4):
+        return False
+    charset, encoding, content = word[2:-2].split("?")
+    if not charset or charset.lower() in _CHARSETS:
+        return False
+    if encoding in ("b", "B"):
+        try:
+            binascii.a2b_base64(content, strict_mode=True)
+        except (binascii.Error, ValueError):
+            return False
+        return True
+    return encoding in ("q", "Q") and _Q_TEXT.fullmatch(content) is not None

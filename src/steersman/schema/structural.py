@@ -1,0 +1,142 @@
+"""The schema of one version of a custom resource, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from steersman.machinery.errors import field
+from steersman.machinery.errors.field import FieldError, Path
+from steersman.machinery.managed_fields import Schema
+
+from .accepting import accepts
+from .compiling import compile_node
+from .correlation import Correlated
+from .defaulting import default
+from .defaults_of_schemas import pruned_defaults, with_defaults
+from .embedded import Coercion, embedded_errors
+from .judging import errors_of
+from .list_types import list_errors
+from .nodes import DEFAULTS_BELOW, EMBEDDED_BELOW, LISTS_BELOW, RULES_BELOW, Node, Plain
+from .ownership import ownership_of
+from .pruning import drop_nulls, prune_object
+
+_ROOT: Final = Path()
+_STATUS: Final = Path("status")
+_BLOCKING: Final = frozenset({field.NOT_SUPPORTED, field.REQUIRED, field.TOO_LONG, field.TOO_MANY, field.TYPE_INVALID})
+_BLOCKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation"
+)
+
+
+class Structural:
+    """A compiled schema. Objects are plain JSON, whole: with apiVersion, kind and metadata."""
+
+    def __init__(self, root: Node) -> None:
+        self.root: Final = root
+        self.has_defaults: Final = bool(root.traits & DEFAULTS_BELOW)
+        self.has_rules: Final = bool(root.traits & RULES_BELOW)
+        """Whether there are `x-kubernetes-validations` anywhere in it."""
+
+    # What becomes of objects
+
+    def fit(self, obj: Plain, *, strict: bool = False, lenient: bool = False) -> list[str]:
+        """Prunes an object, drops nulls that are neither allowed nor defaulted, coerces embedded metadata; in place.
+
+        Gives the paths of unknown fields if `strict`, as upstream orders them; those of the object's own metadata are
+        not looked for. Raises CoercionError for metadata of embedded resources that cannot be read, unless `lenient`:
+        then it is dropped.
+        """
+        unknown = self.prune(obj, strict=strict)
+        self.drop_nulls(obj)
+        return unknown + self.coerce(obj, strict=strict, lenient=lenient)
+
+    def prune(self, obj: Plain, *, strict: bool = False) -> list[str]:
+        """Takes out fields that the schema does not know; gives their sorted paths if `strict`."""
+        return prune_object(obj, self.root, want_unknown=strict)
+
+    def drop_nulls(self, obj: Plain) -> None:
+        """Takes out nulls that are neither allowed nor replaced by a default."""
+        drop_nulls(obj, self.root)
+
+    def coerce(self, obj: Plain, *, strict: bool = False, lenient: bool = False) -> list[str]:
+        """Brings the metadata of embedded resources into its one form. See `fit`."""
+        if not self.root.traits & EMBEDDED_BELOW:
+            return []
+        coercion = Coercion(lenient=lenient, want_unknown=strict)
+        coercion.value(obj, self.root, _ROOT)
+        return sorted(coercion.unknown)
+
+    def default(self, obj: Plain) -> None:
+        """Fills in defaults."""
+        default(obj, self.root)
+
+    # What is wrong with them
+
+    def validate(self, obj: Plain, path: Path = _ROOT) -> list[FieldError]:
+        """What the schema has against an object."""
+        return [] if accepts(self.root, obj) else list(errors_of(self.root, obj, path))
+
+    def validate_update(
+        self, new: Plain, old: Plain, path: Path = _ROOT, *, correlated: Correlated | None = None
+    ) -> list[FieldError]:
+        """The same of an object that was another before: what was wrong with unchanged parts is let through."""
+        if accepts(self.root, new):
+            return []
+        return list(errors_of(self.root, new, path, correlated or self.correlate(new, old)))
+
+    def validate_status(self, new: Plain, old: Plain, *, correlated: Correlated | None = None) -> list[FieldError]:
+        """What the schema of `status` has against that of an object, where only this was written."""
+        node = self.root.properties.get("status")
+        if node is None or "status" not in new or accepts(node, new["status"]):
+            return []
+        before = (correlated or self.correlate(new, old)).key("status")
+        if before is None:
+            before = Correlated(new["status"], old.get("status"), node)
+        return list(errors_of(node, new["status"], _STATUS, before))
+
+    def validate_embedded(self, obj: Plain) -> list[FieldError]:
+        """What is wrong with kind, apiVersion and metadata of embedded resources."""
+        if not self.root.traits & EMBEDDED_BELOW:
+            return []
+        return list(embedded_errors(obj, self.root, _ROOT))
+
+    def validate_lists(self, new: Plain, old: Plain | None = None) -> list[FieldError]:
+        """What is twice in sets and in lists with keys; nothing is said where the old object had that already."""
+        if not self.root.traits & LISTS_BELOW:
+            return []
+        errors = list(list_errors(new, self.root, _ROOT))
+        if errors and old is not None and next(list_errors(old, self.root, _ROOT), None) is not None:
+            return []
+        return errors
+
+    def correlate(self, new: Plain, old: Plain) -> Correlated:
+        """What in the old object is the same place as in the new one."""
+        return Correlated(new, old, self.root)
+
+    @cached_property
+    def ownership(self) -> Schema:
+        """The schema by which fields are owned."""
+        return ownership_of(self.root)
+
+
+def compile_schema(plain: Mapping[str, Any] | None) -> Structural:
+    """The schema of an `openAPIV3Schema`; without one, nothing is known of any field.
+
+    Raises UnsupportedSchemaError.
+    """
+    root = compile_node(plain or {})
+    if plain and root.traits & DEFAULTS_BELOW:
+        changes = pruned_defaults(root)
+        if changes:
+            root = compile_node(with_defaults(plain, changes))
+    return Structural(root)
+
+
+def blocks_rules(errors: Iterable[FieldError]) -> FieldError | None:
+    """What is said instead of evaluating rules, where the errors are of a kind after which they cannot be."""
+    if any(error.type in _BLOCKING for error in errors):
+        return field.invalid(_ROOT, None, _BLOCKED)
+    return None

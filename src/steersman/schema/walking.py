@@ -1,0 +1,60 @@
+"""All schemas in a schema: k8s.io/apiextensions-apiserver `validation` (SchemaHas)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from steersman.machinery.lane.threads import give_way
+
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_MAPS: Final = ("properties", "patternProperties", "definitions", "dependencies")
+_ONE: Final = ("items", "not", "additionalProperties", "additionalItems")
+_EXTENSIONS: Final = (
+    "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string", "x-kubernetes-list-map-keys",
+    "x-kubernetes-validations",
+)  # fmt: skip
+
+Schema = Mapping[str, Any]
+
+
+def schemas_in(plain: Schema) -> Iterator[Schema]:
+    """A schema and those in it, each once."""
+    give_way()
+    yield plain
+    for name in _ONE:
+        found = plain.get(name)
+        if isinstance(found, Mapping):
+            yield from schemas_in(found)
+    for name in (*_LISTS, "items"):
+        found = plain.get(name)
+        if isinstance(found, list):
+            for each in found:
+                yield from schemas_in(each)
+    for name in _MAPS:
+        for each in (plain.get(name) or {}).values():
+            if isinstance(each, Mapping):  # a dependency may be a list of names
+                yield from schemas_in(each)
+
+
+def any_schema(plain: Schema | None, has: Callable[[Schema], bool]) -> bool:
+    """Whether something is true of a schema, or of one in it."""
+    return plain is not None and any(has(each) for each in schemas_in(plain))
+
+
+def has_defaults(plain: Schema | None) -> bool:
+    """Whether there is a default anywhere."""
+    return any_schema(plain, lambda each: each.get("default") is not None)
+
+
+def has_extensions(plain: Schema | None) -> bool:
+    """Whether anything is said that only a structural schema may say (x-kubernetes-...)."""
+    return any_schema(plain, _has_extension)
+
+
+def _has_extension(plain: Schema) -> bool:
+    return (
+        any(plain.get(name) for name in _EXTENSIONS)
+        or plain.get("x-kubernetes-preserve-unknown-fields") is not None
+        or plain.get("x-kubernetes-list-type") is not None
+    )
