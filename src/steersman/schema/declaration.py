@@ -33,6 +33,9 @@ _AT_ROOT: Final = (
     "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items",
     "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations",
 )  # fmt: skip
+_OBJECT_AT_ROOT: Final = (
+    'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+)
 _UNSUPPORTED: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 _POINTERS: Final = frozenset({"additionalItems", "dependencies", "$ref"})
 
@@ -326,5 +329,11 @@ def _is_valid_path(plain: Schema, place: str) -> bool:
     try:
         valid_field_path(place, plain)
     except FieldPathError:
-        return False
-    return True
+        pass
+    else:
+        return True
+    try:
+        compile_node(plain)
+    except UnsupportedSchemaError:
+        return True  # upstream cannot tell
+    return False

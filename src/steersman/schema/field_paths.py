@@ -14,7 +14,7 @@ from steersman.machinery.errors.field import Path
 _TOKEN: Final = re.compile(r"'(?:(?s:.)*?)(?<!\\)'|'(?s:.)*|[.\[\]]|[^.\[\]]+")
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", '"': '"', "\\": "\\",
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\",
 }  # fmt: skip
 
 
@@ -76,5 +76,5 @@ def _step(found: FoundField, name: str) -> FoundField:
 def _unescaped(text: str) -> str:
     wrong = [found for found in _ESCAPE.findall(text) if found not in _ESCAPED]
     if wrong:
-        raise FieldPathError(f"invalid string literal: invalid escape char {wrong[-1]}")
+        raise FieldPathError(f"invalid string literal: invalid escape char \\{wrong[-1]}")
     return _ESCAPE.sub(lambda found: _ESCAPED[found[1]], text)

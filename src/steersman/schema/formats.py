@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
+from unicodedata import category
 
 from steersman.machinery.go.urls import uri_error
 from steersman.machinery.validation.formats import byte_length
@@ -37,9 +37,9 @@ _NOT_DIGITS: Final = re.compile("[^0-9]+")
 _SPACE_AND_MINUS: Final = re.compile("[ \t\n\f\r-]+")
 _ISBN10: Final = re.compile("[0-9]{9}[0-9X]")
 _ISBN13: Final = re.compile("[0-9]{13}")
-_NODE: Final = r"[a-zA-Z0-9\p{S}\p{L}]"
-_INNER: Final = r"[-a-zA-Z0-9\p{S}\p{L}]"
-_HOSTNAME: Final = rf"^(?:{_NODE}-?{_NODE}{{0,62}}|(?:{_NODE}(?:{_INNER}{{0,61}}{_NODE})?\.)+[a-zA-Z\p{{L}}]{{2,63}})$"
+_DIGITS: Final = frozenset("0123456789")
+_ASCII_LABEL: Final = re.compile("[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
+_ASCII_LETTERS: Final = re.compile("[a-zA-Z]{2,}")
 
 
 def normalized(name: str) -> str:
@@ -86,17 +86,37 @@ def is_duration(text: str) -> bool:
 
 
 def is_hostname(text: str) -> bool:
-    """A name of one label, or labels that end in one of letters; symbols and letters of any script are allowed."""
-    if byte_length(text) > 255 or any(byte_length(part) > 63 for part in text.split(".")):
+    """Labels of letters, digits, symbols and dashes, the last of letters alone; or one label, which may have a dash
+    behind its first character only."""
+    if byte_length(text) > 255:
         return False
-    return _hostname().search(text) is not None
+    *labels, last = text.split(".")
+    if any(byte_length(each) > 63 for each in (*labels, last)):
+        return False
+    if not labels:
+        return _is_lone_label(last)
+    return all(map(_is_label, labels)) and _are_letters(last)
 
 
-@lru_cache(maxsize=1)
-def _hostname() -> Any:
-    import re2  # takes a while, and few schemas need it
+def _is_lone_label(text: str) -> bool:
+    rest = text[1:].removeprefix("-")
+    return bool(text) and _is_node(text[0]) and len(rest) <= 62 and all(map(_is_node, rest))
 
-    return re2.compile(_HOSTNAME)
+
+def _is_label(text: str) -> bool:
+    if _ASCII_LABEL.fullmatch(text):
+        return True
+    ends = bool(text) and _is_node(text[0]) and _is_node(text[-1])
+    return ends and all(char == "-" or _is_node(char) for char in text)
+
+
+def _is_node(char: str) -> bool:
+    """Whether a character may begin or end a label: a letter or symbol of any script, or a digit of ours."""
+    return char in _DIGITS or category(char)[0] in "LS"
+
+
+def _are_letters(text: str) -> bool:
+    return _ASCII_LETTERS.fullmatch(text) is not None or (len(text) > 1 and all(category(c)[0] == "L" for c in text))
 
 
 def is_uri(text: str) -> bool:

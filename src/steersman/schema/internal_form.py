@@ -5,8 +5,12 @@ Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions` (JSONSchemaProps
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.codec.serializer import whole_or_float
 
 FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
     "ID": ("id", ""),
@@ -65,19 +69,34 @@ _RULE: Final = {
     "OptionalOldSelf": ("optionalOldSelf", None),
 }
 _DOCS: Final = {"Description": ("description", ""), "URL": ("url", "")}
-_SCHEMAS: Final = frozenset({"Not"})
 _LISTS: Final = frozenset({"AllOf", "OneOf", "AnyOf"})
 _MAPS: Final = frozenset({"Properties", "PatternProperties", "Definitions"})
 _OR_BOOL: Final = frozenset({"AdditionalProperties", "AdditionalItems"})
 
+_EXPONENTS_BELOW: Final = 1e-6
+_EXPONENTS_FROM: Final = 1e21
 
-def internal(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The internal form of a schema."""
-    out: dict[str, Any] = {}
+
+def _struct(name: str, fields: Iterable[str]) -> type[msgspec.Struct]:
+    """A type whose JSON has these members in this order."""
+    return msgspec.defstruct(name, list(fields))
+
+
+_Props: Final = _struct("JSONSchemaProps", FIELDS)
+_PropsOrArray: Final = _struct("JSONSchemaPropsOrArray", ("Schema", "JSONSchemas"))
+_PropsOrBool: Final = _struct("JSONSchemaPropsOrBool", ("Allows", "Schema"))
+_PropsOrStrings: Final = _struct("JSONSchemaPropsOrStringArray", ("Schema", "Property"))
+_ExternalDocs: Final = _struct("ExternalDocumentation", _DOCS)
+_ValidationRule: Final = _struct("ValidationRule", _RULE)
+
+
+def internal(plain: Mapping[str, Any]) -> Any:
+    """The internal form of a schema, to be printed."""
+    members = []
     for name, (sent_as, zero) in FIELDS.items():
         value = plain.get(sent_as)
-        out[name] = zero if value is None else _member(name, value)
-    return out
+        members.append(zero if value is None else _member(name, value))
+    return _Props(*members)
 
 
 def is_said(name: str, plain: Mapping[str, Any]) -> bool:
@@ -87,48 +106,56 @@ def is_said(name: str, plain: Mapping[str, Any]) -> bool:
     return value is not None and not (value.__class__ is zero.__class__ and value == zero)
 
 
-def items_form(items: Any) -> dict[str, Any]:
+def items_form(items: Any) -> Any:
     """The internal form of `items`: one schema or several."""
     if isinstance(items, list):
-        return {"Schema": None, "JSONSchemas": [internal(each) for each in items]}
-    return {"Schema": internal(items), "JSONSchemas": None}
+        return _PropsOrArray(None, [internal(each) for each in items])
+    return _PropsOrArray(internal(items), None)
 
 
-def rule_form(rule: Mapping[str, Any]) -> dict[str, Any]:
+def rule_form(rule: Mapping[str, Any]) -> Any:
     """The internal form of a rule."""
-    return _named(_RULE, rule)
+    return _ValidationRule(*_members(_RULE, rule))
 
 
-def _named(names: Mapping[str, tuple[str, Any]], plain: Mapping[str, Any]) -> dict[str, Any]:
-    out = {}
-    for name, (sent_as, zero) in names.items():
-        value = plain.get(sent_as)
-        out[name] = zero if value is None else value
-    return out
+def _members(names: Mapping[str, tuple[str, Any]], plain: Mapping[str, Any]) -> list[Any]:
+    found = ((plain.get(sent_as), zero) for sent_as, zero in names.values())
+    return [zero if value is None else value for value, zero in found]
 
 
 def _member(name: str, value: Any) -> Any:
-    if name in _SCHEMAS:
-        return internal(value)
     if name in _LISTS:
         return [internal(each) for each in value]
     if name in _MAPS:
-        return {key: internal(each) for key, each in sorted(value.items())}
+        return {key: internal(each) for key, each in value.items()}
     if name in _OR_BOOL:
         is_schema = isinstance(value, Mapping)
-        return {"Allows": is_schema or bool(value), "Schema": internal(value) if is_schema else None}
+        return _PropsOrBool(is_schema or bool(value), internal(value) if is_schema else None)
     match name:
+        case "Maximum" | "Minimum" | "MultipleOf":
+            return _go_float(float(value))
+        case "Not":
+            return internal(value)
         case "Items":
             return items_form(value)
         case "Dependencies":
-            return {key: _dependency(each) for key, each in sorted(value.items())}
+            return {key: _dependency(each) for key, each in value.items()}
         case "ExternalDocs":
-            return _named(_DOCS, value)
+            return _ExternalDocs(*_members(_DOCS, value))
         case "XValidations":
             return [rule_form(each) for each in value]
     return value
 
 
-def _dependency(value: Any) -> dict[str, Any]:
+def _dependency(value: Any) -> Any:
     is_schema = isinstance(value, Mapping)
-    return {"Schema": internal(value) if is_schema else None, "Property": None if is_schema else value}
+    return _PropsOrStrings(internal(value) if is_schema else None, None if is_schema else value)
+
+
+def _go_float(value: float) -> Any:
+    """A float64 as Go's JSON encoder prints it."""
+    plain = whole_or_float(value)
+    if isinstance(plain, int) or _EXPONENTS_BELOW <= abs(plain) < _EXPONENTS_FROM:
+        return plain
+    digits, _, exponent = repr(plain).partition("e")
+    return msgspec.Raw(f"{digits.removesuffix('.0')}e{int(exponent):+d}".encode())

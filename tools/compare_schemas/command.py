@@ -1,0 +1,263 @@
+"""The command: makes definitions and objects on the reference server, and holds the library's answers against its."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any, Final
+
+from steersman.machinery.codec.serializer import decode_as_sent, whole_or_float
+from steersman.machinery.errors.field import FieldError, Path
+from steersman.schema import CoercionError, SchemaChecks, Structural, compile_schema, schema_errors
+from tools.differential.server import Answer, Client, Server
+
+from .schemas import oddly, schema, spec_schema
+from .values import changed, value
+
+GROUP: Final = "compared.example.com"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_WIDTH: Final = 12
+_READY: Final = 30.0
+_SHOWN: Final = 1500
+"""Characters of what is different that are printed."""
+_OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+Causes = set[tuple[str, str, str]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 if both say the same of everything."""
+    parser = argparse.ArgumentParser(prog="python -m tools.compare_schemas", description=__doc__)
+    parser.add_argument("--reference", required=True, help="a command that starts the reference server")
+    parser.add_argument("--schemas", type=int, default=20, help="definitions whose objects are compared")
+    parser.add_argument("--values", type=int, default=60, help="objects that are created, of each of these")
+    parser.add_argument("--updates", type=int, default=20, help="objects that are updated, of each of these")
+    parser.add_argument("--declarations", type=int, default=200, help="definitions that are only judged")
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args(arguments)
+    with Server(options.reference) as client:
+        comparison = Comparison(client)
+        for number in range(options.declarations):
+            comparison.declaration(Random(f"{options.seed}-declaration-{number}"), number)
+        for number in range(options.schemas):
+            random = Random(f"{options.seed}-schema-{number}")
+            comparison.values(random, number, values=options.values, updates=options.updates)
+        comparison.report()
+        return 1 if comparison.differences else 0
+
+
+class Comparison:
+    """Compares case by case, and tells each difference when it is found."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.cases = 0
+        self.refused = 0
+        self.differences = 0
+
+    def report(self) -> None:
+        print(f"{self.cases} cases, {self.refused} of them refused; {self.differences} differences")
+
+    def _compare(self, title: str, sent: Any, reference: Any, ours: Any) -> None:
+        self.cases += 1
+        if reference == ours:
+            return
+        self.differences += 1
+        print(f"== {title}\n   sent      {json.dumps(sent)[:_SHOWN]}")
+        if isinstance(reference, set) and isinstance(ours, set):
+            reference, ours = sorted(reference - ours), sorted(ours - reference)
+        print(f"   reference {str(reference)[:_SHOWN]}\n   ours      {str(ours)[:_SHOWN]}", flush=True)
+
+    # Definitions
+
+    def declaration(self, random: Random, number: int) -> None:
+        """One definition that is refused, most of the time."""
+        plain = {"type": "object", "properties": {"spec": schema(random)}}
+        plain = oddly(random, plain) if random.random() < 0.9 else plain
+        status = random.random() < 0.3
+        answer = self._define(number, plain, status=status, query="?dryRun=All")
+        path = Path("spec", "validation", "openAPIV3Schema")
+        if answer.code not in (201, 422):
+            return  # it cannot be read
+        self.refused += answer.code == 422
+        errors = schema_errors(plain, path, SchemaChecks(), status_enabled=status)
+        self._compare(f"declaration {number}", plain, _causes_of_schema(answer, str(path)), _causes(errors))
+
+    def _define(
+        self, number: int, plain: Any, *, status: bool = False, query: str = "", method: str = "POST"
+    ) -> Answer:
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": plain}}
+        if status:
+            version["subresources"] = {"status": {}}
+        plural = f"foo{number}s"
+        names = {"plural": plural, "singular": f"foo{number}", "kind": f"Foo{number}", "listKind": f"Foo{number}List"}
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{GROUP}"},
+            "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
+        }
+        if method == "POST":
+            return self._client.ask("POST", _DEFINITIONS + query, definition)
+        path = f"{_DEFINITIONS}/{plural}.{GROUP}"
+        definition["metadata"]["resourceVersion"] = self._client.ask("GET", path).body["metadata"]["resourceVersion"]
+        return self._client.ask("PUT", path, definition)
+
+    # Objects
+
+    def values(self, random: Random, number: int, *, values: int, updates: int) -> None:
+        """A definition, objects that are created, and objects that became wrong and are updated."""
+        plain = self._sound(random)
+        path = f"/apis/{GROUP}/v1/foo{number}s"
+        loose = {"type": "object", "properties": {"spec": _OPEN}}
+        made = self._define(number, loose)
+        if made.code != 201:
+            raise RuntimeError(f"no definition could be made: {made}")
+        try:
+            self._await(lambda: self._client.ask("GET", path).code == 200)
+            stored = [self._store(random, number, each, plain, path) for each in range(updates)]
+            changed_answer = self._define(number, plain, method="PUT")
+            if changed_answer.code != 200:
+                raise RuntimeError(f"the definition could not be changed: {changed_answer}")
+            self._await_strict(number, path)
+            structural = compile_schema(plain)
+            for each in range(values):
+                self._create(random, number, each, plain, structural, path)
+            for name in stored:
+                if name:
+                    self._update(random, number, name, plain, structural, path)
+        finally:
+            self._client.ask("DELETE", f"{_DEFINITIONS}/foo{number}s.{GROUP}")
+
+    def _sound(self, random: Random) -> dict[str, Any]:
+        """A schema that is sound in this library's eyes; `declaration` sees to it that they are good."""
+        spec: dict[str, Any] = {"type": "object", "properties": {}}
+        while len(spec["properties"]) < _WIDTH:
+            each = spec_schema(random, 1)["properties"]["p0"]
+            plain = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"p": each}}}}
+            if not schema_errors(plain, Path("schema"), SchemaChecks(), status_enabled=False):
+                spec["properties"][f"p{len(spec['properties'])}"] = each
+        # what stands for the schema being in force
+        spec["properties"]["canary"] = {"type": "string", "maxLength": 1}
+        return {"type": "object", "properties": {"spec": spec}}
+
+    def _await(self, is_so: Any) -> None:
+        end = time.monotonic() + _READY
+        while not is_so():
+            if time.monotonic() > end:
+                raise RuntimeError("the reference server does not serve the definition")
+            time.sleep(0.1)
+
+    def _await_strict(self, number: int, path: str) -> None:
+        obj = _object(number, "canary", {"canary": "too long"})
+        for _ in range(3):  # what is in force for one request is for the next
+            self._await(lambda: self._client.ask("POST", f"{path}?dryRun=All", obj).code == 422)
+
+    def _spec(self, random: Random, plain: Any) -> dict[str, Any]:
+        properties = plain["properties"]["spec"]["properties"]
+        names = random.sample([name for name in properties if name != "canary"], random.randint(1, 3))
+        spec = {name: value(random, properties[name]) for name in names}
+        if random.random() < 0.1:
+            spec["unknown"] = {"a": 1}
+        return spec
+
+    def _store(self, random: Random, number: int, each: int, plain: Any, path: str) -> str:
+        obj = _object(number, f"stored-{each}", self._spec(random, plain))
+        return f"stored-{each}" if self._client.ask("POST", path, obj).code == 201 else ""
+
+    def _create(self, random: Random, number: int, each: int, plain: Any, structural: Structural, path: str) -> None:
+        obj = _object(number, f"created-{each}", self._spec(random, plain))
+        text = json.dumps(obj)
+        answer = self._client.ask("POST", f"{path}?dryRun=All", text)
+        ours = decode_as_sent(text.encode())
+        try:
+            unknown = structural.fit(ours, strict=True)
+        except CoercionError as error:
+            self.refused += 1
+            self._compare(f"object {number}/{each}: metadata", obj, answer.code, 400)
+            said = str(answer.body.get("message"))
+            self._compare(
+                f"object {number}/{each}: metadata", obj, _without_values(said), _without_values(_told(error, number))
+            )
+            return
+        structural.default(ours)
+        errors = _create_errors(structural, ours)
+        self._hold(f"object {number}/{each}", obj, answer, errors, ours, unknown)
+
+    def _update(self, random: Random, number: int, name: str, plain: Any, structural: Structural, path: str) -> None:
+        got = self._client.ask("GET", f"{path}/{name}")
+        old: Any = decode_as_sent(json.dumps(got.body).encode())
+        sent = json.loads(json.dumps(got.body))
+        sent["spec"] = changed(random, sent.get("spec"), plain["properties"]["spec"])
+        text = json.dumps(sent)
+        answer = self._client.ask("PUT", f"{path}/{name}?dryRun=All", text)
+        new = decode_as_sent(text.encode())
+        try:
+            unknown = structural.fit(new, strict=True)
+            structural.fit(old, lenient=True)
+        except CoercionError:
+            self._compare(f"update {number}/{name}: metadata", sent, answer.code, 400)
+            return
+        structural.default(new)
+        structural.default(old)
+        errors = structural.validate_update(new, old) + structural.validate_embedded(new)
+        errors += structural.validate_lists(new, old)
+        self._hold(f"update {number}/{name} of {json.dumps(got.body.get('spec'))}", sent, answer, errors, new, unknown)
+
+    def _hold(
+        self, title: str, sent: Any, answer: Answer, errors: list[FieldError], ours: Any, unknown: list[str]
+    ) -> None:
+        if answer.code not in (200, 201, 422):
+            self._compare(title, sent, (answer.code, answer.body), _causes(errors))
+            return
+        self.refused += answer.code == 422
+        self._compare(title, sent, set(_causes_in(answer)), _causes(errors))
+        if answer.code != 422 and not errors:
+            self._compare(f"{title}: result", sent, answer.body.get("spec"), _as_in_json(ours.get("spec")))
+        warned = [text.partition('"')[2][:-1] for text in answer.warnings]
+        told = [f'unknown field \\"{path}\\"' for path in unknown]
+        self._compare(f"{title}: warnings", sent, sorted(warned), sorted(told))
+
+
+def _told(error: CoercionError, number: int) -> str:
+    kind = f"Foo{number}"
+    return f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+
+
+def _start(text: str) -> str:
+    """Where an error is; upstream goes through members in any order, and tells one of several."""
+    return text.partition(": ")[0]
+
+
+def _create_errors(structural: Structural, obj: Any) -> list[FieldError]:
+    return structural.validate(obj) + structural.validate_embedded(obj) + structural.validate_lists(obj)
+
+
+def _object(number: int, name: str, spec: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/v1", "kind": f"Foo{number}", "metadata": {"name": name}, "spec": spec}
+
+
+def _causes(errors: list[FieldError]) -> Causes:
+    return {(each.field, each.type, each.body) for each in errors}
+
+
+def _causes_in(answer: Answer) -> Iterator[tuple[str, str, str]]:
+    if answer.code == 422:
+        for cause in answer.body["details"].get("causes") or ():
+            yield cause["field"], cause["reason"], cause["message"]
+
+
+def _causes_of_schema(answer: Answer, path: str) -> Causes:
+    return {cause for cause in _causes_in(answer) if cause[0].startswith(path)}
+
+
+def _as_in_json(plain: Any) -> Any:
+    """Plain data as it reads after a way through Go's JSON."""
+    if isinstance(plain, dict):
+        return {name: _as_in_json(member) for name, member in plain.items()}
+    if isinstance(plain, list):
+        return [_as_in_json(item) for item in plain]
+    return whole_or_float(plain) if isinstance(plain, float) else plain
