@@ -13,7 +13,7 @@ from .embedded import Coercion, CoercionError, embedded_errors, resource_errors
 from .equality import copied, same
 from .judging import errors_of
 from .nodes import DEFAULTS_BELOW, EMBEDDED, MISSING, Node, Plain
-from .pruning import prune, prune_object
+from .pruning import Pruning
 from .rules import RuleJudge
 
 _TYPE_META = {"apiVersion": "validation/v1", "kind": "Validation"}
@@ -95,9 +95,9 @@ class DefaultChecks:
 def _pruned(node: Node, *, is_resource: bool) -> object:
     value = copied(node.default)
     if is_resource and value.__class__ is dict:
-        prune_object(value, node, want_unknown=False)
+        Pruning().resource(value, node)
     else:
-        prune(value, node)
+        Pruning().value(value, node)
     return value
 
 

@@ -13,7 +13,7 @@ from steersman.machinery.errors.field import Path
 from .embedded import Coercion
 from .equality import copied, same
 from .nodes import DEFAULTS_BELOW, MISSING, Node, Plain
-from .pruning import prune_object
+from .pruning import Pruning
 
 Steps = tuple[str | None, ...]
 """The way from an object to a place in it: names of members, None for the only item of a list."""
@@ -57,7 +57,7 @@ def _pruned(default: Any, steps: Steps, root: Node) -> Any:
     if obj.__class__ is not dict:
         return default
     Coercion(lenient=True).object(obj, root, Path())
-    prune_object(obj, root, want_unknown=False)
+    Pruning().resource(obj, root)
     found: Any = obj
     for step in steps:
         if step is None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steersman.machinery.codec.serializer import whole_or_float
+from steersman.machinery.errors.field import with_go_floats
 
 FIELDS: Final[Mapping[str, tuple[str, Any]]] = {
     "ID": ("id", ""),
@@ -73,8 +73,6 @@ _LISTS: Final = frozenset({"AllOf", "OneOf", "AnyOf"})
 _MAPS: Final = frozenset({"Properties", "PatternProperties", "Definitions"})
 _OR_BOOL: Final = frozenset({"AdditionalProperties", "AdditionalItems"})
 
-_EXPONENTS_BELOW: Final = 1e-6
-_EXPONENTS_FROM: Final = 1e21
 
 
 def _struct(name: str, fields: Iterable[str]) -> type[msgspec.Struct]:
@@ -133,7 +131,9 @@ def _member(name: str, value: Any) -> Any:
         return _PropsOrBool(is_schema or bool(value), internal(value) if is_schema else None)
     match name:
         case "Maximum" | "Minimum" | "MultipleOf":
-            return _go_float(float(value))
+            return with_go_floats(float(value))
+        case "Default" | "Example" | "Enum":
+            return with_go_floats(value)
         case "Not":
             return internal(value)
         case "Items":
@@ -151,11 +151,3 @@ def _dependency(value: Any) -> Any:
     is_schema = isinstance(value, Mapping)
     return _PropsOrStrings(internal(value) if is_schema else None, None if is_schema else value)
 
-
-def _go_float(value: float) -> Any:
-    """A float64 as Go's JSON encoder prints it."""
-    plain = whole_or_float(value)
-    if isinstance(plain, int) or _EXPONENTS_BELOW <= abs(plain) < _EXPONENTS_FROM:
-        return plain
-    digits, _, exponent = repr(plain).partition("e")
-    return msgspec.Raw(f"{digits.removesuffix('.0')}e{int(exponent):+d}".encode())

@@ -1,6 +1,6 @@
 """Takes out of values what their schema does not know: k8s.io/apiextensions-apiserver `schema/pruning`, `defaulting`.
 
-Both functions change what they are given.
+Values are changed in place.
 """
 
 from __future__ import annotations
@@ -9,108 +9,135 @@ from typing import Any, Final
 
 from steersman.machinery.lane.threads import paced
 
-from .nodes import EMBEDDED, MISSING, NULLABLE, PRESERVE, Node
-from .unknown_fields import UnknownFields, Where
+from .nodes import EMBEDDED, MISSING, NULLABLE, PRESERVE, Node, Plain
 
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+_MOST_TEXT: Final = 16 << 20
+"""Characters of all paths after which no more are kept: clients choose the names in them."""
+
+Where = tuple[Any, str] | None
+"""The way to a value, written down when it is needed: that to what it is in, and a name or `[number]`."""
 
 
-def prune_object(obj: dict[str, Any], node: Node, *, want_unknown: bool) -> list[str]:
-    """Prunes an object, or an embedded one, but for its kind, apiVersion and metadata.
+class Pruning:
+    """One object being pruned: its kind, apiVersion and metadata, and those of embedded resources, are left alone.
 
-    Gives the sorted paths of what was taken out, if they are wanted.
+    With `nulls`, nulls are taken out too that are neither allowed nor replaced by a default. With `want_unknown`,
+    `unknown` has the paths of what was taken out (`spec.list[0].field`); nulls are none of these.
     """
-    unknown = UnknownFields(kept=want_unknown)
-    _prune_members(obj, node, is_resource=True, where=None, unknown=unknown)
-    return sorted(unknown.paths)
 
+    __slots__ = ("_nulls", "_room", "unknown")
 
-def prune(value: Any, node: Node) -> None:
-    """Prunes a value inside of an object."""
-    _prune(value, node, None, UnknownFields(kept=False))
+    def __init__(self, *, nulls: bool = False, want_unknown: bool = False) -> None:
+        self._nulls = nulls
+        self._room = _MOST_TEXT if want_unknown else -1
+        self.unknown: list[str] = []
 
+    def resource(self, obj: Plain, node: Node) -> None:
+        """Prunes a resource, whatever its schema says of it."""
+        self._members(obj, node, None, EMBEDDED)
 
-def _prune(value: Any, node: Node | None, where: Where, unknown: UnknownFields) -> None:
-    if value.__class__ is dict:
-        if node is None:
-            if unknown.are_kept:
-                for name in value:
-                    unknown.add(where, name)
-            value.clear()
-        else:
-            _prune_members(value, node, is_resource=bool(node.traits & EMBEDDED), where=where, unknown=unknown)
-    elif value.__class__ is list:
-        if node is not None and node.traits & PRESERVE:
-            _prune_preserved(value, node, where, unknown)
-            return
-        items = None if node is None else node.items
-        for number, item in enumerate(paced(value)):
-            if item.__class__ is dict or item.__class__ is list:
-                _prune(item, items, (where, f"[{number}]"), unknown)
+    def value(self, value: Any, node: Node | None, where: Where = None) -> None:
+        """Prunes a value. Where nothing is known of it, nothing is left in the objects in it."""
+        if value.__class__ is dict:
+            if node is not None:
+                self._members(value, node, where, node.traits & EMBEDDED)
+            else:
+                if self._room >= 0:
+                    for name in value:
+                        self._tell(where, name)
+                value.clear()
+        elif value.__class__ is list:
+            if node is not None and node.traits & PRESERVE:
+                self._preserved(value, node, where)
+                return
+            items = None if node is None else node.items
+            for number, item in enumerate(paced(value)):
+                kind = item.__class__
+                if kind is dict or kind is list:
+                    self.value(item, items, (where, f"[{number}]"))
 
-
-def _prune_members(
-    value: dict[str, Any], node: Node, *, is_resource: bool, where: Where, unknown: UnknownFields
-) -> None:
-    find, additional = node.properties.get, node.additional
-    others = additional if isinstance(additional, Node) else None
-    is_preserving = node.traits & PRESERVE
-    gone: list[str] = []
-    for name, item in paced(value.items()):
-        child = find(name)
-        if child is None:
-            if is_resource and name in _META_FIELDS:
-                continue
-            if additional is None:
-                if not is_preserving:
-                    gone.append(name)
-                continue
-            child = others
-        if (item.__class__ is dict or item.__class__ is list) and not (is_resource and name in _META_FIELDS):
-            _prune(item, child, (where, name), unknown)
-    for name in gone:
-        if where is not None or name not in _META_FIELDS:
-            unknown.add(where, name)
-        del value[name]
-
-
-def _prune_preserved(value: Any, node: Node | None, where: Where, unknown: UnknownFields) -> None:
-    """Prunes items of a list that is kept as it is, where the schema says more of them."""
-    if node is None:
-        return
-    if value.__class__ is list:
-        for number, item in enumerate(paced(value)):
-            _prune_preserved(item, node.items, (where, f"[{number}]"), unknown)
-    elif value.__class__ is dict:
-        find, additional = node.properties.get, node.additional
-        others = additional if isinstance(additional, Node) else None
-        is_resource = node.traits & EMBEDDED
+    def _members(self, value: Plain, node: Node, where: Where, is_resource: int) -> None:
+        properties = node.properties
+        gone: list[str] | None = None
+        unknown: list[str] | None = None
         for name, item in paced(value.items()):
-            if is_resource and name in _META_FIELDS:
+            kind = item.__class__
+            if name in properties:
+                child: Node | None = properties[name]
+            elif is_resource and name in _META_FIELDS:
                 continue
-            child = find(name)
-            if child is not None or additional is not None:
-                _prune(item, child if child is not None else others, (where, name), unknown)
+            elif node.additional is not None:
+                child = node.additional if isinstance(node.additional, Node) else None
+            else:
+                if not node.traits & PRESERVE:
+                    unknown = [name] if unknown is None else [*unknown, name]
+                continue
+            if kind is dict or kind is list:
+                if not is_resource or name not in _META_FIELDS:
+                    self.value(item, child, (where, name))
+                elif self._nulls and child is not None:
+                    drop_nulls(item, child)
+            elif item is None and self._nulls and _is_to_be_dropped(child):
+                gone = [name] if gone is None else [*gone, name]
+        for name in unknown or ():
+            if self._room >= 0 and (where is not None or name not in _META_FIELDS):
+                self._tell(where, name)
+            del value[name]
+        for name in gone or ():
+            del value[name]
+
+    def _preserved(self, value: Any, node: Node | None, where: Where) -> None:
+        """Prunes items of a list that is kept as it is, where the schema says more of them."""
+        if node is None:
+            return
+        if value.__class__ is list:
+            for number, item in enumerate(paced(value)):
+                self._preserved(item, node.items, (where, f"[{number}]"))
+        elif value.__class__ is dict:
+            for name, item in paced(value.items()):
+                if node.traits & EMBEDDED and name in _META_FIELDS:
+                    continue
+                child = node.properties.get(name)
+                if child is not None or node.additional is not None:
+                    self.value(item, child or node.child(name), (where, name))
+            if self._nulls:
+                _drop_members(value, node)
+
+    def _tell(self, where: Where, name: str) -> None:
+        path = _written((where, name))
+        self._room -= len(path)
+        self.unknown.append(path)
+
+
+def _written(where: Where) -> str:
+    steps: list[str] = []
+    while where is not None:
+        where, step = where
+        steps.append(step if where is None or step.startswith("[") else f".{step}")
+    return "".join(reversed(steps))
 
 
 def drop_nulls(value: Any, node: Node) -> None:
     """Takes out nulls that are neither allowed nor replaced by a default."""
     if value.__class__ is dict:
-        find, additional = node.properties.get, node.additional
-        others = additional if isinstance(additional, Node) else None
-        gone: list[str] = []
         for name, item in paced(value.items()):
-            if item is None:
-                child = find(name, others)
-                if child is not None and not child.traits & NULLABLE and child.default is MISSING:
-                    gone.append(name)
-            elif item.__class__ is dict or item.__class__ is list:
-                child = find(name, others)
+            if item.__class__ is dict or item.__class__ is list:
+                child = node.child(name)
                 if child is not None:
                     drop_nulls(item, child)
-        for name in gone:
-            del value[name]
-    elif node.items is not None:
+        _drop_members(value, node)
+    elif value.__class__ is list and node.items is not None:
         for item in paced(value):
-            if item.__class__ is dict or item.__class__ is list:
-                drop_nulls(item, node.items)
+            drop_nulls(item, node.items)
+
+
+def _drop_members(value: Plain, node: Node) -> None:
+    gone = [name for name, item in paced(value.items()) if item is None and _is_to_be_dropped(node.child(name))]
+    for name in gone:
+        del value[name]
+
+
+def _is_to_be_dropped(node: Node | None) -> bool:
+    """Whether a null that a schema says this of is not allowed, and nothing is to take its place."""
+    return node is not None and not node.traits & NULLABLE and node.default is MISSING

@@ -20,7 +20,7 @@ from .judging import errors_of
 from .list_types import list_errors
 from .nodes import DEFAULTS_BELOW, EMBEDDED_BELOW, LISTS_BELOW, RULES_BELOW, Node, Plain
 from .ownership import ownership_of
-from .pruning import drop_nulls, prune_object
+from .pruning import Pruning, drop_nulls
 
 _ROOT: Final = Path()
 _STATUS: Final = Path("status")
@@ -49,13 +49,15 @@ class Structural:
         not looked for. Raises CoercionError for metadata of embedded resources that cannot be read, unless `lenient`:
         then it is dropped.
         """
-        unknown = self.prune(obj, strict=strict)
-        self.drop_nulls(obj)
-        return unknown + self.coerce(obj, strict=strict, lenient=lenient)
+        pruning = Pruning(nulls=True, want_unknown=strict)
+        pruning.resource(obj, self.root)
+        return sorted(pruning.unknown) + self.coerce(obj, strict=strict, lenient=lenient)
 
     def prune(self, obj: Plain, *, strict: bool = False) -> list[str]:
         """Takes out fields that the schema does not know; gives their sorted paths if `strict`."""
-        return prune_object(obj, self.root, want_unknown=strict)
+        pruning = Pruning(want_unknown=strict)
+        pruning.resource(obj, self.root)
+        return sorted(pruning.unknown)
 
     def drop_nulls(self, obj: Plain) -> None:
         """Takes out nulls that are neither allowed nor replaced by a default."""

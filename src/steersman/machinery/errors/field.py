@@ -168,11 +168,35 @@ def print_value(value: Any) -> str:
 def go_json(value: Any) -> str:
     """`value` as Go's JSON encoder writes it: keys of maps sorted, the characters that HTML knows escaped."""
     text = _json.encode(value).decode()
+    if _FLOATS.search(text):
+        text = _json.encode(with_go_floats(value)).decode()
     return _html.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 _json: Final = msgspec.json.Encoder(order="deterministic")
 _html: Final = re.compile("[<>&\u2028\u2029]")
+_FLOATS: Final = re.compile(r"[0-9](?:\.0|e)")
+"""What text with floats looks like that Go writes otherwise, or maybe a string."""
+
+
+def with_go_floats(value: Any) -> Any:
+    """Plain data whose floats are encoded as Go's encoder writes them."""
+    if isinstance(value, dict):
+        return {name: with_go_floats(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_go_floats(item) for item in value]
+    return msgspec.Raw(json_float(value).encode()) if isinstance(value, float) else value
+
+
+def json_float(value: float) -> str:
+    """`value` as Go's JSON encoder writes a float64: with an exponent below 1e-6 and from 1e21 on."""
+    magnitude = abs(value)
+    if magnitude == 0 or 1e-6 <= magnitude < 1e21:
+        return f"{Decimal(repr(value)):f}".removesuffix(".0")
+    sign, digits, _ = Decimal(repr(value)).normalize().as_tuple()
+    fraction = "".join(map(str, digits[1:]))
+    exponent = Decimal(repr(value)).adjusted()
+    return f"{'-' if sign else ''}{digits[0]}{f'.{fraction}' if fraction else ''}e{exponent:+d}"
 
 
 def format_float(value: float) -> str:
