@@ -28,26 +28,28 @@ from .patterns import matches
 def accepts(node: Node, value: Any) -> bool:
     """Whether a value, and all in it, is valid."""
     kind = value.__class__
-    if value is None:
+    if kind is int:
+        bounds = node.bounds
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            return False
+    elif value is None:
         is_free = not node.types or node.traits & NULLABLE
         return bool(is_free) and (node.checks is None or node.checks.enum is None)
     if not node.mask & BITS[kind]:
         return False
     checks = node.checks
-    if checks is not None and not _is_one_of_junctors(checks, value):
+    if checks is not None and checks.has_junctors and not _is_one_of_junctors(checks, value):
         return False
+    if kind is dict:
+        return (checks is None or _accepts_members(checks, value)) and _accepts_object(node, value)
     if kind is str:
         return (not node.format or _has_format(node.format, value)) and (checks is None or _accepts_text(checks, value))
-    if kind is dict:
-        if checks is not None and not _accepts_members(checks, value):
-            return False
-        return _accepts_object(node, value)
     if kind is list:
-        if checks is not None and not _accepts_items(checks, value):
-            return False
-        return _accepts_list(node, value)
+        return (checks is None or _accepts_items(checks, value)) and _accepts_list(node, value)
     if kind is bool:
         return checks is None or checks.enum is None or is_in(checks, value)
+    if kind is int and node.bounds is not None:
+        return True
     return _accepts_number(node, checks, value)
 
 
@@ -55,7 +57,7 @@ def _accepts_object(node: Node, value: dict[str, Any]) -> bool:
     properties, additional = node.properties, node.additional
     if additional is False:
         return all(name in properties and accepts(properties[name], item) for name, item in value.items())
-    others = additional if additional.__class__ is Node else None
+    others = additional if isinstance(additional, Node) else None
     if not properties and others is None:
         return True
     find = properties.get
@@ -73,7 +75,11 @@ def _accepts_list(node: Node, value: list[Any]) -> bool:
     if child is None:
         return True
     sure = child.sure
-    return all(item.__class__ is sure or accepts(child, item) for item in paced(value))
+    for item in paced(value):
+        if item.__class__ is sure or accepts(child, item):
+            continue
+        return False
+    return True
 
 
 def _is_one_of_junctors(checks: Checks, value: Any) -> bool:

@@ -38,6 +38,7 @@ from .nodes import (
     Node,
     Plain,
 )
+from .numbers import INT64_MAX, INT64_MIN, fits
 
 _UNSUPPORTED: Final = {
     "id": "id", "$schema": "schema", "$ref": "$ref", "patternProperties": "patternProperties",
@@ -127,6 +128,7 @@ class _Compiler:
                 types=types,
                 mask=mask,
                 sure=_SURE.get(types[0]) if len(types) == 1 and checks is None and not format else None,
+                bounds=_bounds(types, format, checks),
                 traits=_traits(plain, list_type, rules) | _traits_below(below),
                 format=format,
                 declared_format=plain.get("format") or "",
@@ -177,6 +179,8 @@ class _Compiler:
         said["required"] = tuple(sys.intern(each) for each in plain.get("required") or ())
         if all(value is None or value is False or value == () or value == "" for value in said.values()):
             return None
+        junctors = ("all_of", "any_of", "one_of", "negated")
+        said["has_junctors"] = any(said[name] for name in junctors)
         return Checks(**said)
 
 
@@ -191,6 +195,25 @@ def _mask(types: tuple[str, ...], format: str) -> int:
     if format and not mask & OF_INT:
         mask |= OF_STR | OF_LIST
     return mask
+
+
+def _bounds(types: tuple[str, ...], format: str, checks: Checks | None) -> tuple[int, int] | None:
+    """The least and the greatest integer, if nothing but whole limits is said of them."""
+    if types != ("integer",):
+        return None
+    least, most = (-(2**31), 2**31 - 1) if format == "int32" else (INT64_MIN, INT64_MAX)
+    if checks is None:
+        return least, most
+    if checks.multiple_of is not None or checks.enum is not None:
+        return None
+    for limit in (checks.minimum, checks.maximum):
+        if limit is not None and not fits(limit, "integer", format):
+            return None
+    if checks.minimum is not None:
+        least = max(least, int(checks.minimum) + checks.exclusive_minimum)
+    if checks.maximum is not None:
+        most = min(most, int(checks.maximum) - checks.exclusive_maximum)
+    return least, most
 
 
 def _traits(plain: Mapping[str, Any], list_type: str, rules: tuple[Plain, ...]) -> int:

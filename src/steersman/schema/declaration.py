@@ -137,8 +137,7 @@ def _root_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
             continue
         if name == "Type":
             if plain["type"] != "object":
-                text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-                yield field.invalid(path / "type", plain["type"], text)
+                yield field.invalid(path / "type", plain["type"], _OBJECT_AT_ROOT)
                 return
         elif name not in _AT_ROOT:
             text = (

@@ -74,7 +74,6 @@ _MAPS: Final = frozenset({"Properties", "PatternProperties", "Definitions"})
 _OR_BOOL: Final = frozenset({"AdditionalProperties", "AdditionalItems"})
 
 
-
 def _struct(name: str, fields: Iterable[str]) -> type[msgspec.Struct]:
     """A type whose JSON has these members in this order."""
     return msgspec.defstruct(name, list(fields))
@@ -150,4 +149,3 @@ def _member(name: str, value: Any) -> Any:
 def _dependency(value: Any) -> Any:
     is_schema = isinstance(value, Mapping)
     return _PropsOrStrings(internal(value) if is_schema else None, None if is_schema else value)
-

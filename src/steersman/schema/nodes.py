@@ -59,7 +59,7 @@ class Checks:
     """The value validations of a node; None where nothing is said."""
 
     __slots__ = (
-        "all_of", "any_of", "enum", "exclusive_maximum", "exclusive_minimum", "max_items", "max_length",
+        "all_of", "any_of", "enum", "exclusive_maximum", "exclusive_minimum", "has_junctors", "max_items", "max_length",
         "max_properties", "maximum", "min_items", "min_length", "min_properties", "minimum", "multiple_of", "names",
         "negated", "one_of", "pattern", "required", "unique_items",
     )  # fmt: skip
@@ -86,6 +86,8 @@ class Checks:
     one_of: tuple[Node, ...]
     negated: Node | None
     """What `not` says."""
+    has_junctors: bool
+    """Whether there is any of these four."""
 
     def __init__(self, **said: Any) -> None:
         for name in self.__slots__:
@@ -96,7 +98,7 @@ class Node:
     """One place of a compiled schema."""
 
     __slots__ = (
-        "__weakref__", "additional", "checks", "declared_format", "default", "defaulted", "format", "items",
+        "__weakref__", "additional", "bounds", "checks", "declared_format", "default", "defaulted", "format", "items",
         "list_type", "map_keys", "mask", "properties", "rules", "sure", "traits", "types",
     )  # fmt: skip
 
@@ -106,6 +108,8 @@ class Node:
     """The classes (`BITS`) of values that the types let through, apart from null."""
     sure: type | None
     """The class of which every value is valid, if there is nothing else to be checked of it."""
+    bounds: tuple[int, int] | None
+    """Between which every integer is valid and no other is, where that is all to be said of integers."""
     traits: int
     """What is true of it: NULLABLE and the others above."""
     format: str

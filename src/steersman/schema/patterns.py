@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+_MAX_MEMORY: Final = 8 << 20
+_REMEMBERED: Final = 512
+"""Patterns that stay compiled, which takes some 10 KB each."""
+
+# re2 and cel are imported when a schema first has a pattern
 
 
 def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is found in the text. Raises ValueError with Go's message for what is no pattern."""
-    found: Any = _compile(pattern).search(text)
+    if _finder(pattern)(text):
+        return True
+    # nearly always so, but nothing is found either where there was not enough memory to go the fast way
+    from steersman.cel.regular import compile_pattern
+
+    found: Any = compile_pattern(pattern).search(text.encode())
     return found is not None
 
 
@@ -22,10 +35,23 @@ def pattern_error(pattern: str) -> str:
     return ""
 
 
-def _compile(pattern: str) -> Any:
-    """Remembers the patterns that were used last: a compiled one takes some 10 KB."""
-    global _compile
-    from steersman.cel.regular import compile_pattern  # imported when a schema first has a pattern
+@lru_cache(maxsize=_REMEMBERED)
+def _finder(pattern: str) -> Callable[[str], Any]:
+    """What finds a pattern without telling where, ten times faster than what tells it."""
+    import re2
 
-    _compile = compile_pattern
-    return compile_pattern(pattern)
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    finder = re2.Set.SearchSet(options)
+    try:
+        finder.Add(pattern)
+        finder.Compile()
+    except re2.error:
+        return _nothing
+    match: Callable[[str], Any] = finder.Match
+    return match
+
+
+def _nothing(text: str) -> None:
+    """Finds nothing in any text, for `matches` to find out why."""
