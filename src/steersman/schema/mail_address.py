@@ -157,7 +157,8 @@ class _Parser:
                 if not depth:
                     break
         self.at = at
-        if is_name and any(_has_unknown_charset(word) for word in re.split("[ \t]+", text[begin : at - 1])):
+        words = re.split("[ \t]+", _ESCAPED.sub(r"\1", text[begin : at - 1])) if is_name else ()
+        if any(map(_has_unknown_charset, words)):
             raise _Malformed
 
     def _next(self) -> str:
@@ -174,6 +175,7 @@ class _Parser:
         self.at = match.end()
 
 
+_ESCAPED: Final = re.compile(r"\\((?s:.))")
 _COMMENT_PART: Final = re.compile(r"\\(?s:.)|[()]")
 
 

@@ -14,6 +14,7 @@ _SCHEME: Final = re.compile("([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
 _PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
 ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 """A percent sign that escapes nothing."""
+_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _HOST_INVALID: Final = re.compile(r"""[^A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>"%\x80-\U0010ffff]""")
 _USER_INVALID: Final = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
 _LONGEST_ADDRESS: Final = 256
@@ -68,6 +69,21 @@ def _check_escapes(text: str) -> None:
         raise UrlError(f"invalid URL escape {json.dumps(text[found.start() : found.start() + 3])}")
 
 
+def _check_host_escapes(host: str, *, has_zone: bool) -> None:
+    """Raises UrlError for what must not be escaped in a host: ASCII characters, and in the zone of an address those
+    that a host cannot have."""
+    _check_escapes(host)
+    end = host.rfind("]") if has_zone else 0
+    zone = host.find("%25", 0, end)
+    for found in _ESCAPED.finditer(host):
+        in_zone = 0 <= zone < found.start() < end
+        code = int(found[1], 16)
+        if found[0] == "%25" or (code >= 0x80 and not in_zone):
+            continue
+        if not in_zone or code >= 0x80 or (code != 0x20 and _HOST_INVALID.search(chr(code))):
+            raise UrlError(f"invalid URL escape {json.dumps(found[0])}")
+
+
 def _host(scheme: str, authority: str) -> str:
     user, at, host = authority.rpartition("@")
     if at:
@@ -91,7 +107,7 @@ def _host(scheme: str, authority: str) -> str:
     wrong = _HOST_INVALID.search(host)
     if wrong is not None:
         raise UrlError(f"invalid character {json.dumps(wrong[0])} in host name")
-    _check_escapes(host)
+    _check_host_escapes(host, has_zone=bracket == 0)
     if bracket == 0 and not _is_ipv6(host[1 : host.rfind("]")].replace("%25", "%")):
         raise UrlError("invalid IP-literal")
     return unquote_to_bytes(host).decode(errors="replace") if "%" in host else host
