@@ -1,4 +1,4 @@
-"""Random schemas of custom resources, and random values, judged by a reference API server and by this project's library.
+"""Random schemas of custom resources, and values, judged by a reference API server and by this project's library.
 
     python -m tools.compare_schemas --reference CMD [--schemas 20] [--values 60] [--updates 20] [--declarations 200]
         [--seed 7]

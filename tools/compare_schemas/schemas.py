@@ -12,10 +12,32 @@ Schema = dict[str, Any]
 NAMES: Final = ("a", "b", "c", "d", "kind", "apiVersion", "metadata", "name", "a.b", "x-y")
 PATTERNS: Final = ("^a+$", "[0-9]", "^$", "b|c", r"^\d{2,3}$", "ä")
 FORMATS: Final = (
-    "byte", "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uri", "uuid", "uuid4",
-    "password", "isbn", "creditcard", "ssn", "hexcolor", "rgbcolor", "k8s-short-name", "k8s-long-name", "bsonobjectid",
-    "unheard-of", "int32", "float",
-)  # fmt: skip
+    "byte",
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "cidr",
+    "mac",
+    "uri",
+    "uuid",
+    "uuid4",
+    "password",
+    "isbn",
+    "creditcard",
+    "ssn",
+    "hexcolor",
+    "rgbcolor",
+    "k8s-short-name",
+    "k8s-long-name",
+    "bsonobjectid",
+    "unheard-of",
+    "int32",
+    "float",
+)
 _NUMBERS: Final = (-3, -1, 0, 1, 2, 3, 5, 10, 100, 2**31 - 1, 2**31, 2**53, 2**63 - 1, 1e30)
 _FRACTIONS: Final = (-1.5, -0.1, 0.1, 0.5, 1.5, 2.5, 0.3, 1e-7, 3.4e38)
 DEPTH: Final = 3
@@ -45,19 +67,28 @@ def _some(random: Random, share: float, **members: Any) -> Schema:
 
 def _checks_of_text(random: Random) -> Schema:
     return _some(
-        random, 0.2,
-        minLength=random.randint(0, 3), maxLength=random.randint(1, 5), pattern=random.choice(PATTERNS),
-        enum=random.choice((["a", "b"], ["", "ä"], ["aa", "10"])), format=random.choice(FORMATS),
-    )  # fmt: skip
+        random,
+        0.2,
+        minLength=random.randint(0, 3),
+        maxLength=random.randint(1, 5),
+        pattern=random.choice(PATTERNS),
+        enum=random.choice((["a", "b"], ["", "ä"], ["aa", "10"])),
+        format=random.choice(FORMATS),
+    )
 
 
 def _checks_of_number(random: Random, *, fractions: bool) -> Schema:
     pool = _NUMBERS + _FRACTIONS if fractions or random.random() < 0.1 else _NUMBERS
     return _some(
-        random, 0.2,
-        minimum=random.choice(pool), maximum=random.choice(pool), exclusiveMinimum=True, exclusiveMaximum=True,
-        multipleOf=random.choice((1, 2, 3, 0.5, 0.1, 1.5, -1, 0)), enum=random.choice(([1, 2], [1.5, 3], [65, 0])),
-    )  # fmt: skip
+        random,
+        0.2,
+        minimum=random.choice(pool),
+        maximum=random.choice(pool),
+        exclusiveMinimum=True,
+        exclusiveMaximum=True,
+        multipleOf=random.choice((1, 2, 3, 0.5, 0.1, 1.5, -1, 0)),
+        enum=random.choice(([1, 2], [1.5, 3], [65, 0])),
+    )
 
 
 def _string(random: Random, depth: int) -> Schema:
@@ -178,28 +209,62 @@ def _nested(random: Random, structural: Schema) -> Schema:
 # What a definition may not have
 
 _ODD: Final[tuple[Schema, ...]] = (
-    {"type": "null"}, {"type": "file"}, {"type": ""}, {"id": "x"}, {"$ref": "x"}, {"$schema": "x"},
-    {"definitions": {"a": {"type": "object"}}}, {"dependencies": {"a": ["b"]}}, {"patternProperties": {"a": {"type": "null"}}},
-    {"additionalItems": True}, {"uniqueItems": True}, {"additionalProperties": True}, {"additionalProperties": False},
-    {"additionalProperties": {"type": "string"}}, {"additionalProperties": {}}, {"items": [{"type": "string"}]},
-    {"items": {}}, {"items": {"type": "string", "nullable": True}}, {"nullable": True}, {"pattern": "a["},
-    {"pattern": "(?=a)"}, {"default": 5}, {"default": {"a": 1, "kind": 3}}, {"default": []}, {"default": "x"},
-    {"default": {"metadata": {"labels": 5}}}, {"default": {"apiVersion": "v1", "kind": "A", "metadata": {"name": "/"}}},
-    {"x-kubernetes-list-type": "set"}, {"x-kubernetes-list-type": "map"}, {"x-kubernetes-list-type": "odd"},
-    {"x-kubernetes-list-map-keys": ["a", "a"]}, {"x-kubernetes-list-map-keys": ["gone"], "x-kubernetes-list-type": "map"},
-    {"x-kubernetes-map-type": "atomic"}, {"x-kubernetes-map-type": "odd"}, {"x-kubernetes-embedded-resource": True},
-    {"x-kubernetes-int-or-string": True}, {"x-kubernetes-preserve-unknown-fields": True},
-    {"x-kubernetes-preserve-unknown-fields": False}, {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    {"type": "null"},
+    {"type": "file"},
+    {"type": ""},
+    {"id": "x"},
+    {"$ref": "x"},
+    {"$schema": "x"},
+    {"definitions": {"a": {"type": "object"}}},
+    {"dependencies": {"a": ["b"]}},
+    {"patternProperties": {"a": {"type": "null"}}},
+    {"additionalItems": True},
+    {"uniqueItems": True},
+    {"additionalProperties": True},
+    {"additionalProperties": False},
+    {"additionalProperties": {"type": "string"}},
+    {"additionalProperties": {}},
+    {"items": [{"type": "string"}]},
+    {"items": {}},
+    {"items": {"type": "string", "nullable": True}},
+    {"nullable": True},
+    {"pattern": "a["},
+    {"pattern": "(?=a)"},
+    {"default": 5},
+    {"default": {"a": 1, "kind": 3}},
+    {"default": []},
+    {"default": "x"},
+    {"default": {"metadata": {"labels": 5}}},
+    {"default": {"apiVersion": "v1", "kind": "A", "metadata": {"name": "/"}}},
+    {"x-kubernetes-list-type": "set"},
+    {"x-kubernetes-list-type": "map"},
+    {"x-kubernetes-list-type": "odd"},
+    {"x-kubernetes-list-map-keys": ["a", "a"]},
+    {"x-kubernetes-list-map-keys": ["gone"], "x-kubernetes-list-type": "map"},
+    {"x-kubernetes-map-type": "atomic"},
+    {"x-kubernetes-map-type": "odd"},
+    {"x-kubernetes-embedded-resource": True},
+    {"x-kubernetes-int-or-string": True},
+    {"x-kubernetes-preserve-unknown-fields": True},
+    {"x-kubernetes-preserve-unknown-fields": False},
+    {"anyOf": [{"type": "integer"}, {"type": "string"}]},
     {"allOf": [{"anyOf": [{"type": "integer"}, {"type": "string"}]}, {"type": "string"}]},
-    {"oneOf": [{"properties": {"a": {"minimum": 1}, "gone": {}}}]}, {"not": {"items": {"minLength": 1}}},
+    {"oneOf": [{"properties": {"a": {"minimum": 1}, "gone": {}}}]},
+    {"not": {"items": {"minLength": 1}}},
     {"anyOf": [{"description": "x", "title": "y", "nullable": True, "default": 1}]},
     {"anyOf": [{"properties": {"metadata": {}}, "additionalProperties": {"type": "string"}}]},
     {"not": {"x-kubernetes-list-type": "set", "x-kubernetes-list-map-keys": ["a"], "x-kubernetes-map-type": "atomic"}},
-    {"properties": {"metadata": {"type": "object", "default": {}, "properties": {"name": {"type": "string", "default": "/"}}}}},
+    {
+        "properties": {
+            "metadata": {"type": "object", "default": {}, "properties": {"name": {"type": "string", "default": "/"}}}
+        }
+    },
     {"properties": {"metadata": {"type": "string"}, "kind": {"type": "object"}}},
     {"properties": {"kind": {"type": "string", "default": 5}, "apiVersion": {"type": "string", "default": "a/b/c"}}},
-    {"format": "date", "default": "2020-13-01"}, {"minimum": 3, "default": 1}, {"enum": ["x", 1]},
-)  # fmt: skip
+    {"format": "date", "default": "2020-13-01"},
+    {"minimum": 3, "default": 1},
+    {"enum": ["x", 1]},
+)
 
 
 def oddly(random: Random, sound: Schema) -> Schema:

@@ -9,18 +9,61 @@ from typing import Any, Final
 from .schemas import NAMES, Schema
 
 _TEXTS: Final = (
-    "", "a", "aa", "aaa", "b", "ä", "äöüß", "10", "123", "1.2.3.4", "::1", "10.0.0.0/8", "2020-01-02", "3 days", "1h",
-    "2020-01-02T03:04:05Z", "a@b.c", "N <a@b.c>", "a.example.com", "x-y", "#ffaa00", "rgb(1,2,3)", "aGVsbG8=", "A",
-    "00:11:22:33:44:55", "https://a.b/c", "4f0c3e7e-2c0f-4a0c-9b2e-6b0a3f6c1d11", "0321751043", "4111111111111111",
-    "111-22-3333", "507f1f77bcf86cd799439011", "<&>\u2028\n\t\"\\", "\U0001f600",
-)  # fmt: skip
+    "",
+    "a",
+    "aa",
+    "aaa",
+    "b",
+    "ä",
+    "äöüß",
+    "10",
+    "123",
+    "1.2.3.4",
+    "::1",
+    "10.0.0.0/8",
+    "2020-01-02",
+    "3 days",
+    "1h",
+    "2020-01-02T03:04:05Z",
+    "a@b.c",
+    "N <a@b.c>",
+    "a.example.com",
+    "x-y",
+    "#ffaa00",
+    "rgb(1,2,3)",
+    "aGVsbG8=",
+    "A",
+    "00:11:22:33:44:55",
+    "https://a.b/c",
+    "4f0c3e7e-2c0f-4a0c-9b2e-6b0a3f6c1d11",
+    "0321751043",
+    "4111111111111111",
+    "111-22-3333",
+    "507f1f77bcf86cd799439011",
+    '<&>\u2028\n\t"\\',
+    "\U0001f600",
+)
 _INTEGERS: Final = (-5, -1, 0, 1, 2, 3, 4, 6, 10, 65, 100, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, 2**63, -(2**63))
 _FLOATS: Final = (0.0, 1.0, 1.5, -1.5, 0.1, 0.3, 2.9999999999999996, 3.0000000001, 1e21, 1e300, 5e-324, 3.5e38, 65.0)
 _METADATA: Final[tuple[Any, ...]] = (
-    {}, {"name": "ok"}, {"name": "a/b"}, {"labels": {"a": "b"}}, {"labels": {"a": 5}}, {"labels": {"a b": "c"}},
-    {"unheard": 1, "name": "x"}, "text", None, {"creationTimestamp": None}, {"annotations": {"a": "b"}, "generation": 3},
-    {"name": 5}, {"namespace": "N"}, {"ownerReferences": [{"uid": "x"}]}, {"finalizers": ["a"]}, [], {"generation": -1},
-)  # fmt: skip
+    {},
+    {"name": "ok"},
+    {"name": "a/b"},
+    {"labels": {"a": "b"}},
+    {"labels": {"a": 5}},
+    {"labels": {"a b": "c"}},
+    {"unheard": 1, "name": "x"},
+    "text",
+    None,
+    {"creationTimestamp": None},
+    {"annotations": {"a": "b"}, "generation": 3},
+    {"name": 5},
+    {"namespace": "N"},
+    {"ownerReferences": [{"uid": "x"}]},
+    {"finalizers": ["a"]},
+    [],
+    {"generation": -1},
+)
 
 
 def value(random: Random, schema: Schema, depth: int = 0) -> Any:
