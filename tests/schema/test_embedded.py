@@ -91,8 +91,8 @@ def test_metadata_is_brought_into_its_one_form() -> None:
                 (
                     "r.kind",
                     'Invalid value: "Bad Kind": may have mixed case, but should otherwise match: a DNS-1035 label must'
-                    " consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an"
-                    " alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
+                    " consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end"
+                    " with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
                     " '[a-z]([-a-z0-9]*[a-z0-9])?')",
                 )
             ],

@@ -1,6 +1,7 @@
 """Field paths and field errors: how they print."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -105,3 +106,16 @@ def test_errors_are_told_together_once_each():
     one, two = field.required(Path("a")), field.required(Path("b"))
     assert field.aggregate([one, one]) == "a: Required value"
     assert field.aggregate([one, two, one]) == "[a: Required value, b: Required value]"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([1e300, 1e21, 3.4e38], "[1e+300,1e+21,3.4e+38]"),
+        ([1e-7, 2.5e-9, 5e-324], "[1e-7,2.5e-9,5e-324]"),
+        ({"a": [1.0, 1e16, -0.0, 1.5]}, '{"a":[1,10000000000000000,-0,1.5]}'),
+        ({"a": "1.0 and 1e9"}, '{"a":"1.0 and 1e9"}'),
+    ],
+)
+def test_floats_in_composite_values_are_those_of_go_s_json(value: Any, text: str) -> None:
+    assert print_value(value) == text

@@ -108,8 +108,10 @@ def _host(scheme: str, authority: str) -> str:
     if wrong is not None:
         raise UrlError(f"invalid character {json.dumps(wrong[0])} in host name")
     _check_host_escapes(host, has_zone=bracket == 0)
-    if bracket == 0 and not _is_ipv6(host[1 : host.rfind("]")].replace("%25", "%")):
-        raise UrlError("invalid IP-literal")
+    if bracket == 0:
+        address, percent, zone = host[1 : host.rfind("]")].partition("%25")
+        if not _is_ipv6(address) or (percent and not zone):
+            raise UrlError("invalid IP-literal")
     return unquote_to_bytes(host).decode(errors="replace") if "%" in host else host
 
 

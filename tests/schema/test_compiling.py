@@ -1,0 +1,82 @@
+"""From schemas to nodes."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from steersman.schema import UnsupportedSchemaError, compile_schema, compiling
+from tests.schema.asking import of
+
+TEXT = {"type": "string"}
+
+
+def test_parts_that_say_the_same_are_shared_between_schemas() -> None:
+    one = compile_schema(of(a=of(x={**TEXT, "description": "this"}), b=of(x=TEXT)))
+    other = compile_schema(of(c=of(x={**TEXT, "title": "that"})))
+    assert one.root.properties["a"] is one.root.properties["b"] is other.root.properties["c"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"default": 1}, {"default": 1.0}),
+        ({"default": True}, {"default": 1}),
+        ({"enum": [1]}, {"enum": [True]}),
+        ({"default": {"a": [1]}}, {"default": {"a": [1.0]}}),
+        ({"nullable": True}, {}),
+        ({"format": "date"}, {"format": "unheard-of"}),
+        ({"x-kubernetes-validations": [{"rule": "a"}]}, {"x-kubernetes-validations": [{"rule": "b"}]}),
+        ({"additionalProperties": True}, {"additionalProperties": False}),
+    ],
+)
+def test_parts_that_do_not_are_not(one: dict[str, Any], other: dict[str, Any]) -> None:
+    schemas = [compile_schema({"type": "object", **each}) for each in (one, other)]
+    assert schemas[0].root is not schemas[1].root
+
+
+def test_what_is_not_used_any_more_is_forgotten() -> None:
+    before = len(compiling._in_use)
+    kept = [compile_schema(of(**{f"only_here_{number}": TEXT})) for number in range(50)]
+    assert len(compiling._in_use) >= before + 50
+    del kept
+    gc.collect()
+    assert len(compiling._in_use) <= before + 2
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ({"id": "x"}, "OpenAPIV3Schema 'id' is not supported"),
+        ({"$schema": "x"}, "OpenAPIV3Schema 'schema' is not supported"),
+        ({"$ref": "x"}, "OpenAPIV3Schema '$ref' is not supported"),
+        ({"additionalItems": False}, "OpenAPIV3Schema 'additionalItems' is not supported"),
+        ({"items": [TEXT]}, "OpenAPIV3Schema 'items' must be a schema, but is an array"),
+        (
+            {"x-kubernetes-preserve-unknown-fields": False},
+            "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+        ),
+    ],
+)
+def test_what_no_structural_schema_has_is_refused(member: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedSchemaError) as raised:
+        compile_schema(of(a={"type": "array", **member}))
+    assert str(raised.value) == message
+
+
+def test_without_a_schema_nothing_is_known() -> None:
+    structural = compile_schema(None)
+    obj = {"apiVersion": "v1", "kind": "A", "metadata": {"name": "x"}, "spec": {"a": 1}}
+    assert structural.fit(obj, strict=True) == ["spec"]
+    assert structural.validate(obj) == []
+    assert not structural.has_defaults
+
+
+def test_rules_stay_where_they_are_declared() -> None:
+    rule = {"rule": "self.a > 1", "message": "too small"}
+    structural = compile_schema(of(spec={**of(a={"type": "integer"}), "x-kubernetes-validations": [rule]}))
+    assert structural.has_rules
+    assert structural.root.properties["spec"].rules == (rule,)
+    assert not compile_schema(of(a=TEXT)).has_rules
