@@ -48,6 +48,14 @@ MUST_BE_EMPTY = "Forbidden: must be empty to be structural"
         (of(metadata={"type": "object", "properties": {"name": {**TEXT, "maxLength": 3}}}), []),
         (of(a={**TEXT, "anyOf": [{"type": "integer"}, {"type": "string"}]}), []),
         (
+            of(a={**TEXT, "anyOf": [{"type": "integer", "default": []}, {"type": "string"}]}),
+            [
+                ("schema.properties[a].anyOf[0].default", "Forbidden: must be undefined to be structural"),
+                ("schema.properties[a].anyOf[0].type", MUST_BE_EMPTY),
+                ("schema.properties[a].anyOf[1].type", MUST_BE_EMPTY),
+            ],
+        ),
+        (
             of(a={**TEXT, "anyOf": [{"type": "string"}, {"type": "integer"}]}),
             [
                 ("schema.properties[a].anyOf[0].type", MUST_BE_EMPTY),

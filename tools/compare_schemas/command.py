@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
 from steersman.machinery.codec.serializer import decode_as_sent, whole_or_float
 from steersman.machinery.errors.field import FieldError, Path
-from steersman.schema import CoercionError, SchemaChecks, Structural, compile_schema, schema_errors
+from steersman.schema import CoercionError, SchemaChecks, compile_schema, schema_errors
+from steersman.schema.equality import copied
 from tools.differential.server import Answer, Client, Server
 
-from .schemas import oddly, schema, spec_schema
+from .schemas import oddly, schema
 from .values import changed, value
 
 GROUP: Final = f"compared-{int(time.time())}.example.com"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_CANARY: Final = "canary"
+"""A property by which is seen whether the schema is in force."""
 _WIDTH: Final = 12
 _READY: Final = 30.0
 _SHOWN: Final = 1500
@@ -47,6 +50,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
             comparison.values(random, number, values=options.values, updates=options.updates)
         comparison.report()
         return 1 if comparison.differences else 0
+
+
+class _Sample:
+    """A kind with a schema, in which spec and status are the same, and its objects."""
+
+    def __init__(self, random: Random, number: int, plain: dict[str, Any]) -> None:
+        self.random = random
+        self.number = number
+        self.plain = plain
+        self.structural = compile_schema(plain)
+        self.path = f"/apis/{GROUP}/v1/foo{number}s"
+
+    def object(self, name: str, spec: Any) -> dict[str, Any]:
+        return {
+            "apiVersion": f"{GROUP}/v1", "kind": f"Foo{self.number}", "metadata": {"name": name}, "spec": spec,
+        }  # fmt: skip
+
+    def members(self) -> dict[str, Any]:
+        """A few members of a spec, most of them right."""
+        properties = self.plain["properties"]["spec"]["properties"]
+        names = self.random.sample([name for name in properties if name != _CANARY], self.random.randint(1, 3))
+        spec = {name: value(self.random, properties[name]) for name in names}
+        if self.random.random() < 0.1:
+            spec["unknown"] = {"a": 1}
+        return spec
+
+    def cannot_be_handled(self, error: CoercionError) -> str:
+        """The message of an answer of 400."""
+        kind = f"Foo{self.number}"
+        return f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+
+
+def _sound(random: Random) -> dict[str, Any]:
+    """A schema that is sound in this library's eyes; `declaration` sees to it that they are good."""
+    properties: dict[str, Any] = {}
+    while len(properties) < _WIDTH:
+        each = schema(random)
+        plain = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"p": each}}}}
+        if not schema_errors(plain, Path("schema"), SchemaChecks(), status_enabled=False):
+            properties[f"p{len(properties)}"] = each
+    properties[_CANARY] = {"type": "string", "maxLength": 1}
+    spec = {"type": "object", "properties": properties}
+    return {"type": "object", "properties": {"spec": spec, "status": spec}}
 
 
 class Comparison:
@@ -94,7 +140,7 @@ class Comparison:
             version["subresources"] = {"status": {}}
         plural = f"foo{number}s"
         names = {"plural": plural, "singular": f"foo{number}", "kind": f"Foo{number}", "listKind": f"Foo{number}List"}
-        definition = {
+        definition: dict[str, Any] = {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": f"{plural}.{GROUP}"},
@@ -110,102 +156,87 @@ class Comparison:
 
     def values(self, random: Random, number: int, *, values: int, updates: int) -> None:
         """A definition, objects that are created, and objects that became wrong and are updated."""
-        plain = self._sound(random)
-        path = f"/apis/{GROUP}/v1/foo{number}s"
-        loose = {"type": "object", "properties": {"spec": _OPEN}}
-        made = self._define(number, loose)
+        sample = _Sample(random, number, _sound(random))
+        made = self._define(number, {"type": "object", "properties": {"spec": _OPEN, "status": _OPEN}})
         if made.code != 201:
             raise RuntimeError(f"no definition could be made: {made}")
         try:
-            self._await(lambda: self._client.ask("GET", path).code == 200)
-            stored = [self._store(random, number, each, plain, path) for each in range(updates)]
-            changed_answer = self._define(number, plain, method="PUT")
-            if changed_answer.code != 200:
-                raise RuntimeError(f"the definition could not be changed: {changed_answer}")
-            self._await_strict(number, path)
-            structural = compile_schema(plain)
+            self._await(lambda: self._client.ask("GET", sample.path).code == 200)
+            stored = [name for name in (f"stored-{each}" for each in range(updates)) if self._store(sample, name)]
+            stricter = self._define(number, sample.plain, status=True, method="PUT")
+            if stricter.code != 200:
+                raise RuntimeError(f"the definition could not be changed: {stricter}")
+            self._await_strict(sample)
             for each in range(values):
-                self._create(random, number, each, plain, structural, path)
+                self._create(sample, f"created-{each}")
             for name in stored:
-                if name:
-                    self._update(random, number, name, plain, structural, path)
+                self._update(sample, name)
         finally:
             self._client.ask("DELETE", f"{_DEFINITIONS}/foo{number}s.{GROUP}")
 
-    def _sound(self, random: Random) -> dict[str, Any]:
-        """A schema that is sound in this library's eyes; `declaration` sees to it that they are good."""
-        spec: dict[str, Any] = {"type": "object", "properties": {}}
-        while len(spec["properties"]) < _WIDTH:
-            each = spec_schema(random, 1)["properties"]["p0"]
-            plain = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"p": each}}}}
-            if not schema_errors(plain, Path("schema"), SchemaChecks(), status_enabled=False):
-                spec["properties"][f"p{len(spec['properties'])}"] = each
-        # what stands for the schema being in force
-        spec["properties"]["canary"] = {"type": "string", "maxLength": 1}
-        return {"type": "object", "properties": {"spec": spec}}
-
-    def _await(self, is_so: Any) -> None:
+    def _await(self, is_so: Callable[[], bool]) -> None:
         end = time.monotonic() + _READY
         while not is_so():
             if time.monotonic() > end:
                 raise RuntimeError("the reference server does not serve the definition")
             time.sleep(0.1)
 
-    def _await_strict(self, number: int, path: str) -> None:
-        obj = _object(number, "canary", {"canary": "too long"})
+    def _await_strict(self, sample: _Sample) -> None:
+        obj = sample.object("canary", {_CANARY: "too long"})
         for _ in range(3):  # what is in force for one request is for the next
-            self._await(lambda: self._client.ask("POST", f"{path}?dryRun=All", obj).code == 422)
+            self._await(lambda: self._client.ask("POST", f"{sample.path}?dryRun=All", obj).code == 422)
 
-    def _spec(self, random: Random, plain: Any) -> dict[str, Any]:
-        properties = plain["properties"]["spec"]["properties"]
-        names = random.sample([name for name in properties if name != "canary"], random.randint(1, 3))
-        spec = {name: value(random, properties[name]) for name in names}
-        if random.random() < 0.1:
-            spec["unknown"] = {"a": 1}
-        return spec
+    def _store(self, sample: _Sample, name: str) -> bool:
+        obj = {**sample.object(name, sample.members()), "status": sample.members()}
+        return self._client.ask("POST", sample.path, obj).code == 201
 
-    def _store(self, random: Random, number: int, each: int, plain: Any, path: str) -> str:
-        obj = _object(number, f"stored-{each}", self._spec(random, plain))
-        return f"stored-{each}" if self._client.ask("POST", path, obj).code == 201 else ""
-
-    def _create(self, random: Random, number: int, each: int, plain: Any, structural: Structural, path: str) -> None:
-        obj = _object(number, f"created-{each}", self._spec(random, plain))
+    def _create(self, sample: _Sample, name: str) -> None:
+        obj = sample.object(name, sample.members())
         text = json.dumps(obj)
-        answer = self._client.ask("POST", f"{path}?dryRun=All", text)
+        answer = self._client.ask("POST", f"{sample.path}?dryRun=All", text)
         ours = decode_as_sent(text.encode())
+        structural, title = sample.structural, f"object {sample.number}/{name}"
         try:
             unknown = structural.fit(ours, strict=True)
         except CoercionError as error:
             self.refused += 1
-            title = f"object {number}/{each}: metadata"
             self._compare(title, obj, answer.code, 400)
-            self._compare(title, obj, _start(str(answer.body.get("message"))), _start(_told(error, number)))
+            self._compare(title, obj, _start(str(answer.body.get("message"))), _start(sample.cannot_be_handled(error)))
             return
         structural.default(ours)
-        errors = _create_errors(structural, ours)
-        self._hold(f"object {number}/{each}", obj, answer, errors, ours, unknown)
+        ours.pop("status", None)
+        errors = structural.validate(ours) + structural.validate_embedded(ours) + structural.validate_lists(ours)
+        self._hold(title, obj, answer, errors, ours, unknown)
 
-    def _update(self, random: Random, number: int, name: str, plain: Any, structural: Structural, path: str) -> None:
-        got = self._client.ask("GET", f"{path}/{name}")
+    def _update(self, sample: _Sample, name: str) -> None:
+        """A write of an object, or of its status."""
+        got = self._client.ask("GET", f"{sample.path}/{name}")
         if got.code != 200:
             return  # metadata of an embedded resource that is no object: it can be stored, but not read
-        old: Any = decode_as_sent(json.dumps(got.body).encode())
+        of_status = sample.random.random() < 0.5
         sent = json.loads(json.dumps(got.body))
-        sent["spec"] = changed(random, sent.get("spec"), plain["properties"]["spec"])
+        for part in ("spec", "status"):
+            sent[part] = changed(sample.random, sent.get(part), sample.plain["properties"][part])
         text = json.dumps(sent)
-        answer = self._client.ask("PUT", f"{path}/{name}?dryRun=All", text)
-        new = decode_as_sent(text.encode())
+        path = f"{sample.path}/{name}{'/status' if of_status else ''}"
+        answer = self._client.ask("PUT", f"{path}?dryRun=All", text)
+        old, new = (decode_as_sent(each.encode()) for each in (json.dumps(got.body), text))
+        structural, title = sample.structural, f"update of {path}: {json.dumps(got.body)}"
         try:
             unknown = structural.fit(new, strict=True)
             structural.fit(old, lenient=True)
         except CoercionError:
-            self._compare(f"update {number}/{name}: metadata", sent, answer.code, 400)
+            self._compare(title, sent, answer.code, 400)
             return
         structural.default(new)
         structural.default(old)
-        errors = structural.validate_update(new, old) + structural.validate_embedded(new)
+        _replace(new, old, ("spec",) if of_status else ("status",))
+        if of_status:
+            errors = structural.validate_status(new, old)
+        else:
+            errors = structural.validate_update(new, old) + structural.validate_embedded(new)
         errors += structural.validate_lists(new, old)
-        self._hold(f"update {number}/{name} of {json.dumps(got.body.get('spec'))}", sent, answer, errors, new, unknown)
+        self._hold(title, sent, answer, errors, new, unknown)
 
     def _hold(
         self, title: str, sent: Any, answer: Answer, errors: list[FieldError], ours: Any, unknown: list[str]
@@ -216,15 +247,11 @@ class Comparison:
         self.refused += answer.code == 422
         self._compare(title, sent, set(_causes_in(answer)), _causes(errors))
         if answer.code != 422 and not errors:
-            self._compare(f"{title}: result", sent, answer.body.get("spec"), _as_in_json(ours.get("spec")))
+            for part in ("spec", "status"):
+                self._compare(f"{title}: result", sent, answer.body.get(part), _as_in_json(ours.get(part)))
         warned = [text.partition('"')[2][:-1] for text in answer.warnings]
         told = [f'unknown field \\"{path}\\"' for path in unknown]
         self._compare(f"{title}: warnings", sent, sorted(warned), sorted(told))
-
-
-def _told(error: CoercionError, number: int) -> str:
-    kind = f"Foo{number}"
-    return f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
 
 
 def _start(text: str) -> str:
@@ -232,12 +259,12 @@ def _start(text: str) -> str:
     return text.partition(": ")[0]
 
 
-def _create_errors(structural: Structural, obj: Any) -> list[FieldError]:
-    return structural.validate(obj) + structural.validate_embedded(obj) + structural.validate_lists(obj)
-
-
-def _object(number: int, name: str, spec: Any) -> dict[str, Any]:
-    return {"apiVersion": f"{GROUP}/v1", "kind": f"Foo{number}", "metadata": {"name": name}, "spec": spec}
+def _replace(new: dict[str, Any], old: dict[str, Any], parts: tuple[str, ...]) -> None:
+    """Takes over parts of the old object that a write of this kind does not change."""
+    for part in parts:
+        new.pop(part, None)
+        if part in old:
+            new[part] = copied(old[part])
 
 
 def _causes(errors: list[FieldError]) -> Causes:

@@ -43,11 +43,6 @@ _FRACTIONS: Final = (-1.5, -0.1, 0.1, 0.5, 1.5, 2.5, 0.3, 1e-7, 3.4e38)
 DEPTH: Final = 3
 
 
-def spec_schema(random: Random, width: int) -> Schema:
-    """The schema of a `spec` with so many properties, each another."""
-    return {"type": "object", "properties": {f"p{number}": schema(random) for number in range(width)}}
-
-
 def schema(random: Random, depth: int = 0) -> Schema:
     """A schema that a definition may have, in all but its defaults."""
     kinds = [_string, _integer, _number, _boolean, _int_or_string, _anything]
@@ -264,6 +259,13 @@ _ODD: Final[tuple[Schema, ...]] = (
     {"format": "date", "default": "2020-13-01"},
     {"minimum": 3, "default": 1},
     {"enum": ["x", 1]},
+    {"x-kubernetes-validations": [{"rule": " "}, {"rule": "true", "message": " ", "reason": "Odd", "fieldPath": ".x"}]},
+    {
+        "x-kubernetes-validations": [
+            {"rule": "true\n||true"},
+            {"rule": "true", "message": "a\nb", "messageExpression": " "},
+        ]
+    },
 )
 
 

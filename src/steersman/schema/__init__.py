@@ -20,6 +20,9 @@ For the validation of definitions (`path` is that of the schema: `spec.versions[
 - `valid_field_path(text, plain, array_notation=...)`: where a simple JSON path leads to (selectableFields, rules).
 - `RuleJudge`: the hook for `x-kubernetes-validations`, called where a schema is sound otherwise.
 
+A `FieldError` of them has the path, type and text of a cause; where upstream goes through a map in any order, the order
+here is that of the schema or the object.
+
 For kinds (one `Structural` for each version, to be kept; equal parts of schemas are shared, between definitions too):
 
 - `compile_schema(plain) -> Structural`. None is a schema that knows no fields. Raises UnsupportedSchemaError for what
@@ -37,6 +40,13 @@ For kinds (one `Structural` for each version, to be kept; equal parts of schemas
   `root` is the compiled schema, in which each `Node` keeps its `rules` as they were declared; `correlate(new, old)`
   gives the `Correlated` that `validate_update` takes too, so that rules need not compare the values again.
 - `ownership`: the schema by which fields are owned (`machinery.managed_fields`), made when it is first asked for.
+
+Numbers are to be decoded as they were sent (`decode_as_sent`): upstream holds 3 and 3.0 against a schema in different
+ways. What is stored is read with `fit(obj, lenient=True)`; upstream then coerces it once more, strictly, where it
+converts it to the version that is asked for, and answers 500 if that fails.
+
+A schema of 30 KB takes some 30 KiB of memory, and twice that again for `ownership`. An object of 2 KB is validated,
+fitted and defaulted in 35, 20 and 10 us.
 
 Work is linear in the size of a value (times the schemas that apply to it at once) and gives way
 (`machinery.lane.threads`). Recursion is as deep as documents may be nested (`machinery.large_work.nesting`).

@@ -24,8 +24,13 @@ _EMBEDDED: Final = "must be object if x-kubernetes-embedded-resource is true"
 _ONLY_NAMES: Final = "must not specify anything other than name and generateName, but metadata is implicitly specified"
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS: Final = ("anyOf", "allOf", "oneOf")
-_KEPT_EMPTY: Final = frozenset({"required", "x-kubernetes-list-map-keys", "items", "additionalProperties", "not"})
-"""Members that say something even if they are empty."""
+_KEPT_EMPTY: Final = frozenset(
+    {
+        "additionalProperties", "default", "example", "externalDocs", "items", "not", "required",
+        "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type",
+    }
+)  # fmt: skip
+"""Members that say something even if they are empty, or false."""
 _NOT_NESTED: Final = (
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -144,11 +149,7 @@ def _said(plain: Schema) -> dict[str, Any]:
 
 
 def _is_empty(name: str, value: Any) -> bool:
-    if value is None or value == "":
-        return True
-    if value is False:
-        return name != "additionalProperties"
-    return value in ([], {}) and name not in _KEPT_EMPTY
+    return value is None or (name not in _KEPT_EMPTY and (value is False or value in ("", [], {})))
 
 
 def _is_int_or_string(plain: Schema) -> bool:
