@@ -38,6 +38,13 @@ def test_what_cannot_be_read_is_told(resource: dict[str, Any], error: str) -> No
     assert str(raised.value.error) == str(raised.value) == error
 
 
+def test_a_number_without_a_fraction_is_an_integer() -> None:
+    obj: dict[str, Any] = {"r": {"apiVersion": "v1", "kind": "A", "metadata": {"generation": 1.0}}}
+    assert SCHEMA.validate_embedded(obj) == []
+    SCHEMA.coerce(obj)
+    assert repr(obj["r"]["metadata"]) == "{'generation': 1}"
+
+
 def test_what_cannot_be_read_from_storage_is_dropped() -> None:
     obj: dict[str, Any] = {
         "r": {

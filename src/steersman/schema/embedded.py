@@ -19,6 +19,7 @@ from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.formats import is_dns1035_label
 from steersman.machinery.validation.object_meta import name_is_path_segment, validate_object_meta
 
+from .equality import as_in_json
 from .nodes import EMBEDDED, EMBEDDED_BELOW, Node, Plain
 
 _UNKNOWN = 'unknown field "'
@@ -113,7 +114,10 @@ class Coercion:
 
 
 def _object_meta(metadata: Any, *, want_strict: bool) -> Any:
-    return decode_object(ObjectMeta, encode_sorted(metadata), "json", want_strict=want_strict, is_ours=True)
+    data = encode_sorted(metadata)
+    if b".0" in data:
+        data = encode_sorted(as_in_json(metadata))
+    return decode_object(ObjectMeta, data, "json", want_strict=want_strict, is_ours=True)
 
 
 def embedded_errors(value: Any, node: Node, path: Path) -> Iterator[FieldError]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from steersman.machinery.codec.serializer import whole_or_float
 from steersman.machinery.lane.threads import paced
 
 
@@ -37,3 +38,12 @@ def copied(value: Any) -> Any:
     if value.__class__ is list:
         return [copied(item) for item in paced(value)]
     return value
+
+
+def as_in_json(value: Any) -> Any:
+    """A value whose floats are integers where their JSON has no fraction, as Go writes it."""
+    if value.__class__ is dict:
+        return {name: as_in_json(member) for name, member in paced(value.items())}
+    if value.__class__ is list:
+        return [as_in_json(item) for item in paced(value)]
+    return whole_or_float(value) if value.__class__ is float else value

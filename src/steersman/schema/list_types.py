@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from steersman.machinery.codec.serializer import whole_or_float
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.lane.threads import paced
 
-from .equality import as_key
+from .equality import as_in_json, as_key
 from .nodes import LISTS_BELOW, Node
 
 _UNSPECIFIED: Final = object()
@@ -51,17 +50,8 @@ def _repeated(keys: Iterable[Any]) -> Iterator[int]:
 def _key(value: Any) -> Any:
     """What is equal for values that are the same in a set: scalars with their Go types, others as their JSON is."""
     if value.__class__ is dict or value.__class__ is list:
-        return as_key(_as_in_json(value))
+        return as_key(as_in_json(value))
     return as_key(value)
-
-
-def _as_in_json(value: Any) -> Any:
-    """A value whose floats are integers where their JSON has no fraction."""
-    if value.__class__ is dict:
-        return {name: _as_in_json(member) for name, member in paced(value.items())}
-    if value.__class__ is list:
-        return [_as_in_json(item) for item in paced(value)]
-    return whole_or_float(value) if value.__class__ is float else value
 
 
 def _map_errors(value: list[Any], node: Node, path: Path) -> Iterator[FieldError]:

@@ -26,7 +26,7 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS: Final = ("anyOf", "allOf", "oneOf")
 _KEPT_EMPTY: Final = frozenset(
     {
-        "additionalProperties", "default", "example", "externalDocs", "items", "not", "required",
+        "additionalProperties", "default", "example", "externalDocs", "not", "required",
         "x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type",
     }
 )  # fmt: skip
@@ -149,6 +149,8 @@ def _said(plain: Schema) -> dict[str, Any]:
 
 
 def _is_empty(name: str, value: Any) -> bool:
+    if name == "items":
+        return not isinstance(value, Mapping)
     return value is None or (name not in _KEPT_EMPTY and (value is False or value in ("", [], {})))
 
 
@@ -221,10 +223,10 @@ def _nested_completeness(plain: Schema, structural: Schema, path: Path, said_at:
     items = plain.get("items")
     if isinstance(items, Mapping):
         declared = structural.get("items")
-        if declared is None:
-            yield field.required(path / "items", f"because it is defined in {said_at / 'items'}")
-        else:
+        if isinstance(declared, Mapping):
             yield from _nested_completeness(items, declared, path / "items", said_at / "items")
+        else:
+            yield field.required(path / "items", f"because it is defined in {said_at / 'items'}")
     declared = structural.get("properties") or {}
     for name, each in (plain.get("properties") or {}).items():
         at, said = (path / "properties")[name], (said_at / "properties")[name]
