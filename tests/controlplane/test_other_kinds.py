@@ -114,3 +114,22 @@ async def test_the_data_of_a_revision_is_put_as_it_was_sent(api: Any, namespace:
     assert (await api.post(target, revision('{"a": 1}'), content_type="application/json")).status == 201
     answer = await api.request("PUT", f"{target}/r", revision(data), content_type="application/json")
     assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/apis/coordination.k8s.io/v1/namespaces/default/leases", {}),
+        ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {}),
+        ("/api/v1/namespaces/default/events", {"involvedObject": {"namespace": "default"}}),
+        (
+            "/apis/apiregistration.k8s.io/v1/apiservices",
+            {"spec": {"group": "e.x", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}},
+        ),
+    ],
+)
+async def test_these_kinds_take_finalizers_without_a_domain(api: Any, path: str, body: Any) -> None:
+    name = "v1.e.x" if "apiservices" in path else "with-finalizer"
+    made = await api.post(f"{path}?dryRun=All", {"metadata": {"name": name, "finalizers": ["foo"]}, **body})
+    assert made.status == 201, made.body
+    assert made.json()["metadata"]["finalizers"] == ["foo"]

@@ -154,6 +154,7 @@ API_SERVICES = Resource(
     categories=("api-extensions",),
     strategy=APIServiceStrategy(),
     name_validator=name_is_path_segment,
+    any_finalizers=True,
     columns=(
         Column("Service", service_name, description="The reference to the service that hosts this API endpoint."),
         Column("Available", available, description="Whether this service is available."),

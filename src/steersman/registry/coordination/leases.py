@@ -51,6 +51,7 @@ LEASES: Final = Resource(
     plural="leases",
     strategy=LeaseStrategy(),
     name_validator=name_is_dns_subdomain,
+    any_finalizers=True,
     columns=(Column("Holder", lambda lease: lease.spec.holder_identity or ""), AGE),
     storage_version_hash="gqkMMb/YqFM=",
 )

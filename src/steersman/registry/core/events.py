@@ -190,6 +190,7 @@ EVENTS: Final = Resource(
     short_names=("ev",),
     strategy=EventStrategy(),
     name_validator=name_is_path_segment,
+    any_finalizers=True,
     name_column=False,
     columns=(
         Column("Last Seen", _last_seen),

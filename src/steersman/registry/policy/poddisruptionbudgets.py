@@ -81,6 +81,7 @@ POD_DISRUPTION_BUDGETS = Resource(
     short_names=("pdb",),
     strategy=PodDisruptionBudgetStrategy(),
     name_validator=name_is_path_segment,
+    any_finalizers=True,
     columns=(
         Column(
             "Min Available",
