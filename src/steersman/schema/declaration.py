@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.lane.threads import give_way
 
 from .compiling import UnsupportedSchemaError, compile_node
@@ -297,7 +298,7 @@ def _rule_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
             yield field.not_supported(at / "reason", reason, _REASONS)
         place = rule.get("fieldPath") or ""
         if place:
-            if not place.strip():
+            if not trim_space(place):
                 yield field.invalid(at / "fieldPath", place, "must be non-empty if specified")
             if _has_line_breaks(place):
                 yield field.invalid(at / "fieldPath", place, "must not contain line breaks")
@@ -308,15 +309,15 @@ def _rule_errors(plain: Schema, path: Path) -> Iterator[FieldError]:
 def _text_errors(rule: Mapping[str, Any], path: Path) -> Iterator[FieldError]:
     text, message = rule.get("rule") or "", rule.get("message") or ""
     expression = rule.get("messageExpression") or ""
-    if not text.strip():
+    if not trim_space(text):
         yield field.required(path / "rule", "rule is not specified")
-    elif message and not message.strip():
+    elif message and not trim_space(message):
         yield field.invalid(path / "message", message, "must be non-empty if specified")
-    elif _has_line_breaks(message.strip()):
+    elif _has_line_breaks(trim_space(message)):
         yield field.invalid(path / "message", message, "must not contain line breaks")
-    elif _has_line_breaks(text.strip()) and not message.strip():
+    elif _has_line_breaks(trim_space(text)) and not trim_space(message):
         yield field.required(path / "message", "message must be specified if rule contains line breaks")
-    if expression and not expression.strip():
+    if expression and not trim_space(expression):
         yield field.required(path / "messageExpression", "messageExpression must be non-empty if specified")
 
 

@@ -12,6 +12,7 @@ from datetime import date
 from typing import Final
 from unicodedata import category
 
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.go.urls import uri_error
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.values.durations import DurationError, parse_duration
@@ -80,7 +81,7 @@ def is_duration(text: str) -> bool:
     for number, unit in _DURATION_PART.findall(text):
         if len(number.lstrip("0")) > 19 or int(number[-20:]) >= _INT64:
             return False
-        unit = unit.lower()
+        unit = to_lower(unit)
         is_one = is_one or unit in _UNITS or unit.startswith(_UNIT_PREFIXES)
     return is_one
 

@@ -6,6 +6,8 @@ import binascii
 import re
 from typing import Final
 
+from steersman.machinery.go.strings import to_lower
+
 from .addresses import is_ip
 
 _SPACE: Final = re.compile(r"[ \t]*")
@@ -184,7 +186,7 @@ def _has_unknown_charset(word: str) -> bool:
     if not (len(word) >= 8 and word.startswith("=?") and word.endswith("?=") and word.count("?") == 4):
         return False
     charset, encoding, content = word[2:-2].split("?")
-    if not charset or charset.lower() in _CHARSETS:
+    if not charset or to_lower(charset).replace("ſ", "s") in _CHARSETS:
         return False
     if encoding in ("b", "B"):
         try:
