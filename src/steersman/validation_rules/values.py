@@ -17,6 +17,7 @@ from steersman.cel.moments import SECOND, duration, read_timestamp
 from steersman.cel.values import CustomList, Duration, EvaluationError, LazyMap, equal, find_key, is_map
 from steersman.machinery.errors.field import go_json
 from steersman.machinery.errors.go_print import go_type
+from steersman.machinery.go.strings import to_lower
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.schema import Node
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, NULLABLE, PRESERVE
@@ -300,7 +301,7 @@ def read_duration(text: str) -> Duration:
     total = 0
     known = False
     for number, name in _PART.findall(text):
-        unit = name.lower()
+        unit = to_lower(name)
         for nanos, names, beginning in _UNITS:
             if unit in names or unit.startswith(beginning):
                 known = True
