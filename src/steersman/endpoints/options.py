@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import _lru_cache_wrapper, lru_cache, partial
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from steersman.api.meta import v1 as meta
@@ -18,11 +18,10 @@ from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.selectors import fields, labels
 from steersman.machinery.validation.options import (
-    validate_create_options,
     validate_delete_options,
     validate_list_options,
     validate_patch_options,
-    validate_update_options,
+    validate_write_options,
 )
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.resource import Resource
@@ -34,7 +33,9 @@ _SHORT: Final = 512
 _KEPT: Final = 256
 """Characters of a query whose options are kept, and how many are."""
 
+A = TypeVar("A")
 T = TypeVar("T")
+W = TypeVar("W", CreateOptions, UpdateOptions)
 
 
 def _refuse(kind: str, found: Iterable[FieldError]) -> None:
@@ -44,57 +45,43 @@ def _refuse(kind: str, found: Iterable[FieldError]) -> None:
 
 def create_options(request: Request) -> CreateOptions:
     """The options of a create, not to be changed. Raises StatusError 422."""
-    return _options(_create_options, request)
+    return _read_once(_write_options, CreateOptions, request)
 
 
 def update_options(request: Request) -> UpdateOptions:
     """The options of an update, not to be changed. Raises StatusError 422."""
-    return _options(_update_options, request)
+    return _read_once(_write_options, UpdateOptions, request)
 
 
 def patch_options(request: Request) -> PatchOptions:
     """The options of a patch other than an apply, not to be changed. Raises StatusError 422."""
-    return _options(_patch_options, request)
+    return _read_once(_patch_options, False, request)
 
 
 def apply_options(request: Request) -> PatchOptions:
     """The options of a server-side apply, not to be changed. Raises StatusError 422."""
-    return _options(_apply_options, request)
+    return _read_once(_patch_options, True, request)
 
 
-def _options(read: _lru_cache_wrapper[T], request: Request) -> T:
+def _read_once(read: Callable[[A, str], T], of: A, request: Request) -> T:
     """What a query says, read once for all requests that say the same; long ones are not kept."""
     text = request.http.query
-    return read(text) if len(text) < _SHORT else read.__wrapped__(text)
+    return _kept(read, of, text) if len(text) < _SHORT else read(of, text)
 
 
 @lru_cache(_KEPT)
-def _create_options(text: str) -> CreateOptions:
-    options = CreateOptions()
+def _kept(read: Callable[[A, str], T], of: A, text: str) -> T:
+    return read(of, text)
+
+
+def _write_options(kind: type[W], text: str) -> W:
+    options = kind()
     _read_write_options(options, parse_query(text))
-    _refuse("CreateOptions", validate_create_options(options))
+    _refuse(kind.__name__, validate_write_options(options))
     return options
 
 
-@lru_cache(_KEPT)
-def _update_options(text: str) -> UpdateOptions:
-    options = UpdateOptions()
-    _read_write_options(options, parse_query(text))
-    _refuse("UpdateOptions", validate_update_options(options))
-    return options
-
-
-@lru_cache(_KEPT)
-def _patch_options(text: str) -> PatchOptions:
-    return _read_patch_options(text, apply=False)
-
-
-@lru_cache(_KEPT)
-def _apply_options(text: str) -> PatchOptions:
-    return _read_patch_options(text, apply=True)
-
-
-def _read_patch_options(text: str, *, apply: bool) -> PatchOptions:
+def _patch_options(apply: bool, text: str) -> PatchOptions:
     options, query = PatchOptions(), parse_query(text)
     _read_write_options(options, query)
     if "force" in query:

@@ -86,19 +86,13 @@ async def parse(
 async def store_new(write: Write[Creater], obj: Any) -> Item:
     """Stores an object of the stored version, once nobody has anything against it."""
     chain = write.scope.shared.admission
-    check: CheckCreate | None = None
-    if chain.handles(CREATE):
-        record = write.admission(CREATE, obj, None, name=obj.metadata.name)
-        await chain.admit(record)
-        obj = record.obj
+    record = await admitted(write, obj, None)
 
-        async def check(obj: Any) -> None:
-            record.obj, record.name = obj, obj.metadata.name
-            await chain.validate(record)
+    async def check(obj: Any) -> None:
+        record.obj, record.name = obj, obj.metadata.name
+        await chain.validate(record)
 
-    if obj.metadata.owner_references:
-        await _deduplicate(write, obj)
-    return await write.scope.storage.create(write.ctx, obj, check)
+    return await write.scope.storage.create(write.ctx, record.obj, check if chain.handles(CREATE) else None)
 
 
 async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", may_create: bool = False) -> Updated:
@@ -109,7 +103,7 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     chain, action = write.scope.shared.admission, write.request.action
 
     async def make(old: Any | None) -> Any:
-        return await admitted(write, await prepare(old), old)
+        return (await admitted(write, await prepare(old), old)).obj
 
     async def check(new: Any, old: Any) -> None:
         await chain.validate(write.admission(UPDATE, new, old))
@@ -121,21 +115,13 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
     return await write.scope.storage.update(write.ctx, action.name, change)
 
 
-async def admitted(write: Write, obj: Any, old: Any | None) -> Any:
-    """Mutating admission of an object that is to be stored: it, or what a plugin has put in its place."""
-    operation, chain = CREATE if old is None else UPDATE, write.scope.shared.admission
-    if chain.handles(operation):
-        record = write.admission(operation, obj, old, name=obj.metadata.name)
-        await chain.admit(record)
-        obj = record.obj
-    if obj.metadata.owner_references:
-        await _deduplicate(write, obj)
-    return obj
-
-
-async def _deduplicate(write: Write, obj: Any) -> None:
-    """Drops the owners that an object has twice after admission."""
-    await done(write.ctx.lane, partial(deduplicate_owners, write.request, obj, after_admission=True))
+async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
+    """Mutating admission of an object that is to be stored: the record, with it or what a plugin put in its place."""
+    record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
+    await write.scope.shared.admission.admit(record)
+    if record.obj.metadata.owner_references:
+        await done(write.ctx.lane, partial(deduplicate_owners, write.request, record.obj, after_admission=True))
+    return record
 
 
 def _creation(write: Write) -> CheckCreate:

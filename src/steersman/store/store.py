@@ -173,20 +173,15 @@ class Store(StoredObjects[T]):
         ctx.warn_all(strategy.warnings_on_create(ctx, obj))
         strategy.canonicalize(obj)
 
-    def _validate_new_metadata(self, obj: T, meta: Any) -> Iterator[field.FieldError]:
-        judge = self.resource.name_validator_of
-        validator = self.resource.name_validator if judge is None else judge(obj)
+    def _validate_new_metadata(self, obj: T, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
+        resource = self.resource
+        judge = resource.name_validator_of
         return validate_new_metadata(
             meta,
-            namespaced=self.resource.namespaced,
-            name_validator=validator,
-            any_finalizers=self.resource.any_finalizers,
-        )
-
-    def _validate_names(self, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
-        resource = self.resource
-        return validate_new_metadata(
-            meta, namespaced=resource.namespaced, name_validator=resource.name_validator, names_only=names_only
+            namespaced=resource.namespaced,
+            name_validator=resource.name_validator if judge is None else judge(obj),
+            names_only=names_only,
+            any_finalizers=resource.any_finalizers,
         )
 
     async def _commit_create(self, ctx: Context, obj: T) -> Item:
@@ -323,7 +318,7 @@ class Store(StoredObjects[T]):
         if strategy.metadata_on_update == "finalizers":
             found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
         if self.resource.revalidates_metadata and strategy is self.strategy:
-            found += self._validate_names(new.metadata, names_only=is_valid)
+            found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)
         found += field.first_errors(strategy.validate_update(ctx, new, old))
         if found:
             raise errors.invalid(self.resource.group_kind, new.metadata.name, found)

@@ -116,7 +116,7 @@ def test_deleting_the_unreadable_goes_with_nothing_else():
 
 @pytest.mark.parametrize(
     ("kind", "check"),
-    [(CreateOptions, options.validate_create_options), (UpdateOptions, options.validate_update_options)],
+    [(CreateOptions, options.validate_write_options), (UpdateOptions, options.validate_write_options)],
 )
 def test_write_options(kind, check):
     assert told(check(kind(dry_run=["All"], field_manager="m", field_validation="Strict"))) == []

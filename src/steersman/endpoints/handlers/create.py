@@ -31,7 +31,7 @@ async def create(scope: Scope[Creater], request: Request) -> Response:
 async def answer(scope: Scope[Answerer], request: Request) -> Response:
     """For kinds that are never stored: answers 201 with what is made of the body's object, an object or a Status."""
     write = await parse(scope, request, body_media_type, create_options)
-    obj = await admitted(write, await scope.run(write.ctx.lane, _new, write), None)
+    obj = (await admitted(write, await scope.run(write.ctx.lane, _new, write), None)).obj
     answered = await scope.storage.answer(write.ctx, obj)
     if isinstance(answered, type(obj)):
         body = await done(write.ctx.lane, scope.kind.body, answered)

@@ -45,14 +45,11 @@ def validate_field_validation(directive: str, path: Path) -> Iterator[FieldError
         yield field.not_supported(path, directive, _FIELD_VALIDATION)
 
 
-def validate_create_options(options: CreateOptions) -> Iterator[FieldError]:
-    """The options of a create."""
-    yield from _validate_write(options)
-
-
-def validate_update_options(options: UpdateOptions) -> Iterator[FieldError]:
-    """The options of an update."""
-    yield from _validate_write(options)
+def validate_write_options(options: CreateOptions | UpdateOptions | PatchOptions) -> Iterator[FieldError]:
+    """The options of a create or an update, and what those of a patch share with them."""
+    yield from validate_field_manager(options.field_manager, Path("fieldManager"))
+    yield from validate_dry_run(options.dry_run, Path("dryRun"))
+    yield from validate_field_validation(options.field_validation, Path("fieldValidation"))
 
 
 def validate_patch_options(options: PatchOptions, *, apply: bool) -> Iterator[FieldError]:
@@ -62,13 +59,7 @@ def validate_patch_options(options: PatchOptions, *, apply: bool) -> Iterator[Fi
             yield field.required(Path("fieldManager"), "is required for apply patch")
     elif options.force is not None:
         yield field.forbidden(Path("force"), "may not be specified for non-apply patch")
-    yield from _validate_write(options)
-
-
-def _validate_write(options: CreateOptions | UpdateOptions | PatchOptions) -> Iterator[FieldError]:
-    yield from validate_field_manager(options.field_manager, Path("fieldManager"))
-    yield from validate_dry_run(options.dry_run, Path("dryRun"))
-    yield from validate_field_validation(options.field_validation, Path("fieldValidation"))
+    yield from validate_write_options(options)
 
 
 def validate_delete_options(options: DeleteOptions) -> Iterator[FieldError]:
