@@ -166,26 +166,39 @@ async def write_forever(path: str) -> None:
 def run_child(path: Path, chance: random.Random) -> list[str]:
     """Lets a child write until it is killed at a random moment; the lines it printed."""
     child = subprocess.Popen(
-        [sys.executable, os.path.abspath(__file__), "--child", str(path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, os.path.abspath(__file__), "--child", str(path)], stdout=subprocess.PIPE, bufsize=0
     )
     assert child.stdout is not None
     with child.stdout as output:
-        if output.readline() != "ready\n":
-            child.wait()
-            raise CrashTestFailed(f"the writer did not start (exit code {child.returncode})")
-        deadline = time.monotonic() + chance.uniform(0.0, 0.5)
-        os.set_blocking(output.fileno(), False)
-        received = b""
-        while time.monotonic() < deadline:
-            try:
-                received += os.read(output.fileno(), 1 << 16)
-            except BlockingIOError:
-                time.sleep(0.001)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        os.set_blocking(output.fileno(), True)
-        while data := os.read(output.fileno(), 1 << 16):
-            received += data
+        lines = lines_until_killed(child, output.fileno(), lambda: time.monotonic() + chance.uniform(0.0, 0.5))
+    if not lines or lines[0] != "ready":
+        raise CrashTestFailed(f"the writer did not start (exit code {child.returncode})")
+    return lines[1:]
+
+
+def lines_until_killed(child: subprocess.Popen[bytes], output: int, decide: Callable[[], float]) -> list[str]:
+    """All lines of a child that is killed at the moment that `decide` names once the first of them is there.
+
+    The pipe is read here alone: a buffer over it would swallow what came together with the first line.
+    """
+    received = b""
+    while b"\n" not in received:
+        data = os.read(output, 1 << 16)
+        if not data:
+            break
+        received += data
+    deadline = decide()
+    os.set_blocking(output, False)
+    while time.monotonic() < deadline:
+        try:
+            received += os.read(output, 1 << 16)
+        except BlockingIOError:
+            time.sleep(0.001)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    os.set_blocking(output, True)
+    while data := os.read(output, 1 << 16):
+        received += data
     return received.decode().splitlines()
 
 

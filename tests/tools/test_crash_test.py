@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,14 @@ async def test_the_crash_test_notices_a_lost_write(tmp_path: Path) -> None:
         with pytest.raises(crash_test.CrashTestFailed, match=message):
             await ledger.check(store)
     await store.close()
+
+
+def test_what_is_acknowledged_together_with_the_first_line_counts() -> None:
+    printing = (
+        "import os, time; os.write(1, b'ready\\nfirst\\n'); time.sleep(0.05); os.write(1, b'second\\n'); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", printing], stdout=subprocess.PIPE, bufsize=0)
+    assert child.stdout is not None
+    with child.stdout as output:
+        lines = crash_test.lines_until_killed(child, output.fileno(), lambda: time.monotonic() + 1.0)
+    assert lines == ["ready", "first", "second"]
