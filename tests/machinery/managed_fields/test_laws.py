@@ -13,7 +13,7 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.codec.serializer import deep_copy, to_plain
 from steersman.machinery.codec.unstructured import from_unstructured
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.managed_fields import Applier, FieldManager, pruning
+from steersman.machinery.managed_fields import Applier, FieldManager, applier, pruning
 from steersman.machinery.managed_fields.field_set import EMPTY, FieldSet, difference, intersection, paths
 from steersman.machinery.managed_fields.managers import ManagerKey, decode_managers, strip_identity
 from steersman.machinery.managed_fields.merging import merge
@@ -212,6 +212,7 @@ def test_the_short_way_through_pruning_leads_to_the_same(first: Config, second: 
     config = first if same else second
     short = APPLIER.apply(deep_copy(live), config, "one", LATER, force=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pruning, "_are_all_in", lambda *versions: False)
+        for module in (pruning, applier):
+            patch.setattr(module, "are_all_in", lambda *versions: False)
         whole = APPLIER.apply(deep_copy(live), config, "one", LATER, force=True)
     assert short == whole

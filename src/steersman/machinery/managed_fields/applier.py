@@ -29,7 +29,7 @@ from .managers import (
     strip_identity,
 )
 from .merging import merge
-from .pruning import prune
+from .pruning import are_all_in, prune
 from .schema import Schema
 from .tracker import FieldManager, managed_fields_of
 from .typed_error import TypedError
@@ -155,16 +155,20 @@ class Applier:
         keep = self.fields.resets.get(api_version)
         if keep is not None:
             fields = keep(fields)
-        managers[key] = Managed(fields, api_version, None if last is None else last.time)
-        if last is not None and last.fields:
-            merged = self._pruned(merged, managers, last, fields)
-        managers = self._settled(managers, live, merged, key, force=force)
+        owned = strip_identity(fields)
+        mine = Managed(owned, api_version, None)
+        if last is not None:
+            if last.fields == owned and are_all_in(api_version, *managers.values()):
+                mine = last  # most applies set the fields that they set before
+            else:
+                managers[key] = Managed(fields, api_version, last.time)
+                merged = self._pruned(merged, managers, last, fields) if last.fields else merged
+                mine = Managed(owned, api_version, last.time)
+            del managers[key]
+        managers = self._settled(managers, live, merged, force=force)
         is_changed = merged != live
-        mine = managers.pop(key, None)
-        if mine is not None:
-            left = strip_identity(mine.fields)
-            if left:
-                managers[key] = Managed(left, api_version, time if is_changed else mine.time)
+        if owned:
+            managers[key] = mine.taken_at(time) if is_changed else mine
         return managers, merged if is_changed else None
 
     def _pruned(self, merged: Plain, managers: Managers, last: Managed, fields: FieldSet) -> Plain:
@@ -174,11 +178,10 @@ class Applier:
             why = "failed to convert merged object to last applied version: unable to convert unstructured object to"
             raise plain_internal(f"failed to prune fields: {why} {self.kind}: {error}") from None
 
-    def _settled(self, managers: Managers, live: Plain, merged: Plain, key: ManagerKey, *, force: bool) -> Managers:
-        """The managers after the merge. Raises ApplyConflicts if others own what changed, unless forced."""
-        mine = managers.pop(key)
+    def _settled(self, managers: Managers, live: Plain, merged: Plain, *, force: bool) -> Managers:
+        """The other managers after the merge. Raises ApplyConflicts if they own what changed, unless forced."""
         try:
-            comparisons = self.fields.comparisons(managers, merged, live)
+            comparisons = self.fields.comparisons(managers, merged, live, self.fields.compare(live, merged))
         except TypedError as error:
             raise plain_internal(str(error)) from None
         if not force:
@@ -190,10 +193,7 @@ class Applier:
                     conflicts[each] = taken
             if conflicts:
                 raise ApplyConflicts(conflicts)
-        result = self.fields.transfer(managers, comparisons)
-        if mine.fields:
-            result[key] = mine
-        return result
+        return self.fields.transfer(managers, comparisons)
 
     def _convert(self, obj: Plain, api_version: str) -> tuple[Schema, Plain] | None:
         if obj.get("apiVersion") == api_version and api_version == self.fields.api_version:

@@ -70,6 +70,12 @@ def manager_key(manager: str, operation: str, api_version: str, subresource: str
     return ManagerKey(manager or UNKNOWN, operation, "" if operation == APPLY else api_version, subresource)
 
 
+def key_of_entry(entry: ManagedFieldsEntry) -> ManagerKey:
+    """The key of the manager of an entry."""
+    version = "" if entry.operation == APPLY else entry.api_version
+    return ManagerKey(entry.manager, entry.operation, version, entry.subresource)
+
+
 @dataclass(frozen=True, slots=True)
 class Managed:
     """What one manager owns, in the version it wrote. `entry` is what it was read from, as long as it says the same."""
@@ -82,6 +88,11 @@ class Managed:
     def with_fields(self, fields: FieldSet) -> Managed:
         """The same with another set."""
         return self if fields is self.fields else Managed(fields, self.api_version, self.time)
+
+    def taken_at(self, time: str) -> Managed:
+        """The same, taken again at `time`."""
+        entry = None if self.entry is None else msgspec.structs.replace(self.entry, time=time)
+        return Managed(self.fields, self.api_version, time, entry)
 
 
 Managers = dict[ManagerKey, Managed]
@@ -98,9 +109,7 @@ def decode_managers(entries: Sequence[ManagedFieldsEntry]) -> Managers:
         if entry.fields_type != FIELDS_V1:
             what = f'invalid fieldsType "{entry.fields_type}"' if entry.fields_type else "missing fieldsType"
             raise ManagedFieldsError(f"{what} in managed fields entry {index}")
-        key = ManagerKey(
-            entry.manager, entry.operation, "" if entry.operation == APPLY else entry.api_version, entry.subresource
-        )
+        key = key_of_entry(entry)
         try:
             fields, is_canonical = decode_fields(bytes(entry.fields_v1)) if entry.fields_v1 else (EMPTY, False)
         except FieldsError as error:
@@ -110,8 +119,12 @@ def decode_managers(entries: Sequence[ManagedFieldsEntry]) -> Managers:
 
 
 def encode_managers(managers: Managers) -> list[ManagedFieldsEntry]:
-    """The entries of some managers: applies first, the oldest first, then by name, version and subresource."""
-    entries = [_entry(key, managed) for key, managed in managers.items()]
+    """The entries of some managers, in order."""
+    return in_order_of_entries([_entry(key, managed) for key, managed in managers.items()])
+
+
+def in_order_of_entries(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+    """Sorts entries: applies first, the oldest first, then by name, version and subresource."""
     if len(entries) > 1:
         entries.sort(
             key=lambda each: (each.operation, each.time or "", each.manager, each.api_version, each.subresource)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from .plain import Plain
 from .schema import Atom
 
@@ -16,10 +14,6 @@ Outline = tuple[Any, ...]
 
 _LONGEST: Final = 2048
 """Parts of an outline."""
-_MOST: Final = 128
-"""Outlines that are remembered of one kind in one version."""
-_ROOM: Final = 2 << 20
-"""Bytes that they take together, about; one may take a sixteenth."""
 _NAME: Final = 80
 """Bytes that a name takes beside its characters."""
 
@@ -47,31 +41,7 @@ class Outlines:
         return tuple(out) if len(out) <= _LONGEST else None
 
 
-class Known(dict[Outline, msgspec.Raw | None]):
-    """What new objects set, by their outlines.
-
-    Clients choose the names of members and the elements of lists in an outline, so what all of them take is bounded.
-    """
-
-    __slots__ = ("_weight",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._weight = 0
-
-    def remember(self, outline: Outline, fields: msgspec.Raw | None) -> None:
-        """Keeps it if it is light enough; if there is no room for it, all that was kept before makes room."""
-        weight = _weight(outline) + (len(bytes(fields)) if fields else 0)
-        if weight > _ROOM // 16:
-            return
-        if len(self) >= _MOST or self._weight + weight > _ROOM:
-            self.clear()
-            self._weight = 0
-        self[outline] = fields
-        self._weight += weight
-
-
-def _weight(outline: Outline) -> int:
+def weight_of(outline: Outline) -> int:
     """Bytes that an outline takes, about; no less if all of its names are its own."""
     names = [name for part in outline if part.__class__ is tuple for name in part]
     return _NAME * len(names) + 4 * sum(map(len, names)) + 8 * len(outline)

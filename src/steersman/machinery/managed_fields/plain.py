@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
@@ -63,9 +64,23 @@ def _if_filled(value: Any) -> bool:
     return value is None or len(value) > 0
 
 
+class Members:
+    """The members of a class, sorted by name, and what takes their values from an object in that order."""
+
+    __slots__ = ("each", "values")
+
+    def __init__(self, each: tuple[Member, ...]) -> None:
+        self.each = each
+        attributes = [attribute for _, attribute, _ in each]
+        if len(attributes) > 1:
+            self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*attributes)
+        else:
+            self.values = lambda obj: tuple(getattr(obj, name) for name in attributes)
+
+
 @lru_cache(maxsize=4096)
-def members(cls: Callable[..., msgspec.Struct]) -> tuple[Member, ...]:
-    """The members of a class by name: name, attribute, and whether JSON has it with a value."""
+def members(cls: Callable[..., msgspec.Struct]) -> Members:
+    """The members of a class: name, attribute, and whether JSON has it with a value."""
     out: list[Member] = []
     for each in msgspec.structs.fields(cast("type[msgspec.Struct]", cls)):
         present: Callable[[Any], bool] = _always
@@ -74,7 +89,7 @@ def members(cls: Callable[..., msgspec.Struct]) -> tuple[Member, ...]:
         elif each.default_factory in (list, dict):
             present = _if_filled
         out.append((each.encode_name, each.name, present))
-    return tuple(sorted(out, key=lambda member: member[0]))
+    return Members(tuple(sorted(out, key=lambda member: member[0])))
 
 
 def differing_structs(old: Any, new: Any) -> tuple[Plain, Plain]:
@@ -95,8 +110,8 @@ out, those of a template's metadata are a field like any other."""
 def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
     before: Plain = {}
     after: Plain = {}
-    for name, attribute, present in members(new.__class__):
-        a, b = getattr(old, attribute), getattr(new, attribute)
+    of_class = members(new.__class__)
+    for (name, attribute, present), a, b in zip(of_class.each, of_class.values(old), of_class.values(new), strict=True):
         if a is b or a == b:
             continue
         below = _BELOW

@@ -26,7 +26,7 @@ def prune(
     `fields` is the applier's set now, which is among those of `managers`. Raises ValueError if an object cannot be
     converted.
     """
-    if not difference(last.fields, fields) and _are_all_in(api_version, last, *managers.values()):
+    if not difference(last.fields, fields) and are_all_in(api_version, last, *managers.values()):
         return merged  # most applies say all that was said before
     found = convert(merged, last.api_version)
     if found is None:
@@ -45,7 +45,8 @@ def prune(
     return pruned if back is None else back[1]
 
 
-def _are_all_in(api_version: str, *managers: Managed) -> bool:
+def are_all_in(api_version: str, *managers: Managed) -> bool:
+    """Whether all of them wrote in one version."""
     return all(each.api_version == api_version for each in managers)
 
 

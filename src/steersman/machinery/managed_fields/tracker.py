@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,7 @@ from steersman.machinery.codec.serializer import decode_scalar
 from steersman.machinery.codec.strict import Decoded
 from steersman.machinery.identity.schema import GroupVersionKind
 
+from .changes import Changes, before
 from .comparison import Comparison, compare
 from .field_set import FieldSet, difference, union
 from .fields_v1 import encode_fields
@@ -28,6 +29,7 @@ from .managers import (
     UPDATE,
     Managed,
     ManagedFieldsError,
+    ManagerKey,
     Managers,
     cap_update_managers,
     decode_managers,
@@ -35,9 +37,10 @@ from .managers import (
     manager_key,
     strip_identity,
 )
-from .outline import Known, Outlines
+from .outline import Outline, Outlines, weight_of
 from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
+from .remembered import Remembered
 from .schema import Schema
 
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
@@ -104,8 +107,9 @@ class FieldManager:
     api_version: str = field(init=False)
     """The version written in."""
     _outlines: Outlines = field(init=False, compare=False)
-    _known: Known = field(init=False, default_factory=Known, compare=False)
-    """What new objects set, by their outlines."""
+    _new: Remembered[Outline, msgspec.Raw | Literal[""]] = field(init=False, default_factory=Remembered, compare=False)
+    """What new objects set, by their outlines; "" is nothing."""
+    _changes: Changes = field(init=False, default_factory=Changes, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", self.kind.api_version)
@@ -136,63 +140,77 @@ class FieldManager:
     def _fields_of_new(self, plain: Plain) -> msgspec.Raw | None:
         """The FieldsV1 of what a new object sets; None if that is nothing. Raises TypedError."""
         outline = self._outlines.of(plain)
-        if outline is not None and outline in self._known:
-            return self._known[outline]
-        taken = strip_identity(self._compare(self.kind.empty, plain).changed)
+        known = self._new.get(outline)
+        if known is not None:
+            return known or None
+        taken = strip_identity(self.compare(self.kind.empty, plain).changed)
         fields = encode_fields(taken) if taken else None
         if outline is not None:
-            self._known.remember(outline, fields)
+            self._new.keep(outline, fields or "", weight_of(outline) + (len(bytes(fields)) if fields else 0))
         return fields
 
     def update(
         self, new: Any, old: Any, manager: str, time: str, *, is_create: bool = False
     ) -> list[ManagedFieldsEntry]:
         """The entries of `new`, about to replace `old`. One empty entry in it asks to forget all that there were."""
-        managers = self._managers(new, old)
-        if not managers and not is_create:
-            return []
-        if self.view is not None and not is_create:
-            new = self.view(new)
+        sent = [] if self.subresource else managed_fields_of(new)
+        entries = sent or managed_fields_of(old)
+        if not is_create:
+            if not entries or sent == FORGET_ALL:
+                return []
+            new = new if self.view is None else self.view(new)
+        key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         try:
-            managers = self._update(managers, new, old, manager, time)
+            comparison = self.compare(*self._differing(old, new))
+            state = before(entries, key, comparison)
+            known = self._changes.after(state, entries, time)
+            if known is not None:
+                return known
+            managers, is_read = self._managers(sent, old)
+            if not managers and not is_create:
+                return []
+            taken = strip_identity(comparison.changed)
+            found = encode_managers(self._changed(managers, new, old, comparison, key, taken, time))
+            if state is not None and is_read:
+                self._changes.keep(state, entries, found, key, taken)
+            return found
         except (ValueError, RecursionError):
             # As upstream: what cannot be tracked is stored without entries, so that there is never a wrong one.
             return []
-        return encode_managers(managers)
 
-    def _managers(self, new: Any, old: Any) -> Managers:
-        """Those of the request, if it has any that can be read; otherwise, and on a subresource, the live object's."""
-        if not self.subresource:
-            entries = managed_fields_of(new)
-            if entries == FORGET_ALL:
-                return {}
-            try:
-                managers = decode_managers(entries)
-            except ManagedFieldsError:
-                managers = {}
-            if managers:
-                return managers
+    def _managers(self, sent: list[ManagedFieldsEntry], old: Any) -> tuple[Managers, bool]:
+        """Those of the request, if it has any that can be read; otherwise, and on a subresource, the live object's.
+
+        And whether they are those of what was sent, if there was anything.
+        """
+        if sent == FORGET_ALL:
+            return {}, False
         try:
-            return decode_managers(managed_fields_of(old))
+            managers = decode_managers(sent)
         except ManagedFieldsError:
-            return {}
+            managers = {}
+        if managers:
+            return managers, True
+        try:
+            return decode_managers(managed_fields_of(old)), not sent
+        except ManagedFieldsError:
+            return {}, False
 
     def take_over(self, old: Any, new: Any, manager: str, time: str) -> Managers:
         """One manager for all that is in `new` and not in `old`. Raises TypedError."""
-        taken = strip_identity(self._compare(*self._differing(old, new)).changed)
+        taken = strip_identity(self.compare(*self._differing(old, new)).changed)
         key = manager_key(manager, UPDATE, self.api_version, self.subresource)
         return {key: Managed(taken, self.api_version, time)} if taken else {}
 
-    def _update(self, managers: Managers, new: Any, old: Any, manager: str, time: str) -> Managers:
-        comparison = self._compare(*self._differing(old, new))
+    def _changed(
+        self, managers: Managers, new: Any, old: Any, own: Comparison, key: ManagerKey, taken: FieldSet, time: str
+    ) -> Managers:
+        """The managers once that of `key` has taken some fields."""
         managers = self.reconciled(managers, old)
-        managers = self.transfer(managers, self.comparisons(managers, new, old, comparison))
-        taken = strip_identity(comparison.changed)
+        managers = self.transfer(managers, self.comparisons(managers, new, old, own))
         if taken:
-            key = manager_key(manager, UPDATE, self.api_version, self.subresource)
-            before = managers.get(key)
-            fields = taken if before is None else union(before.fields, taken)
-            managers[key] = Managed(fields, self.api_version, time)
+            mine = managers.get(key)
+            managers[key] = Managed(taken if mine is None else union(mine.fields, taken), self.api_version, time)
         cap_update_managers(managers)
         return managers
 
@@ -208,7 +226,8 @@ class FieldManager:
     def _differing(self, old: Any, new: Any) -> tuple[Plain, Plain]:
         return _differing(self.kind, old, new)
 
-    def _compare(self, old: Any, new: Any) -> Comparison:
+    def compare(self, old: Plain, new: Plain) -> Comparison:
+        """What is different in `new`, without what the strategy resets. Raises TypedError."""
         return self._filtered(compare(self.schema.root, old, new), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
@@ -236,7 +255,7 @@ class FieldManager:
     ) -> dict[str, Comparison | None]:
         """What changed by each version that a manager wrote in; None for a version there is not any more."""
         found: dict[str, Comparison | None] = {
-            self.api_version: self._compare(*self._differing(old, new)) if own is None else own
+            self.api_version: self.compare(*self._differing(old, new)) if own is None else own
         }
         for managed in managers.values():
             version = managed.api_version

@@ -32,6 +32,8 @@ def validate_lists(atom: Atom, value: Any) -> None:
 def _lists_fit(atom: Atom, value: Any) -> bool:
     if type(value) is dict and atom.map is not None:
         named, rest = atom.map.named, atom.map.element
+        if not named and (rest is None or rest.leaf):
+            return True
         for name, item in value.items():
             child = named.get(name, rest)
             if child is not None and not child.leaf and not _lists_fit(child, item):
