@@ -1,12 +1,15 @@
-"""A kind whose objects are dicts, for schemas that no built-in kind has."""
+"""A kind whose objects are dicts, for schemas that no built-in kind has; one such schema, and objects of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import strategies as st
+
 from steersman.machinery.codec.strict import Decoded
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import Schema, differing_dicts, plain_object
+from steersman.machinery.managed_fields.schema import BOOLEAN, STRING, UNTYPED, Atom, ListType, MapType
 
 Plain = dict[str, Any]
 
@@ -32,3 +35,41 @@ class PlainKind:
 
     def from_plain(self, data: Plain) -> Decoded[Plain]:
         return Decoded(data)
+
+
+TEXT, FLAG = Atom(STRING), Atom(BOOLEAN)
+ITEM = Atom(map=MapType({"name": TEXT, "ports": Atom(list=ListType(TEXT, atomic=False)), "a": TEXT}, None))
+EITHER = Atom(UNTYPED, ListType(TEXT, atomic=False), MapType({}, TEXT))
+ROOT = Atom(
+    map=MapType(
+        {
+            "metadata": Atom(map=MapType({"labels": Atom(map=MapType({}, TEXT)), "name": TEXT}, None)),
+            "items": Atom(list=ListType(ITEM, atomic=False, keys=("name",))),
+            "whole": Atom(list=ListType(TEXT)),
+            "either": EITHER,
+            "nested": Atom(map=MapType({}, Atom(list=ListType(ITEM, atomic=False, keys=("name",))))),
+            "flag": FLAG,
+        },
+        None,
+    )
+)
+NAMES = st.sampled_from(["a", "b", "c"])
+SETS = st.lists(NAMES, max_size=3)
+ITEMS = st.one_of(
+    st.none(),
+    st.lists(
+        st.fixed_dictionaries({"name": NAMES}, optional={"ports": st.one_of(st.none(), SETS), "a": NAMES}), max_size=3
+    ),
+)
+TEXTS = st.one_of(st.none(), st.dictionaries(NAMES, NAMES, max_size=2))
+OBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries({}, optional={"labels": TEXTS, "name": NAMES}),
+        "items": ITEMS,
+        "whole": SETS,
+        "either": st.one_of(TEXTS, SETS, NAMES),
+        "nested": st.one_of(st.none(), st.dictionaries(NAMES, ITEMS, max_size=2)),
+        "flag": st.booleans(),
+    },
+)

@@ -14,8 +14,7 @@ from steersman.machinery.managed_fields import FieldManager
 from steersman.machinery.managed_fields import tracker as tracker_module
 from steersman.machinery.managed_fields.filters import excluding
 from steersman.machinery.managed_fields.schema import Schema
-from tests.machinery.managed_fields.plain_kind import PlainKind
-from tests.machinery.managed_fields.test_outline import OBJECTS, ROOT
+from tests.machinery.managed_fields.plain_kind import OBJECTS, ROOT, PlainKind
 
 Write = tuple[dict[str, Any], str, bool]
 """An object, who writes it, and whether it is sent with the entries that there were at first."""

@@ -12,46 +12,10 @@ from steersman.kinds.built_in import find
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields import FieldManager
 from steersman.machinery.managed_fields.filters import excluding
-from steersman.machinery.managed_fields.schema import BOOLEAN, STRING, UNTYPED, Atom, ListType, MapType, Schema
-from tests.machinery.managed_fields.plain_kind import PlainKind
+from steersman.machinery.managed_fields.schema import Schema
+from tests.machinery.managed_fields.plain_kind import OBJECTS, ROOT, PlainKind
 
 TIME = "2026-01-01T00:00:00Z"
-TEXT, FLAG = Atom(STRING), Atom(BOOLEAN)
-ITEM = Atom(map=MapType({"name": TEXT, "ports": Atom(list=ListType(TEXT, atomic=False)), "a": TEXT}, None))
-EITHER = Atom(UNTYPED, ListType(TEXT, atomic=False), MapType({}, TEXT))
-ROOT = Atom(
-    map=MapType(
-        {
-            "metadata": Atom(map=MapType({"labels": Atom(map=MapType({}, TEXT)), "name": TEXT}, None)),
-            "items": Atom(list=ListType(ITEM, atomic=False, keys=("name",))),
-            "whole": Atom(list=ListType(TEXT)),
-            "either": EITHER,
-            "nested": Atom(map=MapType({}, Atom(list=ListType(ITEM, atomic=False, keys=("name",))))),
-            "flag": FLAG,
-        },
-        None,
-    )
-)
-NAMES = st.sampled_from(["a", "b", "c"])
-SETS = st.lists(NAMES, max_size=3)
-ITEMS = st.one_of(
-    st.none(),
-    st.lists(
-        st.fixed_dictionaries({"name": NAMES}, optional={"ports": st.one_of(st.none(), SETS), "a": NAMES}), max_size=3
-    ),
-)
-TEXTS = st.one_of(st.none(), st.dictionaries(NAMES, NAMES, max_size=2))
-OBJECTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "metadata": st.fixed_dictionaries({}, optional={"labels": TEXTS, "name": NAMES}),
-        "items": ITEMS,
-        "whole": SETS,
-        "either": st.one_of(TEXTS, SETS, NAMES),
-        "nested": st.one_of(st.none(), st.dictionaries(NAMES, ITEMS, max_size=2)),
-        "flag": st.booleans(),
-    },
-)
 EMPTIES = st.sampled_from([{}, {"metadata": {}}, {"metadata": {}, "items": None, "flag": False}, {"either": {}}])
 
 
