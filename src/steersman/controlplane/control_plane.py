@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
+from steersman.apiextensions.api_services import CustomAPIServices
+from steersman.apiextensions.definitions import Definitions, Serves
 from steersman.authentication.interface import TokenAuthenticator
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import (
@@ -138,6 +140,26 @@ class ControlPlane:
             self._stores.take_out(resource.group, resource.plural)
             raise
 
+    async def serve_custom(self, resource: Resource[Any, Services], serves: Serves) -> None:
+        """Serves a resource in the versions for which `serves` says so, in the place of the one of its name if there is
+        one: the next request finds the new one, and watches of the old one end.
+
+        Raises ValueError if a built-in resource has its name, or is stored where it would be.
+        """
+        assert self.server is not None
+        assert self._stores is not None
+        assert self._services is not None
+        bound = bind(resource, self._services)
+        store, before = self._stores.replace(bound)
+        try:
+            self.server.catalogue.put(bound, store, serves=serves)
+        except ValueError:
+            if before is None:
+                self._stores.take_out(resource.group, resource.plural)
+            raise
+        if before is not None:
+            await before.stop()
+
     async def withdraw(self, group: str, plural: str) -> None:
         """Ends serving a resource, and its watches; what is stored of it stays. Raises KeyError if it is not served."""
         assert self.server is not None
@@ -203,6 +225,7 @@ class ControlPlane:
         for resource, implementation in served:
             server.catalogue.put(resource, implementation, serves=runtime.serves)
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
+        definitions = self._definitions(stores, running)
         bootstrap = Bootstrap(
             server, stores.objects, service_range=ranges[0], authentication_info=authentication_info(options, files)
         )
@@ -224,9 +247,20 @@ class ControlPlane:
             watchdog.start()
         if options.listen:
             await listen(server, options)
+        definitions.start()
+        await definitions.settled()
         await server.run_post_start_hooks()
         upkeep.follow()
         return _announced(options, files, server.external_address.port)
+
+    def _definitions(self, stores: Stores, running: AsyncExitStack) -> Definitions:
+        services = CustomAPIServices(stores.objects("apiregistration.k8s.io", "apiservices"))
+        key = ("apiextensions.k8s.io", "customresourcedefinitions")
+        definitions = Definitions(stores.store(*key), stores.objects(*key), self, services)
+        running.push_async_callback(services.stop)
+        running.push_async_callback(definitions.stop)
+        services.start()
+        return definitions
 
     def _add_checks(self, server: Server, stores: Stores) -> None:
         server.add_checks(HealthCheck("etcd", self._wrong_with_storage))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from steersman.api.apiregistration.v1 import APIService
 from steersman.catalogue.catalogue import Catalogue, Priority
-from steersman.controlplane.follower import Follower
 from steersman.controlplane.group_versions import GROUP_VERSIONS
 from steersman.rest.objects import Reading
 from steersman.storage.cache.entry import Entry
+from steersman.store.follower import Follower
 from steersman.store.store import Store
 
 

@@ -15,9 +15,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.authorization.rbac_bindings import Binding, RoleRules
-from steersman.controlplane.follower import Follower
 from steersman.machinery.large_work.slow_lane import SlowLane, is_large
 from steersman.storage.cache.entry import Entry
+from steersman.store.follower import Follower
 from steersman.store.store import Store
 
 logger = logging.getLogger(__name__)

@@ -46,6 +46,20 @@ class Stores:
         self._objects[key] = StoreObjects(store)
         return store
 
+    def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
+        """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is
+        stopped. Raises ValueError if the keys are among those of another resource."""
+        resource = bound.resource
+        key = (resource.group, resource.plural)
+        before = self._stores.get(key)
+        if before is None or before.prefix != resource.key_prefix:
+            if before is not None:
+                raise ValueError(f"{resource.group_resource} is stored in {before.prefix}")
+            self._claim(resource.key_prefix, resource.group_resource)
+        self._stores[key] = store = Store(bound, self._storage, self._slow_lane)
+        self._objects[key] = StoreObjects(store)
+        return store, before
+
     async def start(self) -> None:
         """Fills the caches of all stores, side by side."""
         await asyncio.gather(*(store.start() for store in self._stores.values()))

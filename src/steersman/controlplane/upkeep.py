@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
-from steersman.controlplane.follower import Follower
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
 from steersman.controlplane.periodic import Periodic
@@ -17,6 +16,7 @@ from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
+from steersman.store.follower import Follower
 
 REPAIR_INTERVAL: Final = 180.0
 """Seconds between looks at all addresses and ports of services."""

@@ -25,6 +25,12 @@ class ServedResource:
         return self.other.kind if self.other else self.resource.kind
 
     @property
+    def subresources(self) -> tuple[Subresource[Any], ...]:
+        """Those of this version."""
+        own = None if self.other is None else self.other.subresources
+        return self.resource.subresources if own is None else own
+
+    @property
     def group(self) -> str:
         return self.form.group
 
@@ -52,9 +58,7 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
     resources: list[dict[str, Any]] = []
     for each in sorted(found, key=lambda each: each.resource.plural):
         resources.append(_api_resource(each))
-        resources += [
-            _api_subresource(each, sub) for sub in sorted(each.resource.subresources, key=lambda sub: sub.name)
-        ]
+        resources += [_api_subresource(each, sub) for sub in sorted(each.subresources, key=lambda sub: sub.name)]
     head: dict[str, Any] = {"kind": "APIResourceList"}
     if group:
         head["apiVersion"] = "v1"
@@ -134,9 +138,9 @@ def _resource_discovery(each: ServedResource) -> dict[str, Any]:
         out["shortNames"] = list(resource.short_names)
     if resource.categories:
         out["categories"] = list(resource.categories)
-    if resource.subresources:
+    if each.subresources:
         out["subresources"] = [
-            _subresource_discovery(each, sub) for sub in sorted(resource.subresources, key=lambda sub: sub.name)
+            _subresource_discovery(each, sub) for sub in sorted(each.subresources, key=lambda sub: sub.name)
         ]
     return out
 

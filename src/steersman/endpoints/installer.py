@@ -154,7 +154,7 @@ def routes_of(
         scope = Scope(each.resource, each.other, storage, shared, tables=bound.answerer is None)
         installer = _Installer(routes, scope, (each.other or each.resource).deprecation_warning)
         _install_resource(installer, scope)
-        for subresource in each.resource.subresources:
+        for subresource in each.subresources:
             _install_subresource(installer, scope, subresource, bound)
     return routes
 

@@ -74,6 +74,8 @@ async def parse(
 
     Raises StatusError 406, what `media_of` raises (415), 413, what `options_of` raises (422), 429.
     """
+    if scope.kind.is_cold:
+        await scope.shared.slow_lane.run(scope.kind.warm)
     wanted = representation(scope, request)
     media = media_of(scope, request)
     data = await read_body(scope, request)

@@ -48,9 +48,6 @@ class Kind(ABC, Generic[T]):
     """None for kinds that have no such form: asking for it is 406, sending it 415."""
     go_type: GoType | None = None
     """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
-    openapi: Mapping[str, Any] | None = ANY_OBJECT
-    """The structural schema (apiextensions.k8s.io/v1) of its objects that is published, as JSON has it; apiVersion,
-    kind and metadata need not be in it. None for the built-in kinds."""
     prefix: bytes
     """What is before a body in an answer."""
 
@@ -71,6 +68,20 @@ class Kind(ABC, Generic[T]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.gvk})"
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
+        return False
+
+    @property
+    def openapi(self) -> Mapping[str, Any] | None:
+        """The structural schema (apiextensions.k8s.io/v1) of its objects that is published, as JSON has it; apiVersion,
+        kind and metadata need not be in it. None for the built-in kinds."""
+        return ANY_OBJECT
+
+    def warm(self) -> None:
+        """Makes what takes long to make and is not needed before objects are."""
 
     # Objects
 

@@ -76,11 +76,15 @@ class OpenKind(Kind[OpenObject]):
         openapi: Mapping[str, Any] = ANY_OBJECT,
     ) -> None:
         super().__init__(gvk, list_name, default=default)
-        self.openapi = openapi
+        self._openapi = openapi
         self._schema = schema
         self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
         self._list_head = encode_sorted({"apiVersion": self.api_version})[:-1] + b',"items":['
         self._list_kind = b'],"kind":' + encode(self.list_name) + b',"metadata":'
+
+    @property
+    def openapi(self) -> Mapping[str, Any]:
+        return self._openapi
 
     # Objects
 

@@ -87,7 +87,7 @@ class StructKind(Kind[T]):
         return decoder(self.cls)
 
     @cached_property
-    def openapi(self) -> Mapping[str, Any] | None:  # type: ignore[override]  # made when somebody asks for it
+    def openapi(self) -> Mapping[str, Any] | None:
         """Of other classes than generated ones: what their members say."""
         return None if self._is_generated else schema_of(type_of(self.cls))
 

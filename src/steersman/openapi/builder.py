@@ -109,7 +109,7 @@ def _state(served: ServedResource) -> Any:
     subresources = [
         (each.name, each.verbs, _kind_state(each.kind), _kind_state(each.options), each.connect is not None,
          each.create is not None, each.connect_methods, each.connect_path)
-        for each in resource.subresources
+        for each in served.subresources
     ]  # fmt: skip
     return (
         resource.plural, resource.namespaced, resource.verbs, resource.returns_deleted_object,

@@ -78,7 +78,7 @@ def operations_of(served: ServedResource) -> Iterator[Operation]:
     described = (_Described if served.form.openapi is None else _DescribedAsCustom)(served)
     yield from described.on_objects()
     yield from described.on_collections()
-    for subresource in served.resource.subresources:
+    for subresource in served.subresources:
         yield from described.on_subresource(subresource)
 
 

@@ -111,7 +111,7 @@ def _own(resources: Iterable[ServedResource], make: Callable[[Kind[Any], str], d
     found: dict[str, Schema] = {}
     for each in resources:
         plural = each.resource.plural
-        for kind in (each.form, *(subresource.kind for subresource in each.resource.subresources)):
+        for kind in (each.form, *(subresource.kind for subresource in each.subresources)):
             if kind is not None and kind.openapi is not None:
                 found |= make(kind, plural)
     return found

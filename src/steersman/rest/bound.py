@@ -57,7 +57,12 @@ def bind(resource: Resource[T, S], services: S) -> BoundResource[T]: ...
 def bind(resource: Resource[T, Any], services: Any = None) -> BoundResource[T]:
     """Gives a resource what it uses of the rest of the server. For each server this is done once, as what is made (an
     allocator, say) remembers what it did; one that uses nothing needs no services."""
-    below = resource.subresources
+    below = list(resource.subresources)
+    names = {each.name for each in below}
+    for other in resource.other_versions:  # what a version alone has is the same in all that have it
+        more = [each for each in other.subresources or () if each.name not in names]
+        below += more
+        names.update(each.name for each in more)
     inquiries = {"": resource.inquiry, **{each.name: each.inquiry for each in below}}
     return BoundResource(
         resource=resource,

@@ -70,6 +70,8 @@ class OtherVersion:
     """Sent with every request in this version."""
     conversion: WaitingConversion | None = None
     """What converts, if that has to wait: `to_hub` and `from_hub` are its own then, and columns read this version."""
+    subresources: tuple[Subresource[Any], ...] | None = None
+    """Those of this version, where they are not the stored version's."""
 
     @property
     def group(self) -> str:

@@ -65,6 +65,8 @@ class CachedObjects(Generic[T]):
 
     async def warm(self) -> None:
         """Fills the cache when it is first used. Raises StatusError 429."""
+        if self.kind.is_cold:
+            await self.slow_lane.run(self.kind.warm)
         await available(self.start())
 
     async def stop(self) -> None:

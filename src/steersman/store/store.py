@@ -6,8 +6,8 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.kinds.kind import Kind
@@ -41,13 +41,14 @@ from steersman.rest.capabilities import (
 )
 from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
-from steersman.rest.strategy import Strategy
+from steersman.rest.strategy import Strategy, TakesLong
 from steersman.storage.cache.entry import Entry
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _NAME_ATTEMPTS: Final = 8
 _UPDATE_ATTEMPTS: Final = 1000
@@ -150,7 +151,7 @@ class Store(StoredObjects[T]):
         settle = None if allocator is None else await allocator.take(ctx, obj, None)
         stored = False
         try:
-            await done(ctx.lane, self.before_create, ctx, obj)
+            await self._prepared(ctx, self.before_create, ctx, obj)
             if check is not None:
                 await check(obj)
             item = await self._commit_create(ctx, obj)
@@ -159,6 +160,14 @@ class Store(StoredObjects[T]):
         finally:
             if settle is not None:
                 await _settled(settle(stored))
+
+    async def _prepared(self, ctx: Context, hooks: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Calls the strategy's hooks; in the slow lane if they find that they take long."""
+        try:
+            await done(ctx.lane, hooks, *args, **kwargs)
+        except TakesLong:
+            ctx.lane = self.slow_lane.of(ctx.user.name)
+            await done(ctx.lane, hooks, *args, **kwargs)
 
     def before_create(self, ctx: Context, obj: T) -> None:
         """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
@@ -279,7 +288,7 @@ class Store(StoredObjects[T]):
         settle = None if allocator is None else await allocator.take(ctx, new, old)
         stored = False
         try:
-            await done(ctx.lane, self.before_update, ctx, new, old, strategy)
+            await self._prepared(ctx, self.before_update, ctx, new, old, strategy)
             if change.check_update is not None:
                 await change.check_update(new, old)
             if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(

@@ -125,9 +125,33 @@ class Rules:
             found = self._compiled[key] = list(self._compiler.compile(node.rules, Place(sized, name)))
         return found
 
+    def compile(self) -> None:
+        """Compiles them all, so that judging compiles nothing any more; that may take some milliseconds for each."""
+        waiting: list[tuple[Node, str, bool]] = [(self._root, ROOT, self._is_resource)]
+        while waiting:
+            node, name, is_resource = waiting.pop()
+            if not node.traits & RULES_BELOW:
+                continue
+            if node.rules:
+                self.of(node, name, is_resource=is_resource)
+            for below, its_name in _places_below(node, name):
+                if self._declarations.of(below, its_name, is_resource=bool(below.traits & EMBEDDED)) is not None:
+                    waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
+
     def is_seen(self, node: Node, name: str) -> bool:
         """Whether expressions can see values of a place."""
         return self._declarations.of(node, name, is_resource=bool(node.traits & EMBEDDED)) is not None
+
+
+def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:
+    """What may have rules in a value, with the names of their types."""
+    if node.items is not None:
+        yield node.items, f"{name}.@idx"
+    if isinstance(node.additional, Node):
+        yield node.additional, f"{name}.@elem"
+    for key, member in node.properties.items():
+        if member.traits & RULES_BELOW:
+            yield member, f"{name}.{escape(key) or key}"
 
 
 class _Judging:
@@ -229,7 +253,7 @@ class _Judging:
     ) -> bool:
         """Evaluates a rule. What keeps it from having a value is an error, after which it counts as held."""
         judged, rule = self._judged, compiled.rule
-        value, cost = program.outcome(variables, CALL_LIMIT)
+        value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
         if cost > judged.budget:
             judged.errors.append(invalid(path, kind, _SPENT))
             raise _OutOfBudget
@@ -277,7 +301,7 @@ class _Judging:
         """The message that an expression makes, None if it makes none that can be used; or why nothing more can be
         evaluated."""
         judged = self._judged
-        value, cost = program.outcome(variables, CALL_LIMIT)
+        value, cost = program.outcome(variables, min(CALL_LIMIT, judged.budget + 1))
         if cost > judged.budget:
             return None, (
                 "messageExpression evaluation failed due to running out of cost budget, no further validation rules "

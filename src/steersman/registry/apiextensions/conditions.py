@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
-from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionCondition
+from steersman.api.apiextensions.v1 import CustomResourceDefinitionCondition, CustomResourceDefinitionStatus
 from steersman.machinery.values.times import now
 
 ESTABLISHED: Final = "Established"
 
 
-def find_condition(definition: CustomResourceDefinition, kind: str) -> CustomResourceDefinitionCondition | None:
+class HasConditions(Protocol):
+    """A definition, or what is kept of one."""
+
+    @property
+    def status(self) -> CustomResourceDefinitionStatus: ...
+
+
+def find_condition(definition: HasConditions, kind: str) -> CustomResourceDefinitionCondition | None:
     """The first condition of a type."""
     return next((each for each in definition.status.conditions or () if each.type == kind), None)
 
 
-def is_established(definition: CustomResourceDefinition) -> bool:
+def is_established(definition: HasConditions) -> bool:
     """Whether objects of the kind can be stored, so that it may not be another any more."""
     condition = find_condition(definition, ESTABLISHED)
     return condition is not None and condition.status == "True"
 
 
-def set_condition(definition: CustomResourceDefinition, kind: str, status: str, reason: str, message: str) -> None:
+def set_condition(definition: HasConditions, kind: str, status: str, reason: str, message: str) -> None:
     """Makes the condition of a type say this; the time is that of its last change of status."""
     found = find_condition(definition, kind)
     if found is None:

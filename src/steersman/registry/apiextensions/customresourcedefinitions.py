@@ -115,5 +115,4 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
     storage_prefix="apiextensions.k8s.io/customresourcedefinitions",
     storage_version_hash="jfWCUB31mvA=",
     in_slow_lane=True,
-    not_yet="custom resources are not served yet: the definition would have no effect",
 )

@@ -1,0 +1,1 @@
+"""Custom resources: what follows the CustomResourceDefinitions that are stored, and serves what they define."""

@@ -1,0 +1,78 @@
+"""Which names a definition may have: those that no other definition of its group has first.
+
+Follows apiextensions-apiserver `pkg/controller/status` (naming_controller.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
+from steersman.apiextensions.declared import Declared
+from steersman.machinery.errors.field import quote
+from steersman.registry.apiextensions.conditions import ESTABLISHED, is_established, set_condition
+
+NAMES_ACCEPTED: Final = "NamesAccepted"
+
+_SINGLE: Final = (
+    ("plural", "PluralConflict"), ("singular", "SingularConflict"), ("kind", "KindConflict"),
+    ("list_kind", "ListKindConflict"),
+)  # fmt: skip
+_OF_KINDS: Final = ("kind", "list_kind")
+
+
+@dataclass(slots=True)
+class TakenNames:
+    """The names that definitions of a group have: those of resources (plural, singular, short) and those of kinds."""
+
+    resources: set[str] = field(default_factory=set)
+    kinds: set[str] = field(default_factory=set)
+
+
+def names_taken(accepted: Iterable[CustomResourceDefinitionNames]) -> TakenNames:
+    """The names that these definitions have been given."""
+    taken = TakenNames()
+    for names in accepted:
+        taken.resources.update(each for each in (names.plural, names.singular, *names.short_names) if each)
+        taken.kinds.update(each for each in (names.kind, names.list_kind) if each)
+    return taken
+
+
+def judge_names(definition: Declared, taken: TakenNames) -> None:
+    """Puts into the status of a definition which of its names it may have, beside those that `taken` says.
+
+    A name that is not free is left as it was accepted last. The conditions say so.
+    """
+    wanted, before = definition.spec.names, definition.status.accepted_names
+    accepted = msgspec.structs.replace(before)
+    problem: tuple[str, str] | None = None
+    for attribute, reason in _SINGLE:
+        names = taken.kinds if attribute in _OF_KINDS else taken.resources
+        name = getattr(wanted, attribute)
+        if name == getattr(before, attribute) or name not in names:
+            setattr(accepted, attribute, name)
+        else:
+            problem = reason, _in_use(name)
+        if attribute == "singular":
+            faults = [_in_use(each) for each in wanted.short_names if each in taken.resources - {*before.short_names}]
+            if faults:
+                problem = "ShortNamesConflict", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+            else:
+                accepted.short_names = wanted.short_names
+    accepted.categories = wanted.categories
+    definition.status.accepted_names = accepted
+    if problem is None:
+        set_condition(definition, NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
+    else:
+        set_condition(definition, NAMES_ACCEPTED, "False", *problem)
+    # One that was established once stays so, whatever becomes of its names.
+    if not is_established(definition) and problem is not None:
+        set_condition(definition, ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
+
+
+def _in_use(name: str) -> str:
+    return f"{quote(name)} is already in use"

@@ -1,0 +1,107 @@
+"""The APIServices of the versions that definitions are served in: made with the first of a group version, and gone with
+the last.
+
+Follows kube-aggregator's `autoregister` and kube-apiserver's `crdregistration` controllers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from steersman.api.apiregistration.v1 import APIService, APIServiceSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.machinery.errors.status import StatusError
+from steersman.rest.context import loopback
+from steersman.rest.objects import Objects
+
+logger = logging.getLogger(__name__)
+
+AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
+GROUP_PRIORITY: Final = 1000
+VERSION_PRIORITY: Final = 100
+
+_AGAIN: Final = 1.0
+"""Seconds after which what has failed is tried again."""
+
+
+class CustomAPIServices:
+    """`start` begins, `stop` ends."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._versions: dict[str, tuple[str, frozenset[str]]] = {}
+        """Group and versions by definition."""
+        self._users: dict[tuple[str, str], int] = {}
+        """How many definitions are served in a group version."""
+        self._waiting: dict[tuple[str, str], None] = {}
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Makes them from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="APIServices of custom resources")
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
+        """A definition is served in these versions from now on."""
+        before_group, before = self._versions.pop(name, (group, frozenset()))
+        if versions:
+            self._versions[name] = group, versions
+        for version in versions:
+            self._count(group, version, 1)
+        for version in before:
+            self._count(before_group, version, -1)
+
+    def _count(self, group: str, version: str, change: int) -> None:
+        key = group, version
+        before = self._users.get(key, 0)
+        self._users[key] = before + change
+        if not self._users[key]:
+            del self._users[key]
+        if (before == 0) != (before + change == 0):
+            self._waiting[key] = None
+            self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            while self._waiting:
+                key = next(iter(self._waiting))
+                del self._waiting[key]
+                try:
+                    await self._sync(*key)
+                except Exception:
+                    logger.exception("the APIService of %s/%s cannot be written yet", *key)
+                    asyncio.get_running_loop().call_later(_AGAIN, self._again, key)
+
+    def _again(self, key: tuple[str, str]) -> None:
+        self._waiting[key] = None
+        self._woken.set()
+
+    async def _sync(self, group: str, version: str) -> None:
+        name = f"{version}.{group}"
+        there = await self._objects.find("", name)
+        is_wanted = (group, version) in self._users
+        if is_wanted and there is None:
+            service = APIService(
+                metadata=ObjectMeta(name=name, labels={AUTOMANAGED: "true"}),
+                spec=APIServiceSpec(
+                    group=group, version=version, group_priority_minimum=GROUP_PRIORITY,
+                    version_priority=VERSION_PRIORITY,
+                ),
+            )  # fmt: skip
+            await self._objects.create(loopback(name=name), service)
+        elif not is_wanted and there is not None and there.metadata.labels.get(AUTOMANAGED) == "true":
+            try:
+                await self._objects.delete(loopback(name=name), name)
+            except StatusError as error:
+                if error.code != 404:
+                    raise

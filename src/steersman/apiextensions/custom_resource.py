@@ -1,0 +1,190 @@
+"""What a CustomResourceDefinition makes of a kind: a Resource like any other.
+
+The storage version is the hub. Objects are judged in the version that a request is made in, as upstream's are: each
+version has its own schema and rules. With conversion None an object is the same in all of them, as far as they know it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from steersman.apiextensions.declared import Declared
+from steersman.apiextensions.scale import scale_subresource
+from steersman.apiextensions.strategy import CustomResourceStrategy, StatusStrategy, Versions
+from steersman.apiextensions.version import Version, versions_of
+from steersman.kinds.custom import VersionedObject
+from steersman.kinds.open import OpenObject
+from steersman.machinery.json_path import JSONPathError, PrinterColumn, find_results, parse
+from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.resource import AGE, Column, OtherVersion, Resource, Subresource
+
+_DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {}"
+
+
+def resource_of(definition: Declared) -> tuple[Resource[OpenObject, Any], Versions]:
+    """The resource that a definition whose names are accepted stands for, and what its strategies look at."""
+    versions = versions_of(definition)
+    spec, names = definition.spec, definition.status.accepted_names
+    stored = next(each for each in versions if each.declared.storage)
+    known = Versions(versions, stored, names.plural)
+    served = [each for each in versions if each is not stored and each.declared.served]
+    fields: dict[str, Callable[[OpenObject], str]] = dict(_selectable_fields(stored))
+    for each in served:
+        for name, read in _selectable_fields(each).items():
+            fields[_of_version(each, name)] = _reading(each, stored, read)
+    resource: Resource[OpenObject, Any] = Resource(
+        kind=stored.kind,
+        plural=names.plural,
+        singular=names.singular,
+        namespaced=spec.scope == "Namespaced",
+        short_names=tuple(names.short_names),
+        categories=tuple(names.categories),
+        strategy=CustomResourceStrategy(known),
+        name_validator=name_is_dns_subdomain,
+        any_finalizers=True,
+        columns=_columns(stored, stored),
+        selectable_fields=fields,
+        subresources=_subresources(stored, known),
+        other_versions=tuple(_other(each, stored, known) for each in served),
+        deprecation_warning=_warning_of(stored),
+        storage_version_hash=_version_hash(stored),
+    )
+    return resource, known
+
+
+def _version_hash(stored: Version) -> str:
+    kind = stored.kind
+    return b64encode(hashlib.sha256(f"{kind.group}/{kind.version}/{kind.name}".encode()).digest()[:8]).decode()
+
+
+def _other(version: Version, stored: Version, known: Versions) -> OtherVersion:
+    """A version that is not stored."""
+    kind = version.kind
+
+    def to_hub(obj: OpenObject) -> OpenObject:
+        return VersionedObject(obj, kind)
+
+    def from_hub(obj: OpenObject) -> OpenObject:
+        if isinstance(obj, VersionedObject):
+            return OpenObject(obj.metadata, obj.content) if obj.of is kind else kind.converted(obj, obj.of)
+        return kind.converted(obj, stored.kind)
+
+    return OtherVersion(
+        kind=kind,
+        to_hub=to_hub,
+        from_hub=from_hub,
+        columns=_columns(version, stored),
+        selectable_fields={name: _of_version(version, name) for name in _selectable_fields(version)},
+        subresources=_subresources(version, known),
+        deprecation_warning=_warning_of(version),
+    )
+
+
+def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], ...]:
+    below = version.declared.subresources
+    found: list[Subresource[Any]] = []
+    if version.declared.has_status:
+        found.append(Subresource(name="status", strategy=StatusStrategy(known)))
+    if below is not None and below.scale is not None:
+        found.append(scale_subresource(below.scale, lambda obj: known.seen(version, obj)))
+    return tuple(found)
+
+
+def _warning_of(version: Version) -> str:
+    if not version.declared.deprecated:
+        return ""
+    return version.declared.deprecation_warning or f"{version.kind.api_version} {version.kind.name} is deprecated"
+
+
+# Columns
+
+
+def _columns(version: Version, stored: Version) -> tuple[Column, ...]:
+    """Those that are declared, up to the first that cannot be read; or the age."""
+    declared = version.declared.additional_printer_columns
+    if not declared:
+        return (AGE,)
+    plain = _Remembering(_whole(version, stored))
+    columns: list[Column] = []
+    for each in declared:
+        try:
+            column = PrinterColumn(each.type, each.json_path)
+        except JSONPathError:
+            break
+        columns.append(Column(
+            each.name, _cell(column, plain), type=each.type, priority=each.priority, format=each.format,
+            description=each.description or _DESCRIPTION.format(each.json_path),
+        ))  # fmt: skip
+    return tuple(columns)
+
+
+def _cell(column: PrinterColumn, plain: Callable[[OpenObject], Any]) -> Callable[[OpenObject], Any]:
+    return lambda obj: column.cell(plain(obj))
+
+
+def _whole(version: Version, stored: Version) -> Callable[[OpenObject], Any]:
+    """What makes plain data in a version of a stored object."""
+    kind = version.kind
+    if version is stored:
+        return kind.whole
+    return lambda obj: kind.whole(kind.converted(obj, stored.kind))
+
+
+class _Remembering:
+    """What was made of the last object: a row has many cells."""
+
+    __slots__ = ("_last", "_make")
+
+    def __init__(self, make: Callable[[OpenObject], Any]) -> None:
+        self._make = make
+        self._last: tuple[OpenObject | None, Any] = None, None
+
+    def __call__(self, obj: OpenObject) -> Any:
+        last, made = self._last
+        if obj is not last:
+            made = self._make(obj)
+            self._last = obj, made
+        return made
+
+
+# Selectable fields
+
+
+def _of_version(version: Version, name: str) -> str:
+    """What the stored version calls a selectable field of another."""
+    return f"{version.declared.name}/{name}"
+
+
+def _selectable_fields(version: Version) -> Mapping[str, Callable[[OpenObject], str]]:
+    """By the names that selectors use: the paths without their first dot."""
+    return {
+        each.json_path.removeprefix("."): _selected(each.json_path) for each in version.declared.selectable_fields or ()
+    }
+
+
+def _selected(path: str) -> Callable[[OpenObject], str]:
+    template = parse("{" + path + "}")
+
+    def read(obj: OpenObject) -> str:
+        try:
+            found = find_results(template, obj.content)
+        except JSONPathError:
+            return ""
+        return _selector_text(found[0][0]) if found and found[0] else ""
+
+    return read
+
+
+def _selector_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _reading(
+    version: Version, stored: Version, read: Callable[[OpenObject], str]
+) -> Callable[[OpenObject], str]:  # fmt: skip
+    return lambda obj: read(version.kind.converted(obj, stored.kind))

@@ -1,0 +1,291 @@
+"""What follows the definitions that are stored: names them, serves them, and deletes their objects when they go.
+
+kube-apiserver has a controller for each of these, and each writes a condition (apiextensions-apiserver
+`pkg/controller`). Here one looks at a definition at a time and writes all that has changed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
+from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, names_taken
+from steersman.apiextensions.approved import judge_approval
+from steersman.apiextensions.custom_resource import resource_of
+from steersman.apiextensions.declared import Declared, read_declared
+from steersman.apiextensions.strategy import Versions
+from steersman.machinery.errors.status import StatusError
+from steersman.registry.apiextensions.conditions import ESTABLISHED, find_condition, set_condition
+from steersman.registry.apiextensions.customresourcedefinitions import CLEANUP_FINALIZER
+from steersman.rest.context import loopback
+from steersman.rest.objects import Objects
+from steersman.rest.resource import Resource
+from steersman.storage.cache.entry import Entry
+from steersman.store.follower import Follower
+from steersman.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+TERMINATING: Final = "Terminating"
+
+_AGAIN: Final = (0.05, 0.5, 2.0, 5.0)
+"""Seconds after which what has failed is tried again."""
+_LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds between looks at whether all objects are gone."""
+_PATIENCE: Final = 60
+"""Looks after which the condition says that there are still some."""
+
+Serves = Callable[[str, str, str], bool]
+
+
+class Serving(Protocol):
+    """Who serves resources while the server runs (the control plane)."""
+
+    async def serve_custom(self, resource: Resource[Any, Any], serves: Serves) -> None:
+        """Serves a resource in the versions for which `serves` (group, version, plural) says so, from now on, in the
+        place of the one of its name. Raises ValueError if one that is stored elsewhere has its name."""
+        ...
+
+    async def withdraw(self, group: str, plural: str) -> None:
+        """Ends serving one. Raises KeyError if it is not served."""
+        ...
+
+    def objects(self, group: str, plural: str) -> Objects:
+        """Its objects. Raises KeyError."""
+        ...
+
+
+class Announcing(Protocol):
+    """Who tells what versions of what groups there are (`APIService` objects)."""
+
+    def changed(self, name: str, group: str, versions: frozenset[str]) -> None:
+        """A definition is served in these versions from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is remembered of every definition: its group, and the names that it has been given."""
+
+    group: str
+    accepted: CustomResourceDefinitionNames
+    wants_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A definition that is served: what of it counts for that."""
+
+    state: tuple[str, int, CustomResourceDefinitionNames]
+    group: str
+    plural: str
+    versions: Versions
+
+
+class Definitions:
+    """`start` begins, `stop` ends."""
+
+    def __init__(
+        self, store: Store[CustomResourceDefinition], objects: Objects, serving: Serving, announcing: Announcing
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._objects = objects
+        self._serving = serving
+        self._announcing = announcing
+        self._known: dict[str, _Known] = {}
+        self._served: dict[str, _Served] = {}
+        """By the name of the definition."""
+        self._waiting: dict[str, None] = {}
+        self._failed: dict[str, int] = {}
+        self._woken = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """What deletes objects, by definition; "" is what looks at definitions."""
+
+    def start(self) -> None:
+        """Looks at every definition, and from then on at every one that changes."""
+        Follower(self._store, self._changed).begin()
+        self._tasks[""] = asyncio.get_running_loop().create_task(self._run(), name="custom resource definitions")
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        tasks = list(self._tasks.values())
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def settled(self) -> None:
+        """Returns once everything that was stored has been looked at."""
+        await self._idle.wait()
+
+    def _changed(self, _: str, name: str, entry: Entry | None) -> None:
+        before = self._known.pop(name, None)
+        if entry is not None:
+            found = read_declared(entry.body)
+            accepted = found.status.accepted_names
+            self._known[name] = _Known(found.spec.group, accepted, accepted != found.spec.names)
+        if before is not None and (entry is None or self._known[name].accepted != before.accepted):
+            for other, known in self._known.items():
+                if known.group == before.group and known.wants_more:
+                    self._look_at(other)
+        self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        self._waiting[name] = None
+        self._idle.clear()
+        self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            while self._waiting:
+                name = next(iter(self._waiting))
+                del self._waiting[name]
+                try:
+                    await self._look(name)
+                    self._failed.pop(name, None)
+                except Exception:
+                    logger.exception("the definition %s cannot be served yet", name)
+                    self._try_again(name)
+            self._idle.set()
+            await self._woken.wait()
+            self._woken.clear()
+
+    def _try_again(self, name: str) -> None:
+        count = self._failed[name] = self._failed.get(name, -1) + 1
+        asyncio.get_running_loop().call_later(_AGAIN[min(count, len(_AGAIN) - 1)], self._look_at, name)
+
+    async def _look(self, name: str) -> None:
+        entry = self._store.cacher.get(self._store.prefix + name)
+        if entry is None:
+            await self._withdraw(name)
+            return
+        definition = read_declared(entry.body)
+        if definition.metadata.deletion_timestamp is None:
+            await self._follow(definition)
+            return
+        known = self._served.get(name)
+        if known is None and definition.is_established:
+            await self._serve(definition)
+            known = self._served[name]
+        if known is not None:
+            known.versions.is_terminating = True
+        if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
+            task = asyncio.get_running_loop().create_task(self._finalize(name), name=f"deleting all of {name}")
+            self._tasks[name] = task
+            task.add_done_callback(lambda _: self._tasks.pop(name))
+
+    # One that is to be served
+
+    async def _follow(self, definition: Declared) -> None:
+        before = msgspec.json.encode(definition.status)
+        judge_names(definition, self._taken(definition))
+        judge_approval(definition)
+        names = find_condition(definition, NAMES_ACCEPTED)
+        if definition.is_established or (names is not None and names.status == "True"):
+            await self._serve(definition)
+            if not definition.is_established:
+                text = "the initial names have been accepted"
+                set_condition(definition, ESTABLISHED, "True", "InitialNamesAccepted", text)
+        status = definition.status
+        if msgspec.json.encode(status) != before:
+
+            def changed(stored: CustomResourceDefinition) -> CustomResourceDefinition:
+                stored.status.accepted_names = status.accepted_names
+                stored.status.conditions = status.conditions
+                return stored
+
+            await self._write(definition.metadata.name, changed, subresource="status")
+
+    def _taken(self, definition: Declared) -> TakenNames:
+        own, group = definition.metadata.name, definition.spec.group
+        return names_taken(
+            known.accepted for name, known in self._known.items() if known.group == group and name != own
+        )
+
+    async def _serve(self, definition: Declared) -> None:
+        name, spec = definition.metadata.name, definition.spec
+        state = definition.metadata.uid, definition.metadata.generation, definition.status.accepted_names
+        known = self._served.get(name)
+        if known is not None and known.state == state:
+            return
+        resource, versions = resource_of(definition)
+        served = frozenset(each.name for each in spec.versions if each.served)
+        await self._serving.serve_custom(resource, lambda group, version, plural: version in served)
+        self._served[name] = _Served(state, spec.group, resource.plural, versions)
+        self._announcing.changed(name, spec.group, served)
+
+    async def _withdraw(self, name: str) -> None:
+        known = self._served.pop(name, None)
+        if known is not None:
+            self._announcing.changed(name, known.group, frozenset())
+            await self._serving.withdraw(known.group, known.plural)
+
+    async def _write(
+        self, name: str, change: Callable[[CustomResourceDefinition], CustomResourceDefinition], subresource: str = ""
+    ) -> None:
+        try:
+            await self._objects.update(loopback(name=name), name, change, subresource=subresource)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    # One that goes
+
+    async def _finalize(self, name: str) -> None:
+        """Deletes the objects of a definition, and then lets it go; however often that has to be tried."""
+        tries = 0
+        while True:
+            try:
+                await self._let_go(name)
+                return
+            except Exception:
+                logger.exception("the objects of %s cannot be deleted yet", name)
+            await asyncio.sleep(_AGAIN[min(tries, len(_AGAIN) - 1)])
+            tries += 1
+
+    async def _let_go(self, name: str) -> None:
+        await self._tell(name, "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+        known = self._served.get(name)
+        if known is None:
+            status = "False", "NeverEstablished", "resource was never established"
+        else:
+            await self._delete_all(name, self._serving.objects(known.group, known.plural))
+            status = "False", "InstanceDeletionCompleted", "removed all instances"
+
+        def released(found: CustomResourceDefinition) -> CustomResourceDefinition:
+            found.metadata.finalizers = [each for each in found.metadata.finalizers if each != CLEANUP_FINALIZER]
+            set_condition(found, TERMINATING, *status)
+            return found
+
+        await self._write(name, released, subresource="status")
+
+    async def _tell(self, name: str, status: str, reason: str, message: str) -> None:
+        def told(found: CustomResourceDefinition) -> CustomResourceDefinition:
+            set_condition(found, TERMINATING, status, reason, message)
+            return found
+
+        await self._write(name, told, subresource="status")
+
+    async def _delete_all(self, definition: str, objects: Objects) -> None:
+        """Returns once nothing is left."""
+        looks = 0
+        while True:
+            for namespace, name in list(objects.names()):
+                try:
+                    await objects.delete(loopback(namespace, name), name)
+                except StatusError as error:
+                    if error.code != 404:
+                        raise
+            if not objects.count():
+                return
+            if looks == _PATIENCE:
+                text = "could not confirm zero CustomResources remaining: timed out waiting for the condition"
+                await self._tell(definition, "True", "InstanceDeletionCheck", text)
+            await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
+            looks += 1

@@ -1,0 +1,108 @@
+"""`/scale` of custom resources: the numbers of replicas, and the selector, by JSON paths.
+
+Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (etcd.go, validator.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.api.apiextensions.v1 import CustomResourceSubresourceScale
+from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.apiextensions.declared import DeclaredVersion
+from steersman.kinds.open import OpenObject
+from steersman.machinery.errors.field import FieldError, Path, invalid, quote
+from steersman.machinery.errors.status import bad_request, plain_internal
+from steersman.machinery.json_path import NestedFieldError, nested_field, split_path
+from steersman.registry.scale import SCALE
+from steersman.rest.resource import Subresource
+
+UNSET: Final = -(2**31)
+"""The number of replicas, in a Scale that is changed, of an object that does not say it."""
+_MOST: Final = 2**31 - 1
+
+
+def scale_subresource(
+    declared: CustomResourceSubresourceScale, seen: Callable[[OpenObject], OpenObject]
+) -> Subresource[Any]:  # fmt: skip
+    """The subresource of a version. `seen` gives a stored object in that version."""
+    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared, seen), columns=SCALE.columns)
+
+
+class CustomScale:
+    """The Scale of an object whose paths are declared."""
+
+    def __init__(self, declared: CustomResourceSubresourceScale, seen: Callable[[OpenObject], OpenObject]) -> None:
+        self._seen = seen
+        self._path = declared.spec_replicas_path
+        self._wanted = split_path(declared.spec_replicas_path)
+        self._there = split_path(declared.status_replicas_path)
+        self._selector = split_path(declared.label_selector_path) if declared.label_selector_path else None
+
+    def read(self, obj: OpenObject) -> Scale:
+        """The Scale of `obj`. Raises StatusError 500 where it says no number of replicas, or something else there."""
+        scale = self.read_to_change(obj)
+        if scale.spec.replicas == UNSET:
+            raise plain_internal(f"the spec replicas field {quote(self._path)} does not exist")
+        return scale
+
+    def read_to_change(self, obj: OpenObject) -> Scale:
+        """The same where there need be no number of replicas."""
+        content, metadata = self._seen(obj).content, obj.metadata
+        try:
+            wanted = nested_field(content, self._wanted, int)
+            there = nested_field(content, self._there, int)
+            selector = None if self._selector is None else nested_field(content, self._selector, str)
+        except NestedFieldError as error:
+            raise plain_internal(str(error)) from None
+        return Scale(
+            metadata=ObjectMeta(
+                name=metadata.name, namespace=metadata.namespace, uid=metadata.uid,
+                resource_version=metadata.resource_version, creation_timestamp=metadata.creation_timestamp,
+            ),
+            spec=ScaleSpec(replicas=UNSET if wanted is None else wanted),
+            status=ScaleStatus(replicas=there or 0, selector=selector or ""),
+        )  # fmt: skip
+
+    def write(self, obj: OpenObject, view: Scale) -> None:
+        """Puts the wanted number into `obj`. Raises StatusError 400 if there is none."""
+        if view.spec.replicas == UNSET:
+            raise bad_request(f"the spec replicas field {quote(self._path)} cannot be empty")
+        place: Any = obj.content
+        for name in self._wanted[:-1]:
+            below = place.setdefault(name, {})
+            if not isinstance(below, dict):
+                raise plain_internal(f"value cannot be set because .{'.'.join(self._wanted[:-1])} is not a map")
+            place = below
+        place[self._wanted[-1]] = view.spec.replicas
+        if view.metadata.resource_version:
+            obj.metadata.resource_version = view.metadata.resource_version
+
+
+def scale_errors(declared: DeclaredVersion, content: dict[str, Any], *, of_status: bool = False) -> list[FieldError]:
+    """What is wrong with what the paths of a version lead to; with `of_status` but for the wanted number."""
+    scale = None if declared.subresources is None else declared.subresources.scale
+    if scale is None:
+        return []
+    numbers = [scale.status_replicas_path] if of_status else [scale.spec_replicas_path, scale.status_replicas_path]
+    errors = [error for path in numbers for error in _number_errors(content, path)]
+    if scale.label_selector_path is not None:
+        try:
+            nested_field(content, split_path(scale.label_selector_path), str)
+        except NestedFieldError as error:
+            errors.append(invalid(Path(scale.label_selector_path), "", str(error)))
+    return errors
+
+
+def _number_errors(content: dict[str, Any], path: str) -> list[FieldError]:
+    try:
+        number = nested_field(content, split_path(path), int) or 0
+    except NestedFieldError as error:
+        return [invalid(Path(path), 0, str(error))]
+    if number < 0:
+        return [invalid(Path(path), number, "should be a non-negative integer")]
+    if number > _MOST:
+        return [invalid(Path(path), number, f"should be less than or equal to {_MOST}")]
+    return []

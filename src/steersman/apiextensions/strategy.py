@@ -1,0 +1,180 @@
+"""What is special about custom resources when they are created and updated.
+
+Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (strategy.go, status_strategy.go, validator.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steersman.apiextensions.scale import scale_errors
+from steersman.apiextensions.version import Version
+from steersman.kinds.custom import VersionedObject
+from steersman.kinds.open import OpenObject
+from steersman.machinery.errors.field import FieldError, quote
+from steersman.machinery.errors.status import forbidden
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.validation.formats import is_qualified_name
+from steersman.rest.context import Context
+from steersman.rest.strategy import Strategy, TakesLong
+from steersman.schema import Correlated, blocks_rules
+from steersman.validation_rules.evaluation import BUDGET
+
+_STATUS: Final = "status"
+_BUDGET_HERE: Final = 5_000
+"""What rules may cost on the loop: some milliseconds."""
+
+
+class Versions:
+    """The versions of a definition, the one that is stored, and whether it goes."""
+
+    def __init__(self, versions: Sequence[Version], stored: Version, plural: str) -> None:
+        self._plural = plural
+        self._by_name = {each.declared.name: each for each in versions}
+        self.stored = stored
+        self.is_terminating = False
+
+    def of(self, ctx: Context) -> Version:
+        """That of a request; what the server itself writes is of the stored one."""
+        return self._by_name.get(ctx.action.version, self.stored)
+
+    def check_create(self, name: str) -> None:
+        """Raises StatusError 403 when nothing can be created any more."""
+        if self.is_terminating:
+            resource = GroupResource(self.stored.kind.group, self._plural)
+            raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
+
+    def seen(self, version: Version, obj: OpenObject) -> OpenObject:
+        """An object as it is in a version."""
+        source = obj.of if isinstance(obj, VersionedObject) else self.stored.kind
+        return obj if source is version.kind else version.kind.converted(obj, source)
+
+
+class CustomResourceStrategy(Strategy[OpenObject]):
+    """The objects of one definition. Objects that replace others are judged in the version of the request."""
+
+    allow_unconditional_update = False
+    metadata_on_update = "twice"
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self.reset_fields = self._reset()
+
+    def _reset(self) -> tuple[str, ...]:
+        return ("status",) if self._versions.stored.declared.has_status else ()
+
+    def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
+        self._versions.check_create(obj.metadata.name)
+        if self._versions.of(ctx).declared.has_status:
+            obj.content.pop(_STATUS, None)
+        obj.metadata.generation = 1
+
+    def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
+        version = self._versions.of(ctx)
+        before = self._versions.seen(version, old).content
+        if version.declared.has_status:
+            new.content.pop(_STATUS, None)
+            if _STATUS in before:
+                new.content[_STATUS] = before[_STATUS]
+        if new.content != before:
+            new.metadata.generation = old.metadata.generation + 1
+
+    def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
+        version = self._versions.of(ctx)
+        structural, plain = version.kind.structural, version.kind.whole(obj)
+        errors = structural.validate(plain)
+        errors += scale_errors(version.declared, obj.content)
+        errors += structural.validate_embedded(plain)
+        errors += structural.validate_lists(plain)
+        return self._with_rules(ctx, version, errors, plain, None, None)
+
+    def warnings_on_create(self, ctx: Context, obj: OpenObject) -> Iterator[str]:
+        return finalizer_warnings(obj.metadata.finalizers)
+
+    def warnings_on_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[str]:
+        if not new.metadata.finalizers:
+            return iter(())
+        return finalizer_warnings(set(new.metadata.finalizers).difference(old.metadata.finalizers))
+
+    def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
+        version = self._versions.of(ctx)
+        kind = version.kind
+        plain, before = kind.whole(new), kind.whole(self._versions.seen(version, old))
+        correlated = kind.structural.correlate(plain, before)
+        errors = self._judged(version, new, plain, before, correlated)
+        return self._with_rules(ctx, version, errors, plain, before, correlated)
+
+    def _judged(
+        self, version: Version, new: OpenObject, plain: dict[str, Any], before: dict[str, Any], correlated: Correlated
+    ) -> list[FieldError]:  # fmt: skip
+        structural = version.kind.structural
+        errors = structural.validate_update(plain, before, correlated=correlated)
+        errors += scale_errors(version.declared, new.content)
+        errors += structural.validate_embedded(plain)
+        errors += structural.validate_lists(plain, before)
+        return errors
+
+    def _with_rules(
+        self, ctx: Context, version: Version, errors: list[FieldError], plain: dict[str, Any],
+        before: dict[str, Any] | None, correlated: Correlated | None,
+    ) -> Iterator[FieldError]:  # fmt: skip
+        if not version.kind.structural.has_rules:
+            return iter(errors)
+        blocked = blocks_rules(errors)
+        if blocked is not None:
+            return iter([*errors, blocked])
+        is_here = ctx.lane is None
+        rules = version.rules
+        if rules is None:
+            if is_here:
+                raise TakesLong
+            rules = version.compile_rules()
+        judged = rules.judge(plain, before, budget=_BUDGET_HERE if is_here else BUDGET, correlated=correlated)
+        if is_here and judged.budget < 0:
+            raise TakesLong
+        return iter(errors + judged.errors)
+
+
+class StatusStrategy(CustomResourceStrategy):
+    """`/status`: all but the status and who owns it is kept."""
+
+    def _reset(self) -> tuple[str, ...]:
+        return ("metadata", "spec")
+
+    def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
+        content = dict(self._versions.seen(self._versions.of(ctx), old).content)
+        content.pop(_STATUS, None)
+        if _STATUS in new.content:
+            content[_STATUS] = new.content[_STATUS]
+        new.content = content
+        entries = new.metadata.managed_fields
+        new.metadata = msgspec.structs.replace(old.metadata)
+        new.metadata.managed_fields = entries
+
+    def warnings_on_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[str]:
+        return iter(())
+
+    def _judged(
+        self, version: Version, new: OpenObject, plain: dict[str, Any], before: dict[str, Any], correlated: Correlated
+    ) -> list[FieldError]:  # fmt: skip
+        structural = version.kind.structural
+        errors = structural.validate_status(plain, before, correlated=correlated)
+        errors += scale_errors(version.declared, new.content, of_status=True)
+        errors += structural.validate_lists(plain, before)
+        return errors
+
+
+_STANDARD_FINALIZERS: Final = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
+_PREFER: Final = "prefer a domain-qualified finalizer name{} to avoid accidental conflicts with other finalizer writers"
+
+
+def finalizer_warnings(finalizers: Iterable[str]) -> Iterator[str]:
+    """What is to be said of the names of new finalizers."""
+    for name in sorted(set(finalizers)):
+        texts = list(is_qualified_name(name))
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            texts.append(_PREFER.format(" including a path (/)" if "." in name else ""))
+        yield from (f"metadata.finalizers: {quote(name)}: {text}" for text in texts)

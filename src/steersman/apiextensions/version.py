@@ -1,0 +1,47 @@
+"""A version of a definition, and what is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from steersman.apiextensions.declared import Declared, DeclaredVersion
+from steersman.kinds.custom import CustomKind
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.validation_rules.evaluation import Rules
+
+
+@dataclass(slots=True)
+class Version:
+    """A version of a definition, and the kind it makes."""
+
+    declared: DeclaredVersion
+    kind: CustomKind
+    _rules: Rules | None = field(default=None)
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules of its schema; None before they are compiled."""
+        return self._rules
+
+    def compile_rules(self) -> Rules:
+        """The same, compiled if need be: that takes some milliseconds for each."""
+        if self._rules is None:
+            rules = Rules(self.kind.structural.root)
+            rules.compile()
+            self._rules = rules
+        return self._rules
+
+
+def versions_of(definition: Declared) -> list[Version]:
+    """All versions of a definition. Nothing is compiled yet."""
+    names = definition.status.accepted_names
+    versions = [
+        Version(each, CustomKind(GroupVersionKind(definition.spec.group, each.name, names.kind), names.list_kind,
+                                 each.schema_text))
+        for each in definition.spec.versions
+    ]  # fmt: skip
+    family = {each.kind.api_version: each.kind for each in versions}
+    for each in versions:
+        each.kind.family = family
+        each.declared.schema = None  # its text is with the kind now
+    return versions

@@ -1,0 +1,186 @@
+"""Kinds of custom resources: open JSON under a structural schema, which prunes and defaults what is read."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final
+from zlib import compress, decompress
+
+from steersman.kinds.open import OpenKind, OpenObject
+from steersman.machinery.codec.serializer import decode_plain, deep_copy, encode
+from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media
+from steersman.machinery.errors.field import quote
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.managed_fields import Schema
+from steersman.schema import CoercionError, Structural, compile_schema
+
+Plain = dict[str, Any]
+
+_ROOM: Final = 16 << 20
+"""Bytes of values that this server has made and has not forgotten yet."""
+
+
+class VersionedObject(OpenObject):
+    """An object of another version than the stored one, on its way to be stored: it is judged in its own version, and
+    converted when its value is made."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, obj: OpenObject, of: CustomKind) -> None:
+        super().__init__(obj.metadata, obj.content)
+        self.of = of
+
+
+class CustomKind(OpenKind):
+    """A kind in one version of a CustomResourceDefinition.
+
+    Objects always fit the schema: what a client sends is pruned and defaulted when it is read, and so is what was
+    stored under another schema, or by another server, when the cache takes it.
+    """
+
+    def __init__(self, gvk: GroupVersionKind, list_name: str, schema: bytes) -> None:
+        """`schema` is the JSON of an `openAPIV3Schema`, `null` for none; it is compiled when it is first needed."""
+        super().__init__(gvk, list_name, default=self._fill)
+        self._mark: Final = object()
+        self._schema_text: Final = compress(schema, 1)
+        self._structural: Structural | None = None
+        self.family: Mapping[str, CustomKind] = {self.api_version: self}
+        """The kind in all versions, by apiVersion: objects may have been stored in any of them."""
+
+    @property
+    def is_cold(self) -> bool:
+        return self._structural is None
+
+    def warm(self) -> None:
+        """Compiles the schemas of all versions."""
+        for each in self.family.values():
+            each.structural  # noqa: B018 - is made when it is asked for
+
+    @property
+    def structural(self) -> Structural:
+        """The compiled schema."""
+        found = self._structural
+        if found is None:
+            found = self._structural = compile_schema(self.declared_schema)
+        return found
+
+    @property
+    def declared_schema(self) -> Plain | None:
+        """The schema as it was declared, the caller's own."""
+        found: Plain | None = decode_plain(decompress(self._schema_text))
+        return found
+
+    @property
+    def openapi(self) -> Mapping[str, Any]:
+        return self.declared_schema or {"type": "object"}
+
+    @property
+    def schema(self) -> Schema:
+        return self.structural.ownership
+
+    def _fill(self, obj: OpenObject) -> None:
+        self.structural.default(obj.content)
+
+    def copy(self, obj: OpenObject) -> OpenObject:
+        copied = OpenObject(deep_copy(obj.metadata), _copied(obj.content))
+        return VersionedObject(copied, obj.of) if isinstance(obj, VersionedObject) else copied
+
+    def whole(self, obj: OpenObject) -> Plain:
+        """The object as schemas and rules see it: with apiVersion, kind and metadata."""
+        return {"apiVersion": self.api_version, "kind": self.name, **self.to_plain(obj)}
+
+    # What clients send
+
+    def read(self, data: bytes, media: Media, *, strict: bool) -> Decoded[OpenObject]:
+        return self._fitted(super().read(data, media, strict=strict), strict=strict)
+
+    def read_own(self, data: bytes, *, strict: bool) -> Decoded[OpenObject]:
+        return self._fitted(super().read_own(data, strict=strict), strict=strict)
+
+    def from_plain(self, data: Plain) -> Decoded[OpenObject]:
+        return self._fitted(super().from_plain(_copied(data)), strict=True)
+
+    def _fitted(self, read: Decoded[OpenObject], *, strict: bool) -> Decoded[OpenObject]:
+        try:
+            unknown = self.structural.fit(read.obj.content, strict=strict)
+        except CoercionError as error:
+            raise DecodeError(str(error)) from None
+        if not unknown:
+            return read
+        texts = [f"unknown field {quote(path)}" for path in unknown]
+        return Decoded(read.obj, (read.warnings + texts)[:MAX_STRICT_ERRORS])
+
+    # Versions
+
+    def converted(self, obj: OpenObject, source: CustomKind) -> OpenObject:
+        """An object of another version in this one, without conversion: pruned to what this one knows. Both may share
+        their parts where their schemas are the same."""
+        if self.structural.root is source.structural.root:
+            return OpenObject(obj.metadata, obj.content)
+        content = _copied(obj.content)
+        self.structural.fit(content, lenient=True)
+        return OpenObject(obj.metadata, content)
+
+    # What is stored and served
+
+    def value(self, obj: OpenObject) -> bytes:
+        """In the stored version, whatever version the object is of."""
+        if isinstance(obj, VersionedObject) and obj.of is not self:
+            # what it leaves unset in this version is defaulted when it is read
+            return super().value(self.converted(obj, obj.of))
+        value = super().value(obj)
+        _made.add(value, self._mark)
+        return value
+
+    def present(self, value: bytes, revision: int) -> bytes:
+        """What this server has made under this schema fits already; the rest is read, and made to."""
+        if _made.is_by(value, self._mark):
+            return super().present(value, revision)
+        source = self.family.get(_api_version(value), self)
+        obj = self._decode(value)
+        source.structural.fit(obj.content, lenient=True)
+        source.structural.default(obj.content)
+        if source is not self:
+            obj = self.converted(obj, source)
+        metadata = obj.metadata
+        metadata.generation = metadata.generation or 1
+        metadata.resource_version = str(revision)
+        return self.body(obj)
+
+
+def _copied(content: Plain) -> Plain:
+    copied: Plain = decode_plain(encode(content))
+    return copied
+
+
+def _api_version(value: bytes) -> str:
+    plain = decode_plain(value)
+    found = plain.get("apiVersion") if isinstance(plain, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+class _Made:
+    """The values that this server made last, and the mark of the kind that made each: those need no second look when
+    the storage tells of them."""
+
+    def __init__(self) -> None:
+        self._marks: OrderedDict[bytes, object] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()  # values are made in the slow lane too
+
+    def add(self, value: bytes, mark: object) -> None:
+        with self._lock:
+            if value not in self._marks:
+                self._size += len(value)
+            self._marks[value] = mark
+            while self._size > _ROOM:
+                forgotten, _ = self._marks.popitem(last=False)
+                self._size -= len(forgotten)
+
+    def is_by(self, value: bytes, mark: object) -> bool:
+        return self._marks.get(value) is mark
+
+
+_made: Final = _Made()
