@@ -1,4 +1,4 @@
-"""Holds the OpenAPI documents of kinds that bring their own schemas against those that a reference server makes of them.
+"""Holds the OpenAPI documents of kinds that bring their own schemas against those that a reference server has of them.
 
     python -m tools.compare_openapi --reference COMMAND [--random 20] [FILE.yaml ...]
 
@@ -21,12 +21,12 @@ from random import Random
 from typing import Any, Final
 
 import orjson
-import yaml
 
 from steersman.api.autoscaling.v1 import Scale
 from steersman.endpoints.discovery import ServedResource, served_versions
 from steersman.kinds.built_in import built_in
 from steersman.kinds.open import OpenKind
+from steersman.machinery.codec.strict import yaml_as_json
 from steersman.machinery.errors import field
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
@@ -78,10 +78,15 @@ def _shown(value: Any) -> str:
 
 def definitions_in(text: str) -> Iterator[Plain]:
     """The definitions among the documents of a YAML file, without labels: in charts these are templates."""
-    for each in yaml.load_all(text, yaml.CSafeLoader):
+    for each in _documents(text):
         if each and each.get("kind") == "CustomResourceDefinition":
             each["metadata"].pop("labels", None)
             yield each
+
+
+def _documents(text: str) -> Iterator[Any]:
+    for each in re.split(r"^---$", text, flags=re.MULTILINE):
+        yield json.loads(yaml_as_json(each.encode()))
 
 
 def random_definition(random: Random, number: int) -> Plain:
@@ -171,7 +176,7 @@ def compare(client: Client, definitions: Sequence[Plain]) -> Iterator[Difference
         own = {each for each in paths if each[:2] == (group, version)}
         theirs = _awaited(lambda name=name, own=own: _if_whole(_v3(client, name), own))  # type: ignore[misc]
         document = group_version_document(group, version, resources)
-        yield from differences(name, comparable(theirs), comparable(document.build(shared)))
+        yield from differences(name, comparable(theirs), comparable(document.build()))
         fragments = document.fragments(shared)
         for section, ours in (("paths", fragments.paths), ("definitions", fragments.definitions)):
             known = {name: orjson.loads(each) for name, each in ours.items()}
