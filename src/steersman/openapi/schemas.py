@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
@@ -38,6 +38,13 @@ _POD: Final = "io.k8s.api.core.v1.Pod"
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 
 
+class _Own(NamedTuple):
+    """A schema that a kind brings, in JSON, and the built-in types that it refers to."""
+
+    encoded: bytes
+    references: frozenset[str]
+
+
 class Schemas:
     """The schemas for documents that are made one after the other: each is made and described once."""
 
@@ -50,43 +57,45 @@ class Schemas:
         self, names: Iterable[str], resources: Iterable[ServedResource], group: str, version: str
     ) -> dict[str, bytes]:  # fmt: skip
         """The described schemas of a v3 document of a group version in JSON: those named, and those they lead to."""
-        own = self._own(resources, v2=False)
         kept = {} if (group, version) in MODULES else self.kept.of_custom
-        found = {}
-        for name in sorted(self._closure(names, own)):
-            give_way()
-            encoded = None if name in own else kept.get(name)
-            if encoded is None:
-                encoded = encode(own[name][0] if name in own else self._built_in(name, group, version))
-                if name not in own:
-                    kept[name] = encoded
-            found[name] = encoded
-        return found
 
-    def _built_in(self, name: str, group: str, version: str) -> Schema:
-        schema = recorded(name)
-        if name in _OF_EVERY_GROUP:
-            schema[GVK] = _gvks(schema[GVK], group, version)
-        return self._described(name, schema)
+        def built_in(name: str) -> bytes:
+            schema = recorded(name)
+            if name in _OF_EVERY_GROUP:
+                schema[GVK] = _gvks(schema[GVK], group, version)
+            return encode(self._described(name, schema))
+
+        return self._found(names, self._own(resources, v2=False), kept, built_in)
 
     def v2(self, names: Iterable[str], resources: Iterable[ServedResource]) -> dict[str, bytes]:
         """The described definitions for v2 in JSON, by name."""
-        own = self._own(resources, v2=True)
+
+        def built_in(name: str) -> bytes:
+            return encode(self._described(name, _as_v2(recorded(name))))
+
+        return self._found(names, self._own(resources, v2=True), self.kept.v2, built_in)
+
+    def _found(
+        self, names: Iterable[str], own: Mapping[str, _Own], kept: dict[str, bytes], built_in: Callable[[str], bytes]
+    ) -> dict[str, bytes]:  # fmt: skip
+        """Those named and those they lead to; what is made of built-in types is put to what is kept."""
         found = {}
         for name in self._closure(names, own):
             give_way()
             if name in own:
-                found[name] = encode(own[name][0])
-                continue
-            encoded = self.kept.v2.get(name)
-            if encoded is None:
-                self.kept.v2[name] = encoded = encode(self._described(name, _as_v2(recorded(name))))
-            found[name] = encoded
+                found[name] = own[name].encoded
+            elif (known := kept.get(name)) is not None:
+                found[name] = known
+            else:
+                found[name] = kept[name] = built_in(name)
         return found
 
-    def _own(self, resources: Iterable[ServedResource], *, v2: bool) -> dict[str, tuple[Schema, frozenset[str]]]:
-        """The schemas that kinds of resources and of their subresources bring, with what they refer to, by name."""
-        found: dict[str, tuple[Schema, frozenset[str]]] = {}
+    def _own(self, resources: Iterable[ServedResource], *, v2: bool) -> dict[str, _Own]:
+        """The schemas that kinds of resources and of their subresources bring, by name.
+
+        Each is encoded before the next is made: to free many trees at once would hold the interpreter.
+        """
+        found: dict[str, _Own] = {}
         for each in resources:
             give_way()
             views = (subresource.kind for subresource in each.resource.subresources)
@@ -94,7 +103,7 @@ class Schemas:
                 if kind is not None and kind.openapi is not None:
                     selectable = each.selectable_fields if kind is each.form else ()
                     own = schemas_of(kind, each.resource.plural, selectable, self._object_texts(), v2=v2)
-                    found |= {name: (schema, own.references) for name, schema in own.schemas.items()}
+                    found |= {name: _Own(encode(schema), own.references) for name, schema in own.schemas.items()}
         return found
 
     def _object_texts(self) -> ObjectTexts:
@@ -108,7 +117,7 @@ class Schemas:
             )
         return self.kept.texts
 
-    def _closure(self, names: Iterable[str], own: dict[str, tuple[Schema, frozenset[str]]]) -> set[str]:
+    def _closure(self, names: Iterable[str], own: Mapping[str, _Own]) -> set[str]:
         """These and all schemas that they lead to."""
         found: set[str] = set()
         pending = list(names)
@@ -116,7 +125,7 @@ class Schemas:
             name = pending.pop()
             if name not in found:
                 found.add(name)
-                pending += filter(_is_known, own[name][1]) if name in own else self._references(name)
+                pending += filter(_is_known, own[name].references) if name in own else self._references(name)
         return found
 
     def _references(self, name: str) -> frozenset[str]:
