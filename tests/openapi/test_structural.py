@@ -48,6 +48,14 @@ def test_a_schema_is_published_as_upstream_publishes_it(case: str, version: str)
     assert published(RECORDED[case]["schema"], v2=version == "v2") == expected
 
 
+def test_an_int_or_string_says_so_itself_beside_members_that_say_nothing() -> None:
+    either = [{"type": "integer", "enum": []}, {"type": "string", "additionalProperties": False}]
+    expected = [{"type": "integer"}, {"type": "string"}]
+    mark = {"x-kubernetes-int-or-string": True}
+    assert published({**mark, "anyOf": either}) == {**mark, "anyOf": expected}
+    assert published({**mark, "allOf": [{"anyOf": either}]}) == {**mark, "allOf": [{"anyOf": expected}]}
+
+
 def test_what_no_schema_has_is_not_published() -> None:
     assert published({**TEXT, "id": "x", "x-own": 1, "x-kubernetes-validations": [{"odd": 1}]}) == {
         **TEXT, "x-kubernetes-validations": [{"rule": ""}],

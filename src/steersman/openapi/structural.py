@@ -15,6 +15,7 @@ from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.lane.threads import give_way
 from steersman.openapi.derived import Schema
 from steersman.openapi.names import OBJECT_META
+from steersman.schema.structure import says_int_or_string
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
@@ -183,7 +184,7 @@ def _as_go_prints(value: Any) -> Any:
 def _unfold(source: Mapping[str, Any], target: Schema) -> None:
     """Says that an int-or-string is either, where the schema does not say so itself."""
     all_of = source.get("allOf") or ()
-    if source.get("anyOf") == _EITHER or (all_of and all_of[0].get("anyOf") == _EITHER):
+    if says_int_or_string(source) or (all_of and says_int_or_string(all_of[0])):
         return
     either = [dict(each) for each in _EITHER]
     if "anyOf" in target:
