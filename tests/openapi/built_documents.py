@@ -19,7 +19,7 @@ from steersman.openapi.builder import (
     path_documents,
     root_documents,
 )
-from steersman.openapi.fragments import joined, merged
+from steersman.openapi.fragments import joined, members_v2, merged
 from steersman.openapi.schemas import Schemas
 from steersman.rest.resource import Resource
 
@@ -49,4 +49,4 @@ def v2(*, everything: bool = False) -> Any:
     """The v2 document of what is served by default, or of everything. Nobody may change it."""
     shared = Schemas()
     documents = documents_of(EVERYTHING if everything else DEFAULT)
-    return orjson.loads(joined(merged([each.fragments(shared) for each in documents.values()]), V2_ENDS))
+    return orjson.loads(joined(members_v2(merged([each.fragments(shared) for each in documents.values()]), V2_ENDS)))

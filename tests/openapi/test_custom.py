@@ -25,7 +25,7 @@ from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.openapi.builder import Document, group_version_document
 from steersman.openapi.schemas import Schemas
 from steersman.registry.core.configmaps import CONFIG_MAPS
-from steersman.rest.resource import Resource, Subresource
+from steersman.rest.resource import OtherVersion, Resource, Subresource
 from steersman.rest.strategy import Strategy
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_custom_resources.json").read_text())
@@ -89,6 +89,61 @@ def test_what_every_object_has_is_described() -> None:
     whole = schemas["x.e.v1.GadgetList"]
     assert whole["description"] == "GadgetList is a list of Gadget"
     assert "list" in whole["properties"]["metadata"]["description"]
+
+
+def test_members_of_every_object_replace_those_of_the_schema() -> None:
+    own = {"kind": {"type": "string", "description": "own"}, "metadata": {"type": "object", "properties": {"name": {}}}}
+    kind = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), openapi={"type": "object", "properties": own})
+    document = group_version_document("e.x", "v1", served(kind, "gadgets"))
+    gadget = document.build()["components"]["schemas"]["x.e.v1.Gadget"]
+    assert list(gadget["properties"]) == ["apiVersion", "kind", "metadata"]
+    assert gadget["properties"]["kind"]["description"].startswith("Kind is a string value")
+    assert gadget["properties"]["metadata"].keys() == {"allOf", "description"}
+    of_v2 = orjson.loads(document.fragments(Schemas()).definitions["x.e.v1.Gadget"])
+    assert of_v2["properties"]["metadata"].keys() == {"$ref", "description"}
+
+
+def test_lists_tell_where_to_read_more() -> None:
+    kind = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"), "Gadgets")
+    document = group_version_document("e.x", "v1", served(kind, "gadgets"))
+    told = (
+        "List of gadgets. More info:"
+        " https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+    )
+    for schema in (
+        document.build()["components"]["schemas"]["x.e.v1.Gadgets"],
+        orjson.loads(document.fragments(Schemas()).definitions["x.e.v1.Gadgets"]),
+    ):
+        assert schema["properties"]["items"]["description"] == told
+
+
+def test_selectable_fields_are_published_of_each_version() -> None:
+    schema = {"type": "object"}
+    stored, other = (
+        OpenKind(GroupVersionKind("e.x", version, "Gadget"), openapi=schema) for version in ("v1", "v2beta1")
+    )
+    same: Any = object
+    in_both = served(
+        stored, "gadgets", selectable_fields={"spec.color": str, "spec.size": str},
+        other_versions=(OtherVersion(other, same, same, selectable_fields={"spec.hue": "spec.color"}),),
+    )  # fmt: skip
+    for each, fields in zip(in_both, (["spec.color", "spec.size"], ["spec.hue"]), strict=True):
+        document = group_version_document("e.x", each.version, [each])
+        expected = [{"fieldPath": field} for field in fields]
+        found = document.build()["components"]["schemas"], document.fragments(Schemas()).definitions
+        for kind in ("Gadget", "GadgetList"):
+            name = f"x.e.{each.version}.{kind}"
+            assert found[0][name]["x-kubernetes-selectable-fields"] == expected
+            assert orjson.loads(found[1][name])["x-kubernetes-selectable-fields"] == expected
+
+
+def test_other_selectable_fields_are_another_state() -> None:
+    kind = OpenKind(GroupVersionKind("e.x", "v1", "Gadget"))
+    one, other, again = (
+        group_version_document("e.x", "v1", served(kind, "gadgets", selectable_fields=fields)).etag
+        for fields in ({}, {"spec.color": str}, {})
+    )
+    assert one == again != other
 
 
 class Part(Wire):

@@ -14,13 +14,18 @@ import pytest
 import pytest_asyncio
 
 from steersman.controlplane.control_plane import ControlPlane
+from steersman.kinds.kind import ANY_OBJECT
 from steersman.kinds.open import OpenKind
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.nesting import make_room
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.openapi import service
+from steersman.openapi import builder, schemas, service
 from steersman.openapi.builder import Document
+from steersman.openapi.derived import GVK
 from steersman.rest.resource import Resource
 
+V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+V3 = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 SCHEMA = {
     "type": "object",
     "description": "A gadget is a thing of use.",
@@ -102,22 +107,88 @@ async def test_a_change_of_one_group_leaves_the_others_as_they_are(
     assert {name: url for name, url in after.items() if name != "apis/e.x/v1"} == before
 
 
-async def test_nothing_is_built_or_encoded_on_the_loop(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_kind_leaves_those_of_its_group_version_as_they_are_in_v2(
+    plane: ControlPlane, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = schemas.schemas_of
+
+    def counted(kind: Any, *args: Any, **more: Any) -> Any:
+        made.append(kind.name)
+        return make(kind, *args, **more)
+
+    monkeypatch.setattr(schemas, "schemas_of", counted)
+    for number in range(5):
+        plane.serve(resource(f"gadgets{number}", f"Gadget{number}", openapi=SCHEMA))
+    await client.get("/openapi/v2")
+    assert len(made) == 5
+    made.clear()
+    plane.serve(resource("more", "More", openapi=SCHEMA))
+    document = (await client.get("/openapi/v2")).json()
+    assert made == ["More"]
+    assert {"x.e.v1.Gadget0", "x.e.v1.Gadget4", "x.e.v1.More"} <= document["definitions"].keys()
+    made.clear()
+    await plane.withdraw("e.x", "gadgets0")
+    assert "x.e.v1.Gadget0" not in (await client.get("/openapi/v2")).json()["definitions"]
+    assert made == []
+    plane.serve(resource("gadgets0", "Gadget0", openapi=ANY_OBJECT))
+    assert (await client.get("/openapi/v2")).json()["definitions"]["x.e.v1.Gadget0"].keys() == {"type", GVK}
+    assert made == ["Gadget0"]
+
+
+def deep(levels: int, leaf: Any) -> Any:
+    for _ in range(levels):
+        leaf = {"type": "array", "items": leaf}
+    return leaf
+
+
+async def test_documents_hold_schemas_of_any_depth_and_width(plane: ControlPlane, client: Any) -> None:
+    make_room()  # as every process does that serves
+    wide = {f"p{number}": {"type": "string", "maxLength": number} for number in range(50_000)}
+    value: Any = 1.0
+    for _ in range(480):
+        value = [value]
+    open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    spec = {"deep": deep(480, {"type": "string"}), "value": {**open_, "default": value, "example": value}}
+    plane.serve(resource(openapi={"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}))
+    plane.serve(resource("wides", "Wide", "w.x", openapi={"type": "object", "properties": wide}))
+    document = (await client.get("/openapi/v3/apis/e.x/v1")).json()
+    found = document["components"]["schemas"]["x.e.v1.Gadget"]["properties"]["spec"]["properties"]
+    assert found["deep"] == spec["deep"]
+    assert found["value"]["default"] == value
+    document = (await client.get("/openapi/v3/apis/w.x/v1")).json()
+    assert len(document["components"]["schemas"]["x.w.v1.Wide"]["properties"]) == 50_003
+    definitions = (await client.get("/openapi/v2")).json()["definitions"]
+    assert definitions["x.e.v1.Gadget"]["properties"]["spec"]["properties"]["deep"] == spec["deep"]
+    for path, accept in (("/openapi/v2", V2), ("/openapi/v3/apis/e.x/v1", V3), ("/openapi/v3/apis/w.x/v1", V3)):
+        answer = await client.get(path, accept=accept)
+        assert (answer.status, answer.headers["content-type"]) == (200, accept)
+
+
+async def test_nothing_is_built_or_encoded_on_the_loop(
+    plane: ControlPlane, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: set[threading.Thread] = set()
 
     def noted(work: Any) -> Any:
-        def run(*args: Any) -> Any:
+        def run(*args: Any, **more: Any) -> Any:
             threads.add(threading.current_thread())
-            return work(*args)
+            return work(*args, **more)
 
         return run
 
-    for owner, name in ((Document, "fragments"), (Document, "build"), (service, "_joined"), (service, "_encode")):
+    for owner, name in (
+        (Document, "fragments"), (Document, "members"), (service, "_joined"), (service, "_encode"),
+        (builder, "_schema_state"), (schemas, "schemas_of"),
+    ):  # fmt: skip
         monkeypatch.setattr(owner, name, noted(getattr(owner, name)))
-    for path in ("/openapi/v2", "/openapi/v3/api/v1"):
+    for path in ("/openapi/v2", "/openapi/v3/api/v1", "/openapi/v3/apis/e.x/v1", "/openapi/v3"):
+        plane.serve(resource(openapi=SCHEMA))
         assert (await client.get(path)).status == 200
-    assert threads
-    assert threading.current_thread() not in threads
+        assert threads
+        assert threading.current_thread() not in threads
+        threads.clear()
+        await plane.withdraw("e.x", "gadgets")
 
 
 async def test_another_schema_is_another_state(plane: ControlPlane, client: Any) -> None:

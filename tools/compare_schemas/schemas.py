@@ -293,20 +293,21 @@ _ODD: Final[tuple[Schema, ...]] = (
 def oddly(random: Random, sound: Schema) -> Schema:
     """A sound schema with one to three odd members somewhere; it is changed."""
     for _ in range(random.randint(1, 3)):
-        place = random.choice(list(_places(sound)))
+        place = random.choice(list(places(sound)))
         place.update(copy.deepcopy(random.choice(_ODD)))
         if random.random() < 0.15:
             place.pop(random.choice(list(place)))
     return sound
 
 
-def _places(schema: Schema) -> Iterator[Schema]:
+def places(schema: Schema) -> Iterator[Schema]:
+    """The schema and all below it."""
     yield schema
     for name in ("items", "additionalProperties", "not"):
         if isinstance(schema.get(name), dict):
-            yield from _places(schema[name])
+            yield from places(schema[name])
     for each in (schema.get("properties") or {}).values():
-        yield from _places(each)
+        yield from places(each)
     for name in ("allOf", "anyOf", "oneOf"):
         for each in schema.get(name) or ():
-            yield from _places(each)
+            yield from places(each)

@@ -42,6 +42,12 @@ class ServedResource:
     def kind(self) -> str:
         return self.form.name
 
+    @property
+    def selectable_fields(self) -> tuple[str, ...]:
+        """Paths of the fields that this version can be selected by, beside those of the metadata: `spec.color`."""
+        own = None if self.other is None else self.other.selectable_fields
+        return tuple(self.resource.selectable_fields if own is None else own)
+
 
 def served_versions(resource: Resource[Any]) -> list[ServedResource]:
     """A resource in every version it may be served in."""

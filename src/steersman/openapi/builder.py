@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -16,9 +17,11 @@ import orjson
 from steersman.endpoints.discovery import ServedResource
 from steersman.endpoints.scope import root_of
 from steersman.kinds.kind import Kind
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.lane.threads import give_way
 from steersman.openapi import schemas
 from steersman.openapi.descriptions import source_version
-from steersman.openapi.fragments import Fragments
+from steersman.openapi.fragments import Fragments, Members, decoded, merged
 from steersman.openapi.names import META, group_tag, tag_of, titled
 from steersman.openapi.operations import Operation, operation_of_path, operations_of
 from steersman.openapi.paths import parameters_v2, paths_v2, paths_v3
@@ -26,7 +29,7 @@ from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Tree, etag_of
 from steersman.openapi.texts import SECURITY, describe_operations, describe_parameter
 
-_REVISION: Final = "3"
+_REVISION: Final = "4"
 """To be raised when the same inputs make another document."""
 
 _KUBERNETES: Final = {"title": "Kubernetes", "version": "1.36"}
@@ -57,44 +60,82 @@ class Document:
 
     @cached_property
     def etag(self) -> str:
-        """Of all that it is made of."""
+        """Of all that it is made of. Looks through the schemas of its kinds, once for each."""
         state = orjson.dumps([_state(each) for each in self._resources]).decode()
         return etag_of((_REVISION, schemas.digest(), source_version(), self.name, state))
+
+    @property
+    def has_etag(self) -> bool:
+        """Whether the ETag was asked for before."""
+        return "etag" in self.__dict__
 
     @property
     def is_custom(self) -> bool:
         """Whether it is about no built-in kind at all."""
         return bool(self._resources) and not self._extra
 
+    def _operations(self) -> Iterator[list[Operation]]:
+        """All of them, those of a resource that brings its schema by themselves, with no path in two lists."""
+        yield [
+            *self._extra,
+            *(operation for each in self._resources if not _is_own(each) for operation in operations_of(each)),
+        ]
+        yield from (list(operations_of(each)) for each in self._resources if _is_own(each))
+
     def operations(self) -> Iterator[Operation]:
         """All of them, by no order."""
-        yield from self._extra
-        for each in self._resources:
-            yield from operations_of(each)
+        return chain.from_iterable(self._operations())
 
-    def build(self, shared: Schemas | None = None) -> Tree:
-        """The v3 document. Runs in any thread."""
-        operations = list(self.operations())
-        paths = paths_v3(operations)
-        describe_operations(paths)
-        found = (shared or Schemas()).v3(_names(operations), self._resources, self._group, self._version)
-        components: Tree = {"schemas": found} if found else {}
+    def build(self) -> Tree:
+        """The v3 document."""
+        return decoded(self.members(Schemas()))
+
+    def members(self, shared: Schemas) -> Members:
+        """The v3 document, in pieces. Runs in any thread; each is encoded by itself, so that none takes long."""
+        names: set[str] = set()
+        paths: dict[str, bytes] = {}
+        for operations in self._operations():
+            give_way()
+            names |= _names(operations)
+            paths |= _encoded(paths_v3(operations))
+        found = shared.v3(names, self._resources, self._group, self._version)
+        components: dict[str, Members | bytes] = {"schemas": found} if found else {}
         if not self.is_custom:
-            components["securitySchemes"] = {"BearerToken": dict(_BEARER)}
-        info = _CUSTOM if self.is_custom else _KUBERNETES
-        return {"components": components, "info": info, "openapi": "3.0.0", "paths": paths}
+            components["securitySchemes"] = encode({"BearerToken": _BEARER})
+        info = encode(_CUSTOM if self.is_custom else _KUBERNETES)
+        return {"components": components, "info": info, "openapi": encode("3.0.0"), "paths": paths}
 
     def fragments(self, shared: Schemas) -> Fragments:
-        """Its part of v2. Runs in any thread; each member is encoded by itself, so that none takes long."""
-        operations = list(self.operations())
-        paths = paths_v2(operations)
-        describe_operations(paths)
-        parameters = {}
-        for name, tree in parameters_v2(operations).items():
-            describe_parameter(tree, "")
-            parameters[name] = orjson.dumps(tree)
-        encoded = {path: orjson.dumps(item) for path, item in paths.items()}
-        return Fragments(shared.v2(_names(operations), self._resources), parameters, encoded)
+        """Its part of v2. Runs in any thread; that of a resource that brings its schema is kept until it changes."""
+        built_in, *_ = self._operations()
+        parts = [_fragments(built_in, (), shared)]
+        for each in self._resources:
+            if _is_own(each):
+                give_way()
+                state, known = _state(each), shared.kept.resources.get(each.form)
+                if known is None or known[0] != state:
+                    known = state, _fragments(list(operations_of(each)), (each,), shared)
+                    shared.kept.resources[each.form] = known
+                parts.append(known[1])
+        return merged(parts)
+
+
+def _is_own(served: ServedResource) -> bool:
+    """Whether it is of a kind that brings its schema."""
+    return served.form.openapi is not None
+
+
+def _fragments(operations: list[Operation], resources: Iterable[ServedResource], shared: Schemas) -> Fragments:
+    parameters = {}
+    for name, tree in parameters_v2(operations).items():
+        describe_parameter(tree, "")
+        parameters[name] = encode(tree)
+    return Fragments(shared.v2(_names(operations), resources), parameters, _encoded(paths_v2(operations)))
+
+
+def _encoded(paths: dict[str, Tree]) -> dict[str, bytes]:
+    describe_operations(paths)
+    return {path: encode(item) for path, item in paths.items()}
 
 
 def _names(operations: Iterable[Operation]) -> set[str]:
@@ -113,7 +154,7 @@ def _state(served: ServedResource) -> Any:
     ]  # fmt: skip
     return (
         resource.plural, resource.namespaced, resource.verbs, resource.returns_deleted_object,
-        kind.go_type is not None, _kind_state(kind), subresources,
+        kind.go_type is not None, _kind_state(kind), served.selectable_fields if _is_own(served) else (), subresources,
     )  # fmt: skip
 
 
@@ -130,7 +171,7 @@ def _schema_state(kind: Kind[Any]) -> str:
         return ""
     known = _SCHEMA_STATES.get(kind)
     if known is None:
-        _SCHEMA_STATES[kind] = known = sha256(orjson.dumps(kind.openapi)).hexdigest()
+        _SCHEMA_STATES[kind] = known = sha256(encode(kind.openapi)).hexdigest()
     return known
 
 

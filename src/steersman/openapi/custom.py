@@ -1,107 +1,77 @@
 """Schemas of kinds that bring their own: those of custom resources, as k8s.io/apiextensions-apiserver publishes them.
 
-A structural schema (apiextensions.k8s.io/v1) is published with what every object has. v2 cannot say all of it, and says
-less, so that clients that validate by it refuse nothing that is right.
+Follows its `pkg/controller/openapi/builder`: what every object has is added to a structural schema, and the schema of
+lists is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.kinds.kind import Kind
-from steersman.machinery.codec.derived_types import reference_to
 from steersman.openapi.derived import GVK, Schema
-from steersman.openapi.names import name_of_kind
+from steersman.openapi.names import LIST_META, OBJECT_META, name_of_kind
+from steersman.openapi.structural import PRESERVE, V2_PREFIX, V3_PREFIX, Published, object_meta
 
-_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
-_INT_OR_STRING: Final = "x-kubernetes-int-or-string"
-_EMBEDDED: Final = "x-kubernetes-embedded-resource"
-_TEXT: Final = {"type": "string"}
-_TYPE_META: Final = ("kind", "apiVersion")
-_OBJECT: Final[Schema] = {
-    "apiVersion": _TEXT, "kind": _TEXT, "metadata": {"allOf": [reference_to("meta.v1.ObjectMeta")]},
-}  # fmt: skip
-"""The members of every object."""
-_ONLY_V3: Final = ("default", "nullable", "allOf", "anyOf", "oneOf", "not")
-_BELOW: Final = ("properties", "items", "additionalProperties")
+_SELECTABLE: Final = "x-kubernetes-selectable-fields"
+_MORE: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
 
-def schemas_of(kind: Kind[Any], plural: str) -> dict[str, Schema]:
-    """The v3 schemas of a kind and its list, by name."""
+@dataclass(frozen=True, slots=True)
+class ObjectTexts:
+    """How the members are described that every object has, or every list, by name."""
+
+    object: dict[str, str]
+    list: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSchemas:
+    """The schemas of a kind and its list by name, and the full names of the built-in types that they refer to."""
+
+    schemas: dict[str, Schema]
+    references: frozenset[str]
+
+
+def schemas_of(
+    kind: Kind[Any], plural: str, selectable: Iterable[str], texts: ObjectTexts, *, v2: bool = False
+) -> OwnSchemas:  # fmt: skip
+    """The schemas of a kind for v3 or v2 documents. `selectable` are paths of fields: `spec.color`."""
     assert kind.openapi is not None
-    name, list_name = name_of_kind(kind), name_of_kind(kind, kind.list_name)
+    published = Published(v2=v2)
+    if v2 and kind.openapi.get(PRESERVE):
+        whole: Schema = {"type": "object"}  # clients would refuse what is not in it
+    else:
+        whole = published.schema(kind.openapi)
+        whole["properties"] = whole.get("properties", {}) | _of_every_object(object_meta(v2=v2), texts.object)
+    of_list = _list(kind, plural, texts.list, v2=v2)
+    fields = [{"fieldPath": each} for each in selectable]
+    for schema, name in ((whole, kind.name), (of_list, kind.list_name)):
+        schema[GVK] = [{"group": kind.group, "kind": name, "version": kind.version}]
+        if fields:
+            schema[_SELECTABLE] = fields
+    found = {name_of_kind(kind): whole, name_of_kind(kind, kind.list_name): of_list}
+    return OwnSchemas(found, frozenset({*published.references, OBJECT_META, LIST_META}))
+
+
+def _of_every_object(metadata: Schema, texts: dict[str, str]) -> dict[str, Schema]:
+    members: dict[str, Schema] = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata}
     return {
-        name: _object(_walked(kind.openapi, _to_v3), kind, kind.name),
-        list_name: {
-            "description": f"{kind.list_name} is a list of {kind.name}",
-            "properties": {
-                "apiVersion": _TEXT,
-                "items": {"description": f"List of {plural}", "items": {"$ref": _reference(name)}, "type": "array"},
-                "kind": _TEXT,
-                "metadata": {"allOf": [reference_to("meta.v1.ListMeta")]},
-            },
-            "required": ["items"],
-            "type": "object",
-            GVK: _gvk(kind, kind.list_name),
-        },
+        name: member | ({"description": texts[name]} if texts.get(name) else {}) for name, member in members.items()
     }
 
 
-def schemas_v2_of(kind: Kind[Any], plural: str) -> dict[str, Schema]:
-    """The same for v2, with the references of v3."""
-    assert kind.openapi is not None
-    name = name_of_kind(kind)
-    if kind.openapi.get(_PRESERVE):
-        whole: Schema = {"type": "object", GVK: _gvk(kind, kind.name)}
-    else:
-        whole = _object(_walked(kind.openapi, _to_v2), kind, kind.name)
-    return schemas_of(kind, plural) | {name: whole}
-
-
-def _object(schema: Schema, kind: Kind[Any], name: str) -> Schema:
-    return {**schema, "properties": schema.get("properties", {}) | _OBJECT, GVK: _gvk(kind, name)}
-
-
-def _gvk(kind: Kind[Any], name: str) -> list[dict[str, str]]:
-    return [{"group": kind.group, "kind": name, "version": kind.version}]
-
-
-def _reference(name: str) -> str:
-    return f"#/components/schemas/{name}"
-
-
-def _walked(schema: Mapping[str, Any], change: Callable[[Schema], Schema]) -> Schema:
-    """A copy of a schema in which `change` was made to it and to every schema below it."""
-    found = change(dict(schema))
-    if isinstance(properties := found.get("properties"), Mapping):
-        found["properties"] = {name: _walked(each, change) for name, each in properties.items()}
-    for member in ("items", "additionalProperties"):
-        if isinstance(below := found.get(member), Mapping):
-            found[member] = _walked(below, change)
-    return found
-
-
-def _to_v3(schema: Schema) -> Schema:
-    if schema.get(_INT_OR_STRING) and "anyOf" not in schema and "allOf" not in schema:
-        schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    return _with_type_meta(schema)
-
-
-def _to_v2(schema: Schema) -> Schema:
-    if "$ref" in schema:
-        return schema
-    left_out: tuple[str, ...] = _ONLY_V3
-    if schema.get("nullable") or schema.get(_PRESERVE):
-        left_out = (*left_out, *_BELOW, "type")
-    elif schema.get(_EMBEDDED):
-        schema = _with_type_meta(schema)
-    return {key: value for key, value in schema.items() if key not in left_out}
-
-
-def _with_type_meta(schema: Schema) -> Schema:
-    """A schema of whole objects: that each says what it is."""
-    if not schema.get(_EMBEDDED):
-        return schema
-    required = [each for each in schema.get("required", ()) if each not in _TYPE_META]
-    return {**schema, "properties": schema.get("properties", {}) | _OBJECT, "required": [*required, *_TYPE_META]}
+def _list(kind: Kind[Any], plural: str, texts: dict[str, str], *, v2: bool) -> Schema:
+    prefix = V2_PREFIX if v2 else V3_PREFIX
+    reference = {"$ref": prefix + LIST_META}
+    items = {
+        "description": f"List of {plural}. {_MORE}", "items": {"$ref": prefix + name_of_kind(kind)}, "type": "array",
+    }  # fmt: skip
+    return {
+        "description": f"{kind.list_name} is a list of {kind.name}",
+        "properties": {"items": items, **_of_every_object(reference if v2 else {"allOf": [reference]}, texts)},
+        "required": ["items"],
+        "type": "object",
+    }

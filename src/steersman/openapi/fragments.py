@@ -1,16 +1,19 @@
-"""The v2 document out of parts that are encoded already: it is joined, not encoded as a whole."""
+"""Documents out of parts that are encoded already: they are joined, not encoded as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-import orjson
-
+from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.machinery.lane.threads import give_way
 from steersman.openapi.sources import Tree
 
 SECTIONS: Final = ("definitions", "parameters", "paths")
+
+Members = Mapping[str, "bytes | Members"]
+"""A JSON object of which members, or members of members, are encoded already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Fragments:
 def of_document(document: Tree) -> Fragments:
     """Those of a v2 document; what else is in it counts for nothing."""
     return Fragments(**{
-        section: {name: orjson.dumps(member) for name, member in document.get(section, {}).items()}
+        section: {name: encode(member) for name, member in document.get(section, {}).items()}
         for section in SECTIONS
     })  # fmt: skip
 
@@ -36,27 +39,48 @@ def merged(parts: Sequence[Fragments]) -> Fragments:
     for part in reversed(parts):
         for section, members in found.items():
             members.update(getattr(part, section))
-    return Fragments(**{section: dict(sorted(members.items())) for section, members in found.items()})
+    return Fragments(**found)
 
 
-def joined(whole: Fragments, rest: Tree) -> bytes:
-    """The document in JSON: its sections and what else it has, in order."""
-    return b"{" + b",".join(_members(whole, rest)) + b"}"
+def members_v2(whole: Fragments, rest: Tree) -> Members:
+    """The document: its sections and what else it has."""
+    return {**{name: getattr(whole, name) for name in SECTIONS}, **{name: encode(rest[name]) for name in rest}}
 
 
-def _members(whole: Fragments, rest: Tree) -> Iterator[bytes]:
-    for name in sorted((*SECTIONS, *rest)):
-        if name in rest:
-            yield b"%b:%b" % (orjson.dumps(name), orjson.dumps(rest[name]))
+def members_of(tree: Tree, levels: int = 2) -> Members:
+    """An object in JSON, cut to pieces this far down: no schema of a document is encoded with others."""
+    return {
+        name: members_of(value, levels - 1) if levels and isinstance(value, dict) else encode(value)
+        for name, value in tree.items()
+    }
+
+
+def joined(members: Members) -> bytes:
+    """The object in JSON with its keys in order. Everything is copied once."""
+    pieces: list[bytes] = []
+    _add(pieces, members)
+    return b"".join(pieces)
+
+
+def _add(pieces: list[bytes], members: Members) -> None:
+    before = b"{"
+    for name in sorted(members):
+        give_way()
+        value = members[name]
+        pieces += (before, encode(name), b":")
+        before = b","
+        if isinstance(value, bytes):
+            pieces.append(value)
         else:
-            members = (b"%b:%b" % (orjson.dumps(key), value) for key, value in getattr(whole, name).items())
-            yield b"%b:{%b}" % (orjson.dumps(name), b",".join(members))
+            _add(pieces, value)
+    pieces.append(b"}" if members else b"{}")
 
 
-def tree_of(whole: Fragments, rest: Tree) -> Tree:
-    """The same document, decoded."""
-    sections = {
-        section: {name: orjson.loads(member) for name, member in getattr(whole, section).items()}
-        for section in SECTIONS
-    }  # fmt: skip
-    return dict(sorted({**rest, **sections}.items()))
+def decoded(members: Members) -> Tree:
+    """The object, with its keys in order."""
+    return {name: _decoded(members[name]) for name in sorted(members)}
+
+
+def _decoded(value: bytes | Members) -> Any:
+    give_way()
+    return decode_plain(value) if isinstance(value, bytes) else decoded(value)

@@ -12,6 +12,7 @@ from steersman.machinery.go.strings import to_upper
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 LIST_META: Final = f"{META}ListMeta"
+OBJECT_META: Final = f"{META}ObjectMeta"
 
 _SUFFIX: Final = ".k8s.io"
 _LETTERS: Final = f"{ascii_letters}_"

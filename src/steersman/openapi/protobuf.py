@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import orjson
+from steersman.machinery.codec.serializer import encode_sorted
+from steersman.machinery.lane.threads import give_way
 
 Body = Callable[[Any], bytes]
 """Encodes a value as the inside of a message."""
@@ -144,6 +145,7 @@ class Message:
 
     def __call__(self, value: dict[str, Any]) -> bytes:
         """Encodes `value`, its fields in the order of their numbers."""
+        give_way()
         pieces: list[tuple[int, bytes]] = []
         extra: dict[str, Any] = {}
         others: dict[str, Any] = {}
@@ -170,12 +172,21 @@ def _number(piece: tuple[int, bytes]) -> int:
 
 def any_value(value: Any) -> bytes:
     """gnostic's Any: the value as YAML, in field 2."""
-    return _any_body(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+    data = encode_sorted(value)
+    return _any_of_few(data) if len(data) <= _FEW else _any(data)
+
+
+_FEW: Final = 256
+"""Bytes of values that are remembered at most."""
 
 
 @lru_cache(4096)
-def _any_body(data: bytes) -> bytes:
+def _any_of_few(data: bytes) -> bytes:
     """Documents repeat the same few values thousands of times."""
+    return _any(data)
+
+
+def _any(data: bytes) -> bytes:
     from steersman.machinery.codec.yaml import from_json  # few servers are ever asked for such a document
 
     return _sized(b"\x12", from_json(data))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from steersman.machinery.lane.threads import give_way
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.openapi.builder import (
     Document,
@@ -14,7 +15,9 @@ from steersman.openapi.builder import (
     root_documents,
 )
 from steersman.openapi.fragments import Fragments
+from steersman.openapi.kept import Kept
 from steersman.openapi.schemas import Schemas
+from steersman.openapi.sources import Source
 from steersman.server.server import Server
 
 
@@ -55,15 +58,29 @@ class Documents:
         return found
 
 
+async def name_states(documents: Iterable[Source], lane: SlowLane) -> None:
+    """Finds out the ETags of documents that were not asked for theirs yet: their schemas have to be looked through."""
+    unknown = [each for each in documents if isinstance(each, Document) and not each.has_etag]
+    if unknown:
+        await lane.run(_name_states, unknown)
+
+
+def _name_states(documents: Iterable[Document]) -> None:
+    for each in documents:
+        give_way()
+        _ = each.etag
+
+
 class Parts:
     """The parts of the v2 document, each kept until it changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Kept) -> None:
+        self._shared: Final = kept
         self._kept: dict[str, tuple[str, Fragments]] = {}
 
     async def of(self, documents: Mapping[str, Document], lane: SlowLane) -> list[Fragments]:
         """Those of these documents, one after the other in the lane. Those of others are forgotten."""
-        shared = Schemas()
+        shared = Schemas(self._shared)
         kept: dict[str, tuple[str, Fragments]] = {}
         for name, document in documents.items():
             known = self._kept.get(name)

@@ -7,22 +7,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
 
 from steersman.api.index import MODULES
 from steersman.endpoints.discovery import ServedResource
-from steersman.kinds.kind import Kind
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.lane.threads import give_way
 from steersman.machinery.patch import merge_patch
-from steersman.openapi.custom import schemas_of, schemas_v2_of
+from steersman.openapi.custom import ObjectTexts, schemas_of
 from steersman.openapi.derived import GVK, Schema, derive, type_named
 from steersman.openapi.descriptions import Descriptions
-from steersman.openapi.names import LIST_META, META
+from steersman.openapi.kept import Kept
+from steersman.openapi.names import META
 
 _FILE: Final = Path(__file__).parent / "data" / "schemas.json"
 _PREFIX: Final = "#/components/schemas/"
@@ -36,44 +38,86 @@ _POD: Final = "io.k8s.api.core.v1.Pod"
 _OF_EVERY_OBJECT: Final = ("apiVersion", "kind", "metadata")
 
 
+class _Own(NamedTuple):
+    """A schema that a kind brings, in JSON, and the built-in types that it refers to."""
+
+    encoded: bytes
+    references: frozenset[str]
+
+
 class Schemas:
     """The schemas for documents that are made one after the other: each is made and described once."""
 
-    def __init__(self, descriptions: Descriptions | None = None) -> None:
-        self._descriptions = Descriptions() if descriptions is None else descriptions
-        self._encoded_v2: dict[str, bytes] = {}
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.kept: Final = kept or Kept()
+        self._descriptions = Descriptions()
         self._reached: dict[str, frozenset[str]] = {}
 
-    def v3(self, names: Iterable[str], resources: Iterable[ServedResource], group: str, version: str) -> Schema:
-        """The described schemas of a v3 document of a group version: those named, and those that they lead to."""
-        found: dict[str, Schema] = {}
-        own = _own(resources, schemas_of)
-        for name in self._closure(names, own):
-            if name in own:
-                found[name] = self._described_own(name, own[name])
-            else:
-                schema = recorded(name)
-                if name in _OF_EVERY_GROUP:
-                    schema[GVK] = _gvks(schema[GVK], group, version)
-                found[name] = self._described(name, schema)
-        return {name: found[name] for name in sorted(found)}
+    def v3(
+        self, names: Iterable[str], resources: Iterable[ServedResource], group: str, version: str
+    ) -> dict[str, bytes]:  # fmt: skip
+        """The described schemas of a v3 document of a group version in JSON: those named, and those they lead to."""
+        kept = {} if (group, version) in MODULES else self.kept.of_custom
+
+        def built_in(name: str) -> bytes:
+            schema = recorded(name)
+            if name in _OF_EVERY_GROUP:
+                schema[GVK] = _gvks(schema[GVK], group, version)
+            return encode(self._described(name, schema))
+
+        return self._found(names, self._own(resources, v2=False), kept, built_in)
 
     def v2(self, names: Iterable[str], resources: Iterable[ServedResource]) -> dict[str, bytes]:
         """The described definitions for v2 in JSON, by name."""
-        own = _own(resources, schemas_v2_of)
+
+        def built_in(name: str) -> bytes:
+            return encode(self._described(name, _as_v2(recorded(name))))
+
+        return self._found(names, self._own(resources, v2=True), self.kept.v2, built_in)
+
+    def _found(
+        self, names: Iterable[str], own: Mapping[str, _Own], kept: dict[str, bytes], built_in: Callable[[str], bytes]
+    ) -> dict[str, bytes]:  # fmt: skip
+        """Those named and those they lead to; what is made of built-in types is put to what is kept."""
         found = {}
         for name in self._closure(names, own):
+            give_way()
             if name in own:
-                found[name] = orjson.dumps(_as_v2(self._described_own(name, own[name])))
-                continue
-            encoded = self._encoded_v2.get(name)
-            if encoded is None:
-                schema = self._described(name, _as_v2(recorded(name)))
-                self._encoded_v2[name] = encoded = orjson.dumps(schema)
-            found[name] = encoded
+                found[name] = own[name].encoded
+            elif (known := kept.get(name)) is not None:
+                found[name] = known
+            else:
+                found[name] = kept[name] = built_in(name)
         return found
 
-    def _closure(self, names: Iterable[str], own: dict[str, Schema]) -> set[str]:
+    def _own(self, resources: Iterable[ServedResource], *, v2: bool) -> dict[str, _Own]:
+        """The schemas that kinds of resources and of their subresources bring, by name.
+
+        Each is encoded before the next is made: to free many trees at once would hold the interpreter.
+        """
+        found: dict[str, _Own] = {}
+        for each in resources:
+            give_way()
+            views = (subresource.kind for subresource in each.subresources)
+            for kind in (each.form, *views):
+                if kind is not None and kind.openapi is not None:
+                    selectable = each.selectable_fields if kind is each.form else ()
+                    own = schemas_of(kind, each.resource.plural, selectable, self._object_texts(), v2=v2)
+                    found |= {name: _Own(encode(schema), own.references) for name, schema in own.schemas.items()}
+        return found
+
+    def _object_texts(self) -> ObjectTexts:
+        """What every object has is described as that of any other."""
+        if self.kept.texts is None:
+            objects, lists = (
+                {} if (known := self._descriptions.of(name)) is None else known.fields for name in (_POD, f"{_POD}List")
+            )
+            self.kept.texts = ObjectTexts(
+                *({name: fields.get(name, "") for name in _OF_EVERY_OBJECT} for fields in (objects, lists))
+            )
+        return self.kept.texts
+
+    def _closure(self, names: Iterable[str], own: Mapping[str, _Own]) -> set[str]:
         """These and all schemas that they lead to."""
         found: set[str] = set()
         pending = list(names)
@@ -81,7 +125,7 @@ class Schemas:
             name = pending.pop()
             if name not in found:
                 found.add(name)
-                pending += filter(_is_known, references(own[name])) if name in own else self._references(name)
+                pending += filter(_is_known, own[name].references) if name in own else self._references(name)
         return found
 
     def _references(self, name: str) -> frozenset[str]:
@@ -94,27 +138,6 @@ class Schemas:
         described: Schema = in_order(schema)
         self._descriptions.describe({name: described})
         return described
-
-    def _described_own(self, name: str, schema: Schema) -> Schema:
-        """What every object has is described as that of any other."""
-        described: Schema = in_order(schema)
-        known = self._descriptions.of(f"{_POD}List" if LIST_META in references(schema) else _POD)
-        if known is not None:
-            for field in _OF_EVERY_OBJECT:
-                if field in described.get("properties", {}) and known.fields.get(field):
-                    described["properties"][field].setdefault("description", known.fields[field])
-        return described
-
-
-def _own(resources: Iterable[ServedResource], make: Callable[[Kind[Any], str], dict[str, Schema]]) -> dict[str, Schema]:
-    """The schemas that kinds of resources and of their subresources bring, by name."""
-    found: dict[str, Schema] = {}
-    for each in resources:
-        plural = each.resource.plural
-        for kind in (each.form, *(subresource.kind for subresource in each.subresources)):
-            if kind is not None and kind.openapi is not None:
-                found |= make(kind, plural)
-    return found
 
 
 def _gvks(every: list[Schema], group: str, version: str) -> list[Schema]:

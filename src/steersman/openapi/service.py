@@ -20,9 +20,20 @@ from steersman.openapi.accept import JSON, PROTOBUF_V2, PROTOBUF_V3, Encoding, a
 from steersman.openapi.builder import V2_ENDS, Document
 from steersman.openapi.cache import EncodedDocuments
 from steersman.openapi.content import serve_content
-from steersman.openapi.fragments import Fragments, joined, merged, of_document, tree_of
+from steersman.openapi.fragments import (
+    Fragments,
+    Members,
+    decoded,
+    joined,
+    members_of,
+    members_v2,
+    merged,
+    of_document,
+)
+from steersman.openapi.kept import Kept
 from steersman.openapi.protobuf import encode_document
-from steersman.openapi.published import Documents, Parts
+from steersman.openapi.published import Documents, Parts, name_states
+from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Source, etag_of
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 from steersman.openapi.v3_messages import DOCUMENT as V3_DOCUMENT
@@ -50,7 +61,8 @@ class OpenAPIService:
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
-        self._parts = Parts()
+        self._kept = Kept()
+        self._parts = Parts(self._kept)
         server.catalogue.subscribe(self._touch)
 
     def publish_v3(self, name: str, source: Source) -> None:
@@ -79,15 +91,17 @@ class OpenAPIService:
     def _v3(self, name: str) -> Source | None:
         return self._published_v3.get(name) or self._documents.all().get(name)
 
-    def _index(self) -> bytes:
+    async def _index(self, lane: SlowLane) -> bytes:
         sources: dict[str, Source] = {**self._documents.all(), **self._published_v3}
+        await name_states(sources.values(), lane)
         paths = {name: {"serverRelativeURL": _relative_url(name, sources[name].etag)} for name in sorted(sources)}
         return orjson.dumps({"paths": paths})
 
     async def answer_index(self, request: Request) -> Response:
         """/openapi/v3: every document with the URL of its present state."""
         headers = [("content-type", "text/plain; charset=utf-8")]
-        return serve_content(request, headers, self._index(), datetime.now(UTC).replace(microsecond=0))
+        data = await self._index(self._lane(request))
+        return serve_content(request, headers, data, datetime.now(UTC).replace(microsecond=0))
 
     async def answer_v3(self, request: Request) -> Response:
         """/openapi/v3/NAME, to be cached for good if `hash` names its present state.
@@ -104,13 +118,15 @@ class OpenAPIService:
         if encoding is None:
             return Response(406, [vary]) if media_ranges(accept) else Response(200)
         headers = [("content-type", encoding.content_type), vary]
+        lane = self._lane(request)
+        await name_states((source,), lane)
         etag = source.etag
         if wanted := request.query.get("hash"):
             if wanted != etag:
                 location = ("location", _relative_url(name, etag))
                 return Response(301, [*headers, ("etag", f'"{etag}"'), location])
             headers += [("cache-control", "public, immutable"), ("expires", _in_a_year())]
-        make = partial(self._lane(request).run, _encode, source, encoding)
+        make = partial(lane.run, _encode, source, encoding, self._kept)
         data = await self._encoded.get((name, etag, encoding), make)
         return serve_content(request, headers, data, self._modified, f'"{etag}"')
 
@@ -121,9 +137,10 @@ class OpenAPIService:
         if encoding is None:
             return Response(406, vary)
         documents, others = self._documents.all(), tuple(self._published_v2.values())
+        lane = self._lane(request)
+        await name_states(documents.values(), lane)
         etag = etag_of(each.etag for each in (*documents.values(), *others))
         headers = [("content-type", encoding.content_type), *vary]
-        lane = self._lane(request)
         make = partial(self._encode_v2, documents, others, encoding, lane)
         data = await self._encoded.get(("", etag, encoding), make)
         if len(data) >= _COMPRESS_FROM and "gzip" in request.headers.get("accept-encoding", ""):
@@ -145,14 +162,17 @@ class OpenAPIService:
 
 def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
     whole = merged((*parts, *(of_document(each.build()) for each in others)))
-    message = _MESSAGES.get(encoding)
-    return joined(whole, V2_ENDS) if message is None else encode_document(message, tree_of(whole, V2_ENDS))
+    return _in_encoding(members_v2(whole, V2_ENDS), encoding)
 
 
-def _encode(source: Source, encoding: Encoding) -> bytes:
-    tree = source.build()
+def _encode(source: Source, encoding: Encoding, kept: Kept) -> bytes:
+    members = source.members(Schemas(kept)) if isinstance(source, Document) else members_of(source.build())
+    return _in_encoding(members, encoding)
+
+
+def _in_encoding(members: Members, encoding: Encoding) -> bytes:
     message = _MESSAGES.get(encoding)
-    return orjson.dumps(tree) if message is None else encode_document(message, tree)
+    return joined(members) if message is None else encode_document(message, decoded(members))
 
 
 def _gzip(data: bytes) -> bytes:

@@ -74,8 +74,8 @@ def _errors(plain: Schema, path: Path, level: str) -> Iterator[FieldError]:
         yield from _errors(each, (path / "properties")[name], _FIELD)
     yield from _additional(plain, path, level)
     yield from _extensions(plain, path)
-    is_first = bool(plain.get("allOf")) and _is_int_or_string(plain["allOf"][0])
-    yield from _validations(plain, path, is_int_or_string=_is_int_or_string(plain), is_first=is_first)
+    is_first = bool(plain.get("allOf")) and says_int_or_string(plain["allOf"][0])
+    yield from _validations(plain, path, is_int_or_string=says_int_or_string(plain), is_first=is_first)
     yield from _types(plain, path, level)
     embedded = bool(plain.get("x-kubernetes-embedded-resource"))
     yield from _meta(properties, path / "properties", is_resource=embedded or level is _ROOT, is_root=level is _ROOT)
@@ -154,7 +154,7 @@ def _is_empty(name: str, value: Any) -> bool:
     return value is None or (name not in _KEPT_EMPTY and (value is False or value in ("", [], {})))
 
 
-def _is_int_or_string(plain: Schema) -> bool:
+def says_int_or_string(plain: Schema) -> bool:
     """Whether anyOf says, and only says, that a value is an integer or a text."""
     found = plain.get("anyOf") or ()
     return len(found) == 2 and [_nested_said(each) for each in found] == _INT_OR_STRING
