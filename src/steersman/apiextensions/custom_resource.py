@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from steersman.apiextensions.declared import Declared
 from steersman.apiextensions.scale import scale_subresource
 from steersman.apiextensions.strategy import CustomResourceStrategy, StatusStrategy, Versions
 from steersman.apiextensions.version import Version, versions_of
+from steersman.catalogue.catalogue import version_order
 from steersman.kinds.custom import VersionedObject
 from steersman.kinds.open import OpenObject
 from steersman.machinery.json_path import JSONPathError, PrinterColumn, find_results, parse
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
-from steersman.rest.resource import AGE, Column, OtherVersion, Resource, Subresource
+from steersman.rest.resource import Column, OtherVersion, Resource, Subresource
 
+_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_AGE: Final = Column("Age", None, type="date")
 _DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {}"
 
 
@@ -45,11 +48,13 @@ def resource_of(definition: Declared) -> tuple[Resource[OpenObject, Any], Versio
         strategy=CustomResourceStrategy(known),
         name_validator=name_is_dns_subdomain,
         any_finalizers=True,
+        by_definition=True,
+        verbs=_VERBS,
         columns=_columns(stored, stored),
         selectable_fields=fields,
         subresources=_subresources(stored, known),
         other_versions=tuple(_other(each, stored, known) for each in served),
-        deprecation_warning=_warning_of(stored),
+        deprecation_warning=_warning(stored, versions),
         storage_version_hash=_version_hash(stored),
     )
     return resource, known
@@ -79,7 +84,7 @@ def _other(version: Version, stored: Version, known: Versions) -> OtherVersion:
         columns=_columns(version, stored),
         selectable_fields={name: _of_version(version, name) for name in _selectable_fields(version)},
         subresources=_subresources(version, known),
-        deprecation_warning=_warning_of(version),
+        deprecation_warning=_warning(version, known.every),
     )
 
 
@@ -93,10 +98,20 @@ def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], 
     return tuple(found)
 
 
-def _warning_of(version: Version) -> str:
-    if not version.declared.deprecated:
+def _warning(version: Version, versions: Sequence[Version]) -> str:
+    """What every request in a deprecated version is told: unless the definition says something else, it names the
+    newest version that is served and not deprecated, if that is newer."""
+    declared, kind = version.declared, version.kind
+    if not declared.deprecated:
         return ""
-    return version.declared.deprecation_warning or f"{version.kind.api_version} {version.kind.name} is deprecated"
+    if declared.deprecation_warning is not None:
+        return declared.deprecation_warning
+    text = f"{kind.api_version} {kind.name} is deprecated"
+    order = version_order(declared.name)
+    for each in sorted(versions, key=lambda each: version_order(each.declared.name)):
+        if each.declared.served and not each.declared.deprecated and version_order(each.declared.name) < order:
+            return f"{text}; use {each.kind.api_version} {each.kind.name}"
+    return text
 
 
 # Columns
@@ -106,7 +121,7 @@ def _columns(version: Version, stored: Version) -> tuple[Column, ...]:
     """Those that are declared, up to the first that cannot be read; or the age."""
     declared = version.declared.additional_printer_columns
     if not declared:
-        return (AGE,)
+        return (_AGE,)
     plain = _Remembering(_whole(version, stored))
     columns: list[Column] = []
     for each in declared:

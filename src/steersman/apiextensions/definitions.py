@@ -56,8 +56,8 @@ class Serving(Protocol):
         """Ends serving one. Raises KeyError if it is not served."""
         ...
 
-    def objects(self, group: str, plural: str) -> Objects:
-        """Its objects. Raises KeyError."""
+    async def filled_objects(self, group: str, plural: str) -> Objects:
+        """Its objects, once they are read. Raises KeyError, and StatusError 429."""
         ...
 
 
@@ -255,7 +255,7 @@ class Definitions:
         if known is None:
             status = "False", "NeverEstablished", "resource was never established"
         else:
-            await self._delete_all(name, self._serving.objects(known.group, known.plural))
+            await self._delete_all(name, await self._serving.filled_objects(known.group, known.plural))
             status = "False", "InstanceDeletionCompleted", "removed all instances"
 
         def released(found: CustomResourceDefinition) -> CustomResourceDefinition:

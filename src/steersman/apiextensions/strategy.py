@@ -33,6 +33,7 @@ class Versions:
 
     def __init__(self, versions: Sequence[Version], stored: Version, plural: str) -> None:
         self._plural = plural
+        self.every = versions
         self._by_name = {each.declared.name: each for each in versions}
         self.stored = stored
         self.is_terminating = False
@@ -135,6 +136,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         judged = rules.judge(plain, before, budget=_BUDGET_HERE if is_here else BUDGET, correlated=correlated)
         if is_here and judged.budget < 0:
             raise TakesLong
+        ctx.warn_all(judged.warnings)
         return iter(errors + judged.errors)
 
 

@@ -66,6 +66,8 @@ class Catalogue:
         self.roots: dict[str, int] = {}
         """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
+        self._defined: set[str] = set()
+        """Those of them in which definitions make all resources."""
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
         """By group, version and plural."""
         self._priorities: dict[tuple[str, str], Priority] = {}
@@ -104,6 +106,8 @@ class Catalogue:
         for each in versions:
             root = root_of(each.group, each.version)
             self.roots[root] = self.roots.get(root, 0) + 1
+            if resource.by_definition:
+                self._defined.add(root)
             self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[resource.plural] = each
             self.mapper.add(each)
         self._tell(*([known] if known is not None else []), entry)
@@ -118,6 +122,10 @@ class Catalogue:
         self._tell(entry)
         return entry.storage
 
+    def is_defined(self, root: str) -> bool:
+        """Whether definitions alone make what is below the path of a group version."""
+        return root in self._defined
+
     def _forget(self, entry: CatalogueEntry) -> None:
         plural = entry.resource.plural
         for template in entry.routes:
@@ -127,6 +135,7 @@ class Catalogue:
             self.roots[root] -= 1
             if not self.roots[root]:
                 del self.roots[root]
+                self._defined.discard(root)
             versions = self._by_version[each.group]
             del versions[each.version][plural]
             if not versions[each.version]:
@@ -179,6 +188,10 @@ class Catalogue:
     def group(self, name: str) -> Group | None:
         """One group, None if nothing of it is served."""
         return self._group(name) if name in self._by_version else None
+
+    def find(self, group: str, version: str, plural: str) -> ServedResource | None:
+        """A resource in a version it is served in."""
+        return self._by_version.get(group, {}).get(version, {}).get(plural)
 
     def resources(self, group: str, version: str) -> list[ServedResource]:
         """What is served in a group version, by name."""

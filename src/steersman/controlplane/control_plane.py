@@ -122,6 +122,11 @@ class ControlPlane:
         assert self._stores is not None
         return self._stores.objects(group, plural)
 
+    async def filled_objects(self, group: str, plural: str) -> StoreObjects:
+        """The same once they are read, of a resource too that nobody asked for yet. Raises KeyError, StatusError."""
+        await self.store(group, plural).warm()
+        return self.objects(group, plural)
+
     def serve(self, resource: Resource[Any, Services]) -> None:
         """Serves one more resource from now on, stored where the others are; its cache is filled on first use.
 

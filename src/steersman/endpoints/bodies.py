@@ -18,6 +18,7 @@ from steersman.kinds.built_in import is_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.protobuf import documents as protobuf
 from steersman.machinery.codec.strict import Decoded, DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
+from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import (
     StatusError,
     bad_request,
@@ -25,8 +26,10 @@ from steersman.machinery.errors.status import (
     request_entity_too_large,
     unsupported_media_type,
 )
+from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.identity.schema import (
+    GroupKind,
     GroupVersionError,
     GroupVersionKind,
     no_kind_registered,
@@ -129,6 +132,8 @@ def decode(
     strict = validation != "Ignore"
     decoded = _read_at_once(data, kind, strict=strict) if language == "json" else None
     if decoded is None:
+        if scope.resource.by_definition and wanted == scope.gvk:
+            _check_custom_kind(scope, data, language)
         actual = _actual_kind(data, language, wanted)
         if actual != wanted and str(actual.group_version) not in also:
             raise _other_kind(scope, actual, wanted)
@@ -163,8 +168,9 @@ def _read_at_once(data: bytes, kind: Kind[Any], *, strict: bool) -> Decoded[Any]
     obj = decoded.obj
     if obj.kind == kind.name and obj.api_version == kind.api_version:
         return decoded
-    is_untold = not (obj.kind or obj.api_version) and data.isascii() and not _told_otherwise(data)
-    return decoded if is_untold else None
+    if kind.needs_type_meta or obj.kind or obj.api_version:
+        return None
+    return decoded if data.isascii() and not _told_otherwise(data) else None
 
 
 _told_otherwise: Final = re.compile(rb'"(?:kind|apiversion)"|\\u', re.IGNORECASE).search
@@ -231,6 +237,45 @@ def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> Grou
     except GroupVersionError as error:
         raise _unrecognized(wanted.kind, str(error), data) from None
     return group_version.with_kind(kind or wanted.kind)
+
+
+def _check_custom_kind(scope: Scope, data: bytes, language: Media) -> None:
+    """Raises StatusError 400 and 422 for a body that is not of the kind that a definition makes."""
+    wanted = scope.gvk
+    try:
+        api_version, kind = peek_type_meta(data, language)
+    except DecodeError as error:
+        raise _unrecognized(wanted.kind, str(error), data) from None
+    if not kind:
+        text = (yaml_as_json(data) if language == "yaml" else data).decode("utf-8", "replace")
+        raise _unrecognized(wanted.kind, f"Object 'Kind' is missing in '{text}'", data)
+    try:
+        version = parse_group_version(api_version)
+    except GroupVersionError as error:
+        raise _unrecognized(wanted.kind, str(error), data) from None
+    if version != wanted.group_version:
+        raise bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({wanted.group_version})"
+        )
+    if kind != wanted.kind:
+        try:
+            name = scope.kind.read(data, language, strict=False).obj.metadata.name
+        except DecodeError as error:
+            raise cannot_be_handled(wanted, wanted, str(error)) from None
+        raise wrong_type_meta(wanted, api_version, kind, name)
+
+
+def wrong_type_meta(wanted: GroupVersionKind, api_version: str, kind: str, name: str) -> StatusError:
+    """422 for an object of a definition's that says it is of another kind or version."""
+    version = str(wanted.group_version)
+    errors = []
+    if kind != wanted.kind:
+        errors.append(invalid(Path("kind"), kind, f"must be {wanted.kind}"))
+    if api_version != version:
+        errors.append(invalid(Path("apiVersion"), api_version, f"must be {version}"))
+    group = api_version.rpartition("/")[0]
+    return invalid_object(GroupKind(group, kind), name, errors)
 
 
 def _unrecognized(expected: str, why: str, data: bytes) -> StatusError:

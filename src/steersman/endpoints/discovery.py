@@ -64,11 +64,20 @@ def resource_list(group: str, version: str, found: Sequence[ServedResource]) -> 
     resources: list[dict[str, Any]] = []
     for each in sorted(found, key=lambda each: each.resource.plural):
         resources.append(_api_resource(each))
-        resources += [_api_subresource(each, sub) for sub in sorted(each.subresources, key=lambda sub: sub.name)]
+        resources += [_api_subresource(each, sub) for sub in _in_order(each)]
     head: dict[str, Any] = {"kind": "APIResourceList"}
     if group:
         head["apiVersion"] = "v1"
     return head | {"groupVersion": group_version, "resources": resources}
+
+
+def _verbs(resource: Resource[Any]) -> list[str]:
+    return list(resource.verbs) if resource.by_definition else sorted(resource.verbs)
+
+
+def _in_order(each: ServedResource) -> list[Subresource[Any]]:
+    found = list(each.subresources)
+    return found if each.resource.by_definition else sorted(found, key=lambda sub: sub.name)
 
 
 def _api_resource(each: ServedResource) -> dict[str, Any]:
@@ -78,7 +87,7 @@ def _api_resource(each: ServedResource) -> dict[str, Any]:
         "singularName": _singular(resource),
         "namespaced": resource.namespaced,
         "kind": each.kind,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         out["shortNames"] = list(resource.short_names)
@@ -138,16 +147,14 @@ def _resource_discovery(each: ServedResource) -> dict[str, Any]:
         "responseKind": {"group": "", "version": "", "kind": each.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": _singular(resource),
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     if resource.short_names:
         out["shortNames"] = list(resource.short_names)
     if resource.categories:
         out["categories"] = list(resource.categories)
     if each.subresources:
-        out["subresources"] = [
-            _subresource_discovery(each, sub) for sub in sorted(each.subresources, key=lambda sub: sub.name)
-        ]
+        out["subresources"] = [_subresource_discovery(each, sub) for sub in _in_order(each)]
     return out
 
 

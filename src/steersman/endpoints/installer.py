@@ -30,8 +30,9 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.request_info import NAME, NAMESPACE, PATH, VERBS, RequestInfo, Target
 from steersman.endpoints.responses import method_not_allowed
 from steersman.endpoints.scope import Scope, Shared
-from steersman.machinery.errors.status import bad_request, plain_internal
+from steersman.machinery.errors.status import StatusError, bad_request, method_not_supported, plain_internal
 from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupResource
 from steersman.net.message import Response
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import (
@@ -91,6 +92,8 @@ class Route:
     """By method."""
     warning: str = ""
     """What every request is told that a handler answers, whatever the answer."""
+    by_definition: bool = False
+    """Whether a CustomResourceDefinition makes the resource."""
     number: int = field(default_factory=partial(next, count(1)))
     """Another for each route there ever was."""
 
@@ -101,7 +104,7 @@ class Route:
         """
         method = self.methods.get(request.method)
         if method is None:
-            raise method_not_allowed()
+            raise self._not_allowed(request)
         info = request.info
         if info.agreed != self.number:
             self._check(info, method)
@@ -109,6 +112,11 @@ class Route:
         request.action = info.action
         request.subpath = info.target.path
         return method.handle
+
+    def _not_allowed(self, request: Request) -> StatusError:
+        if self.by_definition:
+            return method_not_supported(GroupResource(self.group, self.resource), request.info.action.verb)
+        return method_not_allowed()
 
     def _check(self, info: RequestInfo, method: Method) -> None:
         target = info.target
@@ -195,7 +203,10 @@ class _Installer:
             level = Level.NAMESPACE if in_namespace else Level.CLUSTER
             if named:
                 level = Level.SUBRESOURCE if subresource else Level.OBJECT
-            route = Route(scope.group, scope.version, plural, subresource, level, warning=self._warning)
+            route = Route(
+                scope.group, scope.version, plural, subresource, level, warning=self._warning,
+                by_definition=scope.resource.by_definition,
+            )  # fmt: skip
             self._routes[template] = route
         route.methods[method] = Method(handle, verbs)
 

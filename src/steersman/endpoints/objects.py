@@ -31,8 +31,13 @@ def representation(scope: Scope, request: Request, *, collection: bool = False) 
     if accept == JSON and not pretty and not collection:
         return PLAIN_JSON
     tables = scope.tables
-    wanted = negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection)
-    check_form(scope, wanted)
+    routed = not scope.resource.by_definition  # requests for these pass no router of upstream's
+    wanted = negotiate(accept, tables=tables, partial=tables, pretty=pretty, offers_stream=collection, routed=routed)
+    if wanted.media == PROTOBUF and not wanted.as_kind and scope.kind.protobuf is None:
+        others = ",".join(each for each in accept.split(",") if PROTOBUF not in each)
+        if not others:
+            raise not_acceptable(_NO_PROTOBUF)
+        return negotiate(others, tables=tables, partial=tables, pretty=pretty, offers_stream=collection, routed=routed)
     return wanted
 
 

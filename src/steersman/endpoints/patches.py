@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from steersman.endpoints.bodies import APPLY_YAML, is_retired, no_conversion
+from steersman.endpoints.bodies import APPLY_YAML, is_retired, no_conversion, wrong_type_meta
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope, go_package
 from steersman.endpoints.writing import Write
 from steersman.kinds.built_in import find, is_built_in_group_kind
 from steersman.kinds.kind import Kind
-from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.codec.serializer import encode_in_order, encode_sorted
 from steersman.machinery.codec.strict import (
     Decoded,
     DecodeError,
@@ -133,7 +133,7 @@ def _merge_patched(patch: Write, document: dict[str, Any], kind: Kind[Any]) -> A
 
 def _decoded(patch: Write, patched: Any, kind: Kind[Any], objections: list[str]) -> Any:
     """What a patch made of a document, as an object. Raises StatusError 422."""
-    data = encode_in_order(patched)
+    data = encode_in_order(patched) if not kind.is_open else encode_sorted(patched)
     _check_count(patched, data)
     if is_too_deep(data):
         raise bad_request(_TOO_DEEP)
@@ -161,6 +161,8 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
     gvk = kind.gvk
     if isinstance(patched, dict) and (patched.get("kind"), patched.get("apiVersion")) == (kind.name, kind.api_version):
         return kind.read_own(data, strict=_is_strict(patch))
+    if patch.scope.resource.by_definition and gvk == patch.scope.gvk:
+        return _read_custom(patch, data, kind)
     api_version, name = peek_type_meta(data)
     if not api_version:
         _check_internal(patch, name or gvk.kind, gvk)
@@ -184,6 +186,15 @@ def _read(patch: Write, patched: Any, data: bytes, kind: Kind[Any]) -> Decoded[A
         raise DecodeError(no_conversion(patch.scope, actual, gvk))
     source.kind.default(decoded.obj)
     return Decoded(target.from_hub(source.to_hub(decoded.obj)), decoded.warnings)
+
+
+def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
+    """The same of a definition's kind, in upstream's words. Raises StatusError 422 for one of another."""
+    api_version, name = peek_type_meta(data)
+    if not name:
+        raise DecodeError(f"Object 'Kind' is missing in '{data.decode()}'")
+    found: Decoded[Any] = kind.read_own(data, strict=_is_strict(patch))
+    raise wrong_type_meta(kind.gvk, api_version, name, found.obj.metadata.name)
 
 
 def _check_internal(patch: Write, name: str, wanted: GroupVersionKind) -> None:

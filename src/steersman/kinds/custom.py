@@ -40,6 +40,8 @@ class CustomKind(OpenKind):
     stored under another schema, or by another server, when the cache takes it.
     """
 
+    needs_type_meta = True
+
     def __init__(self, gvk: GroupVersionKind, list_name: str, schema: bytes) -> None:
         """`schema` is the JSON of an `openAPIV3Schema`, `null` for none; it is compiled when it is first needed."""
         super().__init__(gvk, list_name, default=self._fill)

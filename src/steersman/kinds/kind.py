@@ -48,6 +48,10 @@ class Kind(ABC, Generic[T]):
     """None for kinds that have no such form: asking for it is 406, sending it 415."""
     go_type: GoType | None = None
     """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
+    is_open = False
+    """Whether its JSON is any JSON, whose keys are sorted as Go prints a map; it brings its own schema for OpenAPI."""
+    needs_type_meta = False
+    """Whether what clients send must say kind and apiVersion."""
     prefix: bytes
     """What is before a body in an answer."""
 
@@ -73,6 +77,11 @@ class Kind(ABC, Generic[T]):
     def is_cold(self) -> bool:
         """Whether `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""
         return False
+
+    @property
+    def brings_openapi(self) -> bool:
+        """Whether there is one of its own, which may take long to make."""
+        return True
 
     @property
     def openapi(self) -> Mapping[str, Any] | None:

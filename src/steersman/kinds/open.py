@@ -64,6 +64,7 @@ class OpenKind(Kind[OpenObject]):
     There is no protobuf form, and no strategic merge patch.
     """
 
+    is_open = True
     prefix = b"{"
 
     def __init__(

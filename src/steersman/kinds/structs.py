@@ -86,6 +86,10 @@ class StructKind(Kind[T]):
     def _decoder(self) -> msgspec.json.Decoder[T]:
         return decoder(self.cls)
 
+    @property
+    def brings_openapi(self) -> bool:
+        return not self._is_generated
+
     @cached_property
     def openapi(self) -> Mapping[str, Any] | None:
         """Of other classes than generated ones: what their members say."""

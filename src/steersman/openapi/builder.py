@@ -122,7 +122,7 @@ class Document:
 
 def _is_own(served: ServedResource) -> bool:
     """Whether it is of a kind that brings its schema."""
-    return served.form.openapi is not None
+    return served.form.brings_openapi
 
 
 def _fragments(operations: list[Operation], resources: Iterable[ServedResource], shared: Schemas) -> Fragments:
@@ -167,7 +167,7 @@ _SCHEMA_STATES: Final[WeakKeyDictionary[Kind[Any], str]] = WeakKeyDictionary()
 
 def _schema_state(kind: Kind[Any]) -> str:
     """A digest of the schema that a kind brings, made once: it may be large."""
-    if kind.openapi is None:
+    if not kind.brings_openapi:
         return ""
     known = _SCHEMA_STATES.get(kind)
     if known is None:
@@ -180,7 +180,7 @@ def group_version_document(group: str, version: str, resources: Iterable[ServedR
     found = tuple(resources)
     root = root_of(group, version)
     extra: tuple[Operation, ...] = ()
-    if any(each.form.openapi is None for each in found):
+    if any(not each.form.brings_openapi for each in found):
         title = f"get{titled(group, version)}APIResources"
         extra = (_discovery(f"{root}/", title, tag_of(group, version), "APIResourceList"),)
     return Document(root[1:], group, version, found, extra)

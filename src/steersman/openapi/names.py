@@ -21,7 +21,7 @@ _LETTERS: Final = f"{ascii_letters}_"
 def name_of_kind(kind: Kind[Any], name: str = "") -> str:
     """The schema of a kind, or of another kind of its group version, as that of its list."""
     module = MODULES.get((kind.group, kind.version))
-    if kind.openapi is None and module is not None:
+    if not kind.brings_openapi and module is not None:
         return schema_name(f"{module}.{name or kind.name}")
     return ".".join([*reversed(kind.group.split(".")), kind.version, name or kind.name])
 

@@ -75,7 +75,7 @@ class Operation:
 
 def operations_of(served: ServedResource) -> Iterator[Operation]:
     """Every operation on a resource and its subresources in one version."""
-    described = (_Described if served.form.openapi is None else _DescribedAsCustom)(served)
+    described = (_Described if not served.form.brings_openapi else _DescribedAsCustom)(served)
     yield from described.on_objects()
     yield from described.on_collections()
     for subresource in served.subresources:

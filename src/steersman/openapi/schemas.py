@@ -100,7 +100,7 @@ class Schemas:
             give_way()
             views = (subresource.kind for subresource in each.subresources)
             for kind in (each.form, *views):
-                if kind is not None and kind.openapi is not None:
+                if kind is not None and kind.brings_openapi:
                     selectable = each.selectable_fields if kind is each.form else ()
                     own = schemas_of(kind, each.resource.plural, selectable, self._object_texts(), v2=v2)
                     found |= {name: _Own(encode(schema), own.references) for name, schema in own.schemas.items()}

@@ -43,6 +43,10 @@ class ScaleView:
             status=ScaleStatus(replicas=obj.status.replicas, selector=selector_text(obj.spec.selector)),
         )
 
+    def read_to_change(self, obj: Any) -> Scale:
+        """The same."""
+        return self.read(obj)
+
     def write(self, obj: Any, view: Scale) -> None:
         """Puts the wanted number into `obj`. Raises StatusError 422 if it is negative."""
         faults = list(validate_nonnegative(view.spec.replicas, _REPLICAS))

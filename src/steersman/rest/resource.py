@@ -133,6 +133,10 @@ class ObjectView(Protocol):
         """The view of `obj`. Raises StatusError."""
         ...
 
+    def read_to_change(self, obj: Any) -> Any:
+        """The same for what is to be written; the object may lack what is to be shown. Raises StatusError."""
+        ...
+
     def write(self, obj: Any, view: Any) -> None:
         """Puts the view's changes into `obj`. Raises StatusError."""
         ...
@@ -197,6 +201,9 @@ class Resource(Generic[T, S]):
     """For kinds that are computed, not stored (componentstatuses): (services, context) -> every object there is."""
     in_slow_lane: bool = False
     """Whether even small objects are judged in the slow lane, as that takes longer than their size tells."""
+    by_definition: bool = False
+    """Whether a CustomResourceDefinition makes it: what there is not, and what is of another kind, is answered as
+    k8s.io/apiextensions-apiserver does, and discovery names verbs and subresources in the order they are given in."""
     not_yet: str = ""
     """Why creating one is refused with 501 for now: nothing is accepted that would silently do nothing."""
 

@@ -15,7 +15,7 @@ from steersman.endpoints.query import has_bad_escape
 from steersman.endpoints.request import Handler, Request, chain
 from steersman.endpoints.responses import TEXT_TYPE, error_response, not_found_text, unknown_resource
 from steersman.endpoints.scope import Shared
-from steersman.machinery.errors.status import StatusError
+from steersman.machinery.errors.status import StatusError, not_found
 from steersman.net.message import Handler as HttpHandler
 from steersman.net.message import Request as HttpRequest
 from steersman.net.message import Response
@@ -130,9 +130,20 @@ class Server:
         if route is not None:
             return await instrumented(self.config, route, request)
         if info.root in self.catalogue.roots:
-            return error_response(request, unknown_resource())
+            return self._unknown_resource(request)
         handler = self._path_handler(info.path)
         return self._unknown(request) if handler is None else await handler(request)
+
+    def _unknown_resource(self, request: Request) -> Response:
+        """404 below the path of a group version."""
+        info = request.info
+        if not self.catalogue.is_defined(info.root):
+            return error_response(request, unknown_resource())
+        action = info.action
+        found = self.catalogue.find(action.group, action.version, action.resource)
+        if found is None or not action.name or bool(action.namespace) != found.resource.namespaced:
+            return not_found_text()
+        return error_response(request, not_found(found.resource.group_resource, action.name))
 
     def _path_handler(self, path: str) -> PathHandler | None:
         handler = self.paths.get(path)

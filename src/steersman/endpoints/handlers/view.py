@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from steersman.admission.interface import UPDATE
 from steersman.endpoints.bodies import body_media_type, check_names, decode
@@ -19,11 +19,16 @@ from steersman.endpoints.table import include_object, view_table
 from steersman.endpoints.writing import Write, parse
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode, encode_in_order
-from steersman.machinery.errors.status import conflict
+from steersman.machinery.errors.status import conflict, plain_internal
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, Getter, Item, Make, Updater
 from steersman.rest.resource import Subresource
+
+_NO_OWNERS: Final = (
+    "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to "
+    "proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+)
 
 
 async def get_view(scope: Scope[Getter], subresource: Subresource, request: Request) -> Response:
@@ -73,6 +78,8 @@ async def apply_view(scope: Scope[Updater], subresource: Subresource, request: R
 
     async def applied(old: Any) -> Any:
         live = await done(write.ctx.lane, _live_view, scope, subresource, old)
+        if scope.resource.by_definition and not live.metadata.managed_fields:
+            raise plain_internal(_NO_OWNERS)  # upstream looks for the first owners among the kinds of the definition
         view, _ = await configuration.applied(applier, live, kind, defaults=False)
         check_names(scope, request, view.metadata)
         return view
@@ -125,7 +132,7 @@ async def _store(
 
 def _view(subresource: Subresource, obj: Any) -> Any:
     assert subresource.view is not None
-    return subresource.view.read(obj)
+    return subresource.view.read_to_change(obj)
 
 
 def _live_view(scope: Scope, subresource: Subresource, obj: Any) -> Any:
