@@ -49,6 +49,7 @@ def resource_of(definition: Declared) -> tuple[Resource[OpenObject, Any], Versio
         name_validator=name_is_dns_subdomain,
         any_finalizers=True,
         by_definition=True,
+        unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
         columns=_columns(stored, stored),
         selectable_fields=fields,

@@ -6,6 +6,7 @@ Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (etcd.go, v
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from steersman.api.apiextensions.v1 import CustomResourceSubresourceScale
@@ -14,10 +15,10 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.apiextensions.declared import DeclaredVersion
 from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError, Path, invalid, quote
-from steersman.machinery.errors.status import bad_request, plain_internal
+from steersman.machinery.errors.status import bad_request, internal, plain_internal
 from steersman.machinery.json_path import NestedFieldError, nested_field, split_path
 from steersman.registry.scale import SCALE
-from steersman.rest.resource import Subresource
+from steersman.rest.resource import AGE, Subresource
 
 UNSET: Final = -(2**31)
 """The number of replicas, in a Scale that is changed, of an object that does not say it."""
@@ -28,7 +29,8 @@ def scale_subresource(
     declared: CustomResourceSubresourceScale, seen: Callable[[OpenObject], OpenObject]
 ) -> Subresource[Any]:  # fmt: skip
     """The subresource of a version. `seen` gives a stored object in that version."""
-    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared, seen), columns=SCALE.columns)
+    columns = (*(each for each in SCALE.columns if each.cell is not None), replace(AGE, type="date"))
+    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared, seen), columns=columns)
 
 
 class CustomScale:
@@ -45,7 +47,7 @@ class CustomScale:
         """The Scale of `obj`. Raises StatusError 500 where it says no number of replicas, or something else there."""
         scale = self.read_to_change(obj)
         if scale.spec.replicas == UNSET:
-            raise plain_internal(f"the spec replicas field {quote(self._path)} does not exist")
+            raise internal(f"the spec replicas field {quote(self._path)} does not exist")
         return scale
 
     def read_to_change(self, obj: OpenObject) -> Scale:

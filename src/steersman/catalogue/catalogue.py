@@ -67,7 +67,7 @@ class Catalogue:
         """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
         self._defined: set[str] = set()
-        """Those of them in which definitions make all resources."""
+        """The paths of groups in which definitions make all resources."""
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
         """By group, version and plural."""
         self._priorities: dict[tuple[str, str], Priority] = {}
@@ -106,8 +106,8 @@ class Catalogue:
         for each in versions:
             root = root_of(each.group, each.version)
             self.roots[root] = self.roots.get(root, 0) + 1
-            if resource.by_definition:
-                self._defined.add(root)
+            if resource.by_definition and each.group not in self._by_version:
+                self._defined.add(f"/apis/{each.group}")
             self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[resource.plural] = each
             self.mapper.add(each)
         self._tell(*([known] if known is not None else []), entry)
@@ -122,9 +122,9 @@ class Catalogue:
         self._tell(entry)
         return entry.storage
 
-    def is_defined(self, root: str) -> bool:
-        """Whether definitions alone make what is below the path of a group version."""
-        return root in self._defined
+    def is_defined(self, path: str) -> bool:
+        """Whether definitions alone make the group of a path, e.g. "/apis/example.com/v1"."""
+        return bool(self._defined) and "/".join(path.split("/", 3)[:3]) in self._defined
 
     def _forget(self, entry: CatalogueEntry) -> None:
         plural = entry.resource.plural
@@ -135,13 +135,13 @@ class Catalogue:
             self.roots[root] -= 1
             if not self.roots[root]:
                 del self.roots[root]
-                self._defined.discard(root)
             versions = self._by_version[each.group]
             del versions[each.version][plural]
             if not versions[each.version]:
                 del versions[each.version]
             if not versions:
                 del self._by_version[each.group]
+                self._defined.discard(f"/apis/{each.group}")
             self.mapper.remove(each)
 
     def prioritize(self, group: str, version: str, priority: Priority | None) -> None:

@@ -33,6 +33,7 @@ from steersman.machinery.identity.schema import (
     GroupVersionError,
     GroupVersionKind,
     no_kind_registered,
+    no_type_registered,
     parse_group_version,
 )
 from steersman.machinery.large_work.nesting import is_too_deep
@@ -301,6 +302,8 @@ def summary(data: bytes) -> str:
 
 def _other_kind(scope: Scope, actual: GroupVersionKind, wanted: GroupVersionKind) -> StatusError:
     version = actual.group_version
+    if scope.resource.by_definition:
+        return bad_request(no_type_registered(wanted))
     known = is_retired(actual) or is_built_in(actual)
     if actual.kind == wanted.kind and known:
         return bad_request(

@@ -92,6 +92,8 @@ class Route:
     """By method."""
     warning: str = ""
     """What every request is told that a handler answers, whatever the answer."""
+    is_across: bool = False
+    """Whether the path is that of a namespaced resource without its namespace."""
     by_definition: bool = False
     """Whether a CustomResourceDefinition makes the resource."""
     number: int = field(default_factory=partial(next, count(1)))
@@ -112,6 +114,11 @@ class Route:
         request.action = info.action
         request.subpath = info.target.path
         return method.handle
+
+    def is_nowhere(self, method: str) -> bool:
+        """Whether upstream has no such path of a definition's resource for this method: across all namespaces one can
+        only read."""
+        return self.is_across and method not in self.methods
 
     def _not_allowed(self, request: Request) -> StatusError:
         if self.by_definition:
@@ -205,7 +212,7 @@ class _Installer:
                 level = Level.SUBRESOURCE if subresource else Level.OBJECT
             route = Route(
                 scope.group, scope.version, plural, subresource, level, warning=self._warning,
-                by_definition=scope.resource.by_definition,
+                by_definition=scope.resource.by_definition, is_across=scope.resource.namespaced and not in_namespace,
             )  # fmt: skip
             self._routes[template] = route
         route.methods[method] = Method(handle, verbs)

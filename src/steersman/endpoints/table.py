@@ -101,8 +101,10 @@ def _row(
     return row
 
 
-def view_table(view: Any, columns: Sequence[Column], wanted: Representation, including: str) -> dict[str, Any]:
-    """A Table of one object that is a view of another (scale)."""
+def view_table(
+    view: Any, columns: Sequence[Column], wanted: Representation, including: str, *, named: bool
+) -> dict[str, Any]:
+    """A Table of one object that is a view of another (scale); `named` if the column of names says what it is."""
     now = time.time()
     every = (NAME, *columns)
     row: dict[str, Any] = {"cells": [_cell(column, view, now) for column in every], "object": None}
@@ -114,7 +116,8 @@ def view_table(view: Any, columns: Sequence[Column], wanted: Representation, inc
     elif including == "Object":
         row["object"] = msgspec.Raw(encode(view))
     definitions = column_definitions(every)
-    definitions[0]["format"] = ""
+    if not named:
+        definitions[0]["format"] = ""
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{wanted.as_version}",

@@ -128,6 +128,8 @@ class Server:
         info = request.info
         route = self.catalogue.routes.get(info.template)
         if route is not None:
+            if route.by_definition and route.is_nowhere(request.method):
+                return not_found_text()
             return await instrumented(self.config, route, request)
         if info.root in self.catalogue.roots:
             return self._unknown_resource(request)
@@ -164,7 +166,7 @@ class Server:
             at = path.find("/", at + 1)
             if at < 0:
                 break
-            if path[:at] in self._services:
+            if path[:at] in self._services and not self.catalogue.is_defined(path):
                 return error_response(request, unknown_resource())
         return not_found_text()
 

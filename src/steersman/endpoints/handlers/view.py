@@ -123,7 +123,9 @@ async def _store(
 
     async def check(new: Any, old: Any) -> None:
         if chain.handles(UPDATE):
-            await chain.validate(write.admission(UPDATE, view_of.read(new), view_of.read(old), kind=kind.gvk))
+            await chain.validate(
+                write.admission(UPDATE, view_of.read_to_change(new), view_of.read_to_change(old), kind=kind.gvk)
+            )
 
     change = Change(make, uid, check_update=check)
     item = (await scope.storage.update(ctx, write.request.action.name, change)).item
@@ -150,10 +152,12 @@ async def _answer(
 
 
 def _rendered(scope: Scope, subresource: Subresource, request: Request, item: Item, wanted: Representation) -> Response:
-    view = _view(subresource, scope.storage.decode(item))
     assert subresource.kind is not None
+    assert subresource.view is not None
+    view = subresource.view.read(scope.storage.decode(item))
     view.kind, view.api_version = subresource.kind.name, subresource.kind.api_version
     if wanted.as_kind == "Table":
-        table = view_table(view, subresource.columns, wanted, include_object(request, wanted))
+        named = scope.resource.by_definition
+        table = view_table(view, subresource.columns, wanted, include_object(request, wanted), named=named)
         return encoded_response(encode_in_order(table), wanted)
     return encoded_response(encode(view), wanted)

@@ -75,6 +75,11 @@ _SCHEME: Final = "pkg/runtime/scheme.go:111"
 """What upstream's messages call the scheme of the built-in types."""
 
 
+def no_type_registered(wanted: GroupVersionKind) -> str:
+    """The text for what is no Scale where upstream's scheme does not know that either."""
+    return f'no kind is registered for the type {wanted.version}.{wanted.kind} in scheme "{_SCHEME}"'
+
+
 def no_kind_registered(kind: str, api_version: str) -> str:
     """The text for a kind that nobody knows in that version."""
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
