@@ -201,7 +201,7 @@ async def test_every_route_is_at_the_level_that_its_template_says(api: Any) -> N
 
 _JUDGES = {
     "request_info.py", "installer.py", "metrics.py", "authorization.py", "max_in_flight.py", "watch_termination.py",
-    "instrument.py",
+    "instrument.py", "server.py",
 }  # fmt: skip
 """Who may read what the path says of a request's info: who makes it, judges it, counts it, or holds it against the
 route."""

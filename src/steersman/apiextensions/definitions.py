@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -108,10 +108,17 @@ class Definitions:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What deletes objects, by definition; "" is what looks at definitions."""
 
-    def start(self) -> None:
-        """Looks at every definition, and from then on at every one that changes."""
+    def install(self, add_hook: Callable[[str, Callable[[], Awaitable[None]]], None]) -> None:
+        """Adds the hooks that kube-apiserver has for it: what they stand for is done by `start`."""
+        for name in ("start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"):
+            add_hook(name, self.settled)
+
+    async def start(self) -> None:
+        """Looks at every definition, and from then on at every one that changes; returns once all are served that are
+        stored."""
         Follower(self._store, self._changed).begin()
         self._tasks[""] = asyncio.get_running_loop().create_task(self._run(), name="custom resource definitions")
+        await self.settled()
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""

@@ -238,6 +238,7 @@ class ControlPlane:
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
+        definitions.install(server.add_post_start_hook)
         bootstrap.install()
         upkeep.install()
         server.prepare_run()
@@ -250,10 +251,9 @@ class ControlPlane:
         install_metrics(common.registry, stores, server)
         if watchdog is not None:
             watchdog.start()
+        await definitions.start()  # no client is to find that a resource is not there yet
         if options.listen:
             await listen(server, options)
-        definitions.start()
-        await definitions.settled()
         await server.run_post_start_hooks()
         upkeep.follow()
         return _announced(options, files, server.external_address.port)

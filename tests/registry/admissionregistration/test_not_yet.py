@@ -14,14 +14,12 @@ from steersman.registry.admissionregistration.validatingadmissionpolicybindings 
     VALIDATING_ADMISSION_POLICY_BINDINGS,
 )
 from steersman.registry.admissionregistration.validatingwebhookconfigurations import VALIDATING_WEBHOOK_CONFIGURATIONS
-from steersman.registry.apiextensions.customresourcedefinitions import CUSTOM_RESOURCE_DEFINITIONS
 from steersman.rest.resource import Resource
 
 
 @pytest.mark.parametrize(
     "resource",
     [
-        CUSTOM_RESOURCE_DEFINITIONS,
         MUTATING_ADMISSION_POLICIES,
         MUTATING_ADMISSION_POLICY_BINDINGS,
         MUTATING_WEBHOOK_CONFIGURATIONS,

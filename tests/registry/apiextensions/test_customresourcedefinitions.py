@@ -110,9 +110,8 @@ def test_the_port_of_a_webhook_is_that_of_https() -> None:
     assert found.spec.conversion.webhook.client_config.service.port == 443
 
 
-def test_it_is_judged_in_the_slow_lane_and_not_taken_yet() -> None:
+def test_it_is_judged_in_the_slow_lane() -> None:
     assert CUSTOM_RESOURCE_DEFINITIONS.in_slow_lane
-    assert CUSTOM_RESOURCE_DEFINITIONS.not_yet
 
 
 def test_only_the_first_established_condition_counts() -> None:

@@ -1,0 +1,121 @@
+"""What becomes of definitions that are stored: their names, conditions, objects, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from steersman.testing import Environment
+from tests.apiextensions.cluster import DEFINITIONS, GROUP, Cluster, condition, definition, version
+
+SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+
+async def test_a_definition_is_named_and_established_in_one_write(cluster: Cluster) -> None:
+    found = await cluster.define(definition())
+    names = {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}
+    assert found["status"]["acceptedNames"] == names
+    accepted, established = condition(found, "NamesAccepted"), condition(found, "Established")
+    assert (accepted["reason"], accepted["message"]) == ("NoConflicts", "no conflicts found")
+    assert (established["reason"], established["message"]) == (
+        "InitialNamesAccepted", "the initial names have been accepted",
+    )  # fmt: skip
+    owners = {(each["manager"], each.get("subresource", "")) for each in found["metadata"]["managedFields"]}
+    assert ("kube-apiserver", "status") in owners
+
+
+async def test_a_name_goes_to_the_next_who_wants_it_when_it_is_free(cluster: Cluster) -> None:
+    await cluster.define(definition())
+    second = definition(plural="bars", kind="Foo")
+    assert (await cluster.client.post(DEFINITIONS, second)).status == 201
+    name = second["metadata"]["name"]
+    refused = await cluster.until(name, lambda found: bool(condition(found, "NamesAccepted")))
+    assert condition(refused, "NamesAccepted")["reason"] == "ListKindConflict"
+    assert condition(refused, "Established")["reason"] == "NotAccepted"
+    assert (await cluster.client.get(cluster.path(plural="bars"))).status == 404
+    await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
+    await cluster.until(name, lambda found: condition(found, "Established")["status"] == "True")
+    assert (await cluster.client.get(cluster.path(plural="bars"))).status == 200
+
+
+async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None:
+    await cluster.define(definition())
+    assert (await cluster.create({"metadata": {"name": "a", "finalizers": ["example.com/stay"]}})).status == 201
+    name = f"foos.{GROUP}"
+    await cluster.client.delete(f"{DEFINITIONS}/{name}")
+    going = await cluster.until(
+        name, lambda found: condition(found, "Terminating").get("reason") == "InstanceDeletionInProgress"
+    )
+    assert going["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    refused = await cluster.create({"metadata": {"name": "b"}})
+    assert refused.status == 403
+    assert "create not allowed while custom resource definition is terminating" in refused.json()["message"]
+    assert (await cluster.client.patch(f"{cluster.path()}/a", {"metadata": {"finalizers": None}})).status == 200
+    await cluster.answers(f"{DEFINITIONS}/{name}", 404)
+    await cluster.answers(cluster.path(), 404)
+
+
+async def test_a_change_of_a_definition_ends_watches_and_holds_for_what_is_stored(cluster: Cluster) -> None:
+    await cluster.define(definition())
+    assert (await cluster.create({"metadata": {"name": "a"}, "spec": {"a": 1, "b": 2}})).status == 201
+    watch = aiter(await cluster.client.open("GET", f"{cluster.path()}?watch=true"))
+    assert b'"ADDED"' in await anext(watch)
+    narrow = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "a": {"type": "integer"}, "c": {"type": "string", "default": "new"}}}}}  # fmt: skip
+    await cluster.change(f"foos.{GROUP}", {"spec": {"versions": [version("v1", narrow)]}})
+    async with asyncio.timeout(10):
+        assert [piece async for piece in watch] == []
+    found = (await cluster.client.get(f"{cluster.path()}/a")).json()
+    assert found["spec"] == {"a": 1, "c": "new"}
+
+
+async def test_a_status_that_changes_alone_ends_no_watch(cluster: Cluster) -> None:
+    await cluster.define(definition())
+    watch = aiter(await cluster.client.open("GET", f"{cluster.path()}?watch=true"))
+    await cluster.change(f"foos.{GROUP}", {"metadata": {"labels": {"a": "b"}}})
+    await cluster.create({"metadata": {"name": "a"}})
+    async with asyncio.timeout(10):
+        assert b'"ADDED"' in await anext(watch)
+
+
+async def test_group_versions_have_api_services_while_they_are_served(cluster: Cluster) -> None:
+    await cluster.define(definition())
+    await cluster.define(definition(plural="bars", kind="Bar"))
+    service = await cluster.answers(f"{SERVICES}/v1.{GROUP}", 200)
+    assert service["metadata"]["labels"] == {"kube-aggregator.kubernetes.io/automanaged": "true"}
+    assert service["spec"] == {"group": GROUP, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 100}
+    await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
+    await cluster.answers(cluster.path(), 404)
+    assert (await cluster.client.get(f"{SERVICES}/v1.{GROUP}")).status == 200
+    await cluster.client.delete(f"{DEFINITIONS}/bars.{GROUP}")
+    await cluster.answers(f"{SERVICES}/v1.{GROUP}", 404)
+
+
+async def test_a_protected_group_needs_an_approval(cluster: Cluster) -> None:
+    body = definition()
+    body["metadata"] |= {
+        "name": "foos.test.k8s.io", "annotations": {"api-approved.kubernetes.io": "https://github.com/x/1"},
+    }  # fmt: skip
+    body["spec"]["group"] = "test.k8s.io"
+    found = await cluster.define(body)
+    conformant = condition(found, "KubernetesAPIApprovalPolicyConformant")
+    assert (conformant["status"], conformant["reason"]) == ("True", "ApprovedAnnotation")
+    changed = {"metadata": {"annotations": {"api-approved.kubernetes.io": "unapproved, an experiment"}}}
+    await cluster.change("foos.test.k8s.io", changed)
+    await cluster.until(
+        "foos.test.k8s.io",
+        lambda found: condition(found, "KubernetesAPIApprovalPolicyConformant")["reason"] == "UnapprovedAnnotation",
+    )
+
+
+@pytest.mark.slow
+async def test_definitions_are_served_before_the_server_listens(tmp_path: Path) -> None:
+    async with Environment(folder=tmp_path, storage="sqlite") as environment:
+        cluster = Cluster(environment.client())
+        await cluster.define(definition())
+        assert (await cluster.create({"metadata": {"name": "a"}})).status == 201
+    async with Environment(folder=tmp_path, storage="sqlite") as environment:
+        cluster = Cluster(environment.client())
+        assert (await cluster.client.get(f"{cluster.path()}/a")).status == 200
