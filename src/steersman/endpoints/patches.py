@@ -15,7 +15,7 @@ from steersman.endpoints.scope import Scope, go_package
 from steersman.endpoints.writing import Write
 from steersman.kinds.built_in import find, is_built_in_group_kind
 from steersman.kinds.kind import Kind
-from steersman.machinery.codec.serializer import encode_in_order, encode_sorted
+from steersman.machinery.codec.serializer import decode_plain, encode_in_order, encode_sorted
 from steersman.machinery.codec.strict import (
     Decoded,
     DecodeError,
@@ -194,6 +194,12 @@ def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
     if not name:
         raise DecodeError(f"Object 'Kind' is missing in '{data.decode()}'")
     found: Decoded[Any] = kind.read_own(data, strict=_is_strict(patch))
+    group, _, version = api_version.rpartition("/")
+    others = patch.scope.resource.versions
+    if group == kind.group and GroupVersionKind(group, version, kind.name) not in others and _is_strict(patch):
+        # upstream knows no fields of versions that there are not
+        members = sorted(decode_plain(data).keys() - {"apiVersion", "kind", "metadata"})
+        _judge(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
     raise wrong_type_meta(kind.gvk, api_version, name, found.obj.metadata.name)
 
 
