@@ -7,7 +7,7 @@ one shorthand, `-v 3`, also as `-v=3` and `-v3`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from ipaddress import ip_address
@@ -165,6 +165,7 @@ def _pairs(text: str) -> dict[str, str]:
 FLAGS: Final[dict[str, Flag]] = {
     "data-dir": Flag("data_dir", _folder, "folder of the data, keys and kubeconfig"),
     "storage": Flag("storage", _storage, "sqlite (in the folder) or memory (gone at the end)"),
+    "unsafe-no-fsync": Flag("unsafe_no_fsync", _boolean, "let a power cut take the last writes", boolean=True),
     "bind-address": Flag("bind_address", _address, "address to listen on"),
     "secure-port": Flag("secure_port", _port, "port to listen on, 0 for a free one"),
     "advertise-address": Flag("advertise_address", _address, "address by which others reach this server"),
@@ -226,20 +227,8 @@ FLAGS: Final[dict[str, Flag]] = {
 def parse(arguments: list[str], data_dir: Path) -> Options:
     """Options from a command line. Raises OptionsError: every flag is known, or the start ends here."""
     values: dict[str, Any] = {"data_dir": data_dir}
-    waiting = list(arguments)
-    while waiting:
-        text = waiting.pop(0)
-        if not text.startswith("-") or text in ("-", "--"):
-            raise OptionsError(f"unexpected argument {text!r}")
-        name, given, value = _split(text)
-        flag = _lookup(name.replace("_", "-"))
-        if not given:
-            if flag.boolean:
-                value = "true"
-            elif waiting:
-                value = waiting.pop(0)
-            else:
-                raise OptionsError(f"--{name} needs a value")
+    for name, value, _ in arguments_by_flag(arguments):
+        flag = _lookup(name)
         try:
             read = flag.read(value)
         except ValueError as error:
@@ -248,6 +237,30 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
     options = Options(**values)
     check(options)
     return options
+
+
+def arguments_by_flag(arguments: list[str], more_booleans: Container[str] = ()) -> Iterator[tuple[str, str, list[str]]]:
+    """Of each flag its name, with `-` for `_`, its value, and the arguments it was given by. Raises OptionsError.
+
+    `more_booleans` are names of flags beside those here that may be given without a value.
+    """
+    waiting = iter(arguments)
+    for text in waiting:
+        if not text.startswith("-") or text in ("-", "--"):
+            raise OptionsError(f"unexpected argument {text!r}")
+        name, given, value = _split(text)
+        name = name.replace("_", "-")
+        used = [text]
+        if not given:
+            flag = FLAGS.get(name)
+            if name in more_booleans or (flag is not None and flag.boolean):
+                value = "true"
+            elif (following := next(waiting, None)) is not None:
+                used.append(value := following)
+            else:
+                _lookup(name)
+                raise OptionsError(f"--{name} needs a value")
+        yield name, value, used
 
 
 def _split(text: str) -> tuple[str, str, str]:
