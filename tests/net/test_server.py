@@ -50,6 +50,24 @@ async def test_drain_lets_requests_finish_on_both_protocols(serve, http1, http2)
     assert server.statistics().open_http2 == 0
 
 
+async def test_drain_closes_a_connection_when_its_client_has_read_what_was_sent(serve, http2):
+    gate = Gate()
+    server = await serve(gate, limits=Limits(linger=3600.0))
+    idle, busy = await http2(server), await http2(server)
+    stream = busy.request()
+    await asyncio.gather(idle.ping(), busy.ping(), gate.entered.wait())
+    draining = asyncio.ensure_future(server.drain(3600))
+    gate.open.set()
+    assert (await busy.answer(stream)).body == b"done"
+    for client in (idle, busy):
+        asked = await client.until(frames.PING)
+        assert not asked.flags & frames.ACK
+        client.writer.write(frames.frame(frames.PING, frames.ACK, 0, bytes(8)))  # the answer to another one
+        client.writer.write(frames.frame(frames.PING, frames.ACK, 0, asked.payload))
+        await client.ended()
+    await asyncio.wait_for(draining, 10)
+
+
 async def test_drain_closes_a_connection_whose_response_began_before_it(serve, http1):
     more = asyncio.Event()
 
