@@ -14,9 +14,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-from steersman.authentication.service_account_keys import check_issuer
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.urls import url_error
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 
@@ -127,7 +127,11 @@ def _patterns(text: str) -> tuple[str, ...]:
 
 
 def _issuer(text: str) -> tuple[str, ...]:
-    check_issuer(text)
+    if not text:
+        raise ValueError("should not be an empty string")
+    error = url_error(text) if ":" in text else None
+    if error is not None:
+        raise ValueError(f"{text!r} contained a ':' but was not a valid URL: {error}")
     return (text,)
 
 

@@ -39,22 +39,23 @@ def claim(servers: str, *, longest_wait: float = _LONGEST_WAIT) -> Claim:
     connection = _connected(servers, host, port, longest_wait)
     try:
         status, body = _asked(connection, host, port)
-        if status == 409:
-            raise OptionsError(
-                f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {servers}; each needs one of "
-                "its own"
-            )
-        answer = json.loads(body) if status == 200 else {}
-        return Claim(Path(answer["dataDir"]), answer["fsync"] is not False, connection)
+        if status == 200:
+            answer = json.loads(body)
+            return Claim(Path(answer["dataDir"]), answer["fsync"] is not False, connection)
     except (OSError, ValueError, KeyError, TypeError):
-        connection.close()
-        raise OptionsError(
-            f"--etcd-servers: what listens at {servers} is not the etcd of `steersman envtest`: this kube-apiserver "
-            "keeps its data itself and does not speak to an etcd yet"
-        ) from None
+        status = 0
     except BaseException:
         connection.close()
         raise
+    connection.close()
+    if status == 409:
+        raise OptionsError(
+            f"--etcd-servers: another kube-apiserver keeps its data in the etcd at {servers}; each needs one of its own"
+        )
+    raise OptionsError(
+        f"--etcd-servers: what listens at {servers} is not the etcd of `steersman envtest`: this kube-apiserver keeps "
+        "its data itself and does not speak to an etcd yet"
+    )
 
 
 def _address(server: str) -> tuple[str, int]:

@@ -17,6 +17,8 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
 
 VERSION = "3.6.8"
 """Of the etcd whose flags are taken."""
@@ -140,25 +142,30 @@ class Service:
         self._heads: dict[socket.socket, bytes] = {}
         self._selector = selectors.DefaultSelector()
         for listener in listeners:
-            self._selector.register(listener, selectors.EVENT_READ, self._accept)
+            self._watch(listener, partial(self._accept, listener))
 
     def run(self) -> None:
         """Until the process is ended."""
         while True:
             for key, _ in self._selector.select():
+                readable, act = key.data
                 try:
-                    key.data(key.fileobj)
+                    if readable.fileno() >= 0:  # not ended by what came before it
+                        act()
                 except BlockingIOError:
                     continue
                 except OSError:  # of one connection, or too many are open: the others go on
-                    if key.fileobj in self._heads:
-                        self._end(key.fileobj)
+                    if readable in self._heads:
+                        self._end(readable)
+
+    def _watch(self, readable: socket.socket, act: Callable[[], None]) -> None:
+        self._selector.register(readable, selectors.EVENT_READ, (readable, act))
 
     def _accept(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
         connection.setblocking(False)
         self._heads[connection] = b""
-        self._selector.register(connection, selectors.EVENT_READ, self._read)
+        self._watch(connection, partial(self._read, connection))
 
     def _read(self, connection: socket.socket) -> None:
         data = connection.recv(_HEAD_LIMIT)
@@ -176,7 +183,7 @@ class Service:
             self._send(connection, "200 OK", b"" if method == b"HEAD" else _HEALTHY)
         elif not head.startswith(CLAIM):
             self._send(connection, "404 Not Found", b"404 page not found\n")
-        elif self._claimed_by is not None:
+        elif self._is_claimed():
             self._send(connection, "409 Conflict", b'{"message":"another kube-apiserver keeps its data here"}')
         else:
             self._claimed_by = connection
@@ -184,6 +191,21 @@ class Service:
             self._send(connection, "200 OK", self._lent(), keep=True)
             return
         self._end(connection)
+
+    def _is_claimed(self) -> bool:
+        """Whether who has the folder is still there: that it has gone may be known only in a moment."""
+        holder = self._claimed_by
+        if holder is None:
+            return False
+        try:
+            gone = not holder.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            gone = True
+        if gone:
+            self._end(holder)
+        return not gone
 
     def _lent(self) -> bytes:
         import json  # takes a third of the start
