@@ -233,7 +233,7 @@ async def test_openid_discovery_is_served_for_a_first_issuer_with_https(
     plane = await run(storage="memory", service_account_issuer=issuers, authorization_mode=("AlwaysAllow",))
     client = Client(plane, {}, "")
     for path in ("/.well-known/openid-configuration", "/openid/v1/jwks"):
-        assert (await client.get(path)).status == status
+        assert (await client.get(path, accept="*/*")).status == status
 
 
 async def test_a_stopped_server_refuses_to_be_asked(run: Run) -> None:
