@@ -74,6 +74,10 @@ async def test_drain_does_not_wait_for_the_goodbye_of_a_client_that_keeps_its_co
     serve, client_context
 ):
     """A blocking client between two requests reads nothing, so it never answers TLS's close_notify."""
+
+    async def ok(_: Request) -> Response:
+        return Response(200, [], b"ok")
+
     server = await serve(ok, limits=Limits(tls_shutdown_timeout=3600.0), tls=True)
     context, address = client_context("http/1.1"), server.address
 

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -103,7 +102,8 @@ class ThreadedEnvironment:
         assert parts.hostname is not None
         assert parts.port is not None
         token = self.token(user) if user else ""
-        return BlockingClient((parts.hostname, parts.port), self._tls, timeout, token=token)
+        context = ssl.create_default_context(cafile=str(self.ca))
+        return BlockingClient((parts.hostname, parts.port), context, timeout, token=token)
 
     def kubernetes(self, user: str = ADMIN.name) -> kubernetes.client.ApiClient:
         """A client of the package `kubernetes`, to be closed. Raises ImportError where that is not installed."""
@@ -132,10 +132,6 @@ class ThreadedEnvironment:
         found = definitions.read(paths)
         with self.client() as client:
             definitions.establish(client, found, timeout)
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.ca))
 
     def _run(self, tell: Any) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
