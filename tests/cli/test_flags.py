@@ -80,6 +80,24 @@ def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
     assert options.verbosity == 3
 
 
+def test_flags_of_several_values_take_them_one_by_one_too():
+    options = parsed(
+        "--authorization-mode=RBAC", "--authorization-mode=AlwaysAllow", "--runtime-config=api/all=true",
+        "--runtime-config=apps/v1=false", "--api-audiences=a,b", "--api-audiences=c",
+        "--cors-allowed-origins=a", "--cors-allowed-origins=b",
+        "--strict-transport-security-directives=max-age=1", "--strict-transport-security-directives=preload",
+        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-cipher-suites=TLS_AES_256_GCM_SHA384",
+    )  # fmt: skip
+    assert options.authorization_mode == ("RBAC", "AlwaysAllow")
+    assert options.runtime_config == {"api/all": "true", "apps/v1": "false"}
+    assert options.api_audiences == ("a", "b", "c")
+    assert options.cors_allowed_origins == ("a", "b")
+    assert options.strict_transport_security_directives == ("max-age=1", "preload")
+    assert options.tls_cipher_suites == ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384")
+    with pytest.raises(OptionsError, match="modes must be given, each once"):
+        parsed("--authorization-mode=RBAC", "--authorization-mode=RBAC")
+
+
 def test_a_known_flag_that_is_not_supported_is_never_ignored():
     for name in sorted(KNOWN - FLAGS.keys() - {"help"}):
         with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):

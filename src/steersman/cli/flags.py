@@ -148,7 +148,7 @@ def _modes(text: str) -> tuple[str, ...]:
             raise ValueError(f"the mode {mode} is not supported yet")
         if mode not in ("RBAC", "AlwaysAllow", "AlwaysDeny"):
             raise ValueError(f"unknown mode {mode!r}")
-    if len(set(modes)) != len(modes) or not modes:
+    if not modes:
         raise ValueError("modes must be given, each once")
     return modes
 
@@ -177,11 +177,11 @@ FLAGS: Final[dict[str, Flag]] = {
     "tls-private-key-file": Flag("tls_private_key_file", _file, "key of --tls-cert-file"),
     "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for server names", repeats=True),
     "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
-    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "suites of TLS 1.2, by upstream's or OpenSSL's names"),
+    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "suites of TLS 1.2, by upstream's or OpenSSL's names", True),
     "client-ca-file": Flag("client_ca_file", _file, "CA of client certificates, PEM"),
     "token-auth-file": Flag("token_auth_file", _file, "CSV of token,user,uid,\"groups\""),
     "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),
-    "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order"),
+    "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order", True),
     "service-cluster-ip-range": Flag("service_cluster_ip_range", str, "CIDR of service addresses"),
     "service-node-port-range": Flag("service_node_port_range", str, "FIRST-LAST node port"),
     "enable-admission-plugins": Flag("enable_admission_plugins", _plugins, "plugins beside the default ones", True),
@@ -201,16 +201,18 @@ FLAGS: Final[dict[str, Flag]] = {
     "service-account-extend-token-expiration": Flag(
         "service_account_extend_token_expiration", _boolean, "let tokens in pods live for a year", boolean=True
     ),
-    "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server"),
+    "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server", True),
     "allow-privileged": Flag("allow_privileged", _boolean, "allow privileged containers", boolean=True),
     "event-ttl": Flag("event_ttl", _whole_seconds, "how long events are kept"),
     "goaway-chance": Flag("goaway_chance", _chance, "chance that a request ends its HTTP/2 connection"),
-    "cors-allowed-origins": Flag("cors_allowed_origins", _patterns, "regular expressions of allowed origins"),
-    "strict-transport-security-directives": Flag("strict_transport_security_directives", _names, "HSTS directives"),
+    "cors-allowed-origins": Flag("cors_allowed_origins", _patterns, "regular expressions of allowed origins", True),
+    "strict-transport-security-directives": Flag(
+        "strict_transport_security_directives", _names, "HSTS directives", repeats=True
+    ),
     "shutdown-delay-duration": Flag("shutdown_delay_duration", _seconds, "time between not ready and not serving"),
     "shutdown-send-retry-after": Flag("shutdown_send_retry_after", _boolean, "429 while draining", boolean=True),
     "profiling": Flag("profiling", _boolean, "serve /debug/pprof", boolean=True),
-    "runtime-config": Flag("runtime_config", _pairs, "group versions to serve, e.g. api/all=true"),
+    "runtime-config": Flag("runtime_config", _pairs, "group versions to serve, e.g. api/all=true", True),
     "default-not-ready-toleration-seconds": Flag("default_not_ready_toleration_seconds", _number, "of new pods"),
     "default-unreachable-toleration-seconds": Flag("default_unreachable_toleration_seconds", _number, "of new pods"),
     "etcd-compaction-interval": Flag("etcd_compaction_interval", _seconds, "time between compactions, 0 for never"),
@@ -237,7 +239,10 @@ def parse(arguments: list[str], data_dir: Path) -> Options:
             read = flag.read(value)
         except ValueError as error:
             raise OptionsError(f"--{name}: {error}") from None
-        values[flag.option] = values.get(flag.option, ()) + read if flag.repeats else read
+        before = values.get(flag.option) if flag.repeats else None
+        if before is not None:
+            read = before | read if isinstance(read, dict) else before + read
+        values[flag.option] = read
     options = Options(**values)
     check(options)
     return options
@@ -295,6 +300,8 @@ def check(options: Options) -> None:
     """What no single flag can tell. Raises OptionsError."""
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
+    if len(set(options.authorization_mode)) != len(options.authorization_mode):
+        raise OptionsError("--authorization-mode: modes must be given, each once")
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
         raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
     from steersman.cli.known_flags import ADMISSION_PLUGINS

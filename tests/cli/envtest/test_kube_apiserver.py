@@ -11,12 +11,19 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from steersman.cli.envtest import kube_apiserver
 from steersman.cli.envtest.claim import claim
@@ -187,6 +194,57 @@ def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path):
     assert own == {"cert-dir": "a", "etcd-servers": "http://0.0.0.0:1"}
     assert (options.secure_port, options.allow_privileged, options.advertise_address) == (6444, True, "127.0.0.1")
     assert options.service_account_issuer == ("https://localhost", "/a/apiserver.crt")
+
+
+def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts: list[x509.GeneralName]) -> None:
+    """An RSA key and a certificate that signs itself and says of no use, as tools in Java make them."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    named = x509.Name([x509.NameAttribute(kind, value) for kind, value in subject])
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder().subject_name(named).issuer_name(named).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now).not_valid_after(now + timedelta(days=365))
+    )  # fmt: skip
+    if hosts:
+        builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+    (folder / f"{name}.crt").write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
+    (folder / f"{name}.key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    )
+
+
+def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: Path, make_etcd, tmp_path: Path):
+    """As jenvtest and fabric8's kube-api-test start the two: at once, and the server before etcd listens."""
+    home = tmp_path / "home"
+    home.mkdir()
+    _self_signed(home, "apiserver", [(NameOID.COMMON_NAME, "example.org")], [x509.IPAddress(ip_address("127.0.0.1"))])
+    user = [(NameOID.ORGANIZATION_NAME, "system:masters"), (NameOID.COMMON_NAME, "jenvtest")]
+    _self_signed(home, "client", user, [])
+    key, port = str(home / "apiserver.key"), _free_port()
+    etcd = make_etcd("-wal-dir", str(tmp_path / "wal"), "--initial-cluster", "default=http://localhost:1",
+                     "--initial-advertise-peer-urls", "http://localhost:1")  # fmt: skip
+    server = subprocess.Popen(
+        [programs / "kube-apiserver", "--cert-dir", home, "--secure-port", str(port),
+         "--etcd-servers", etcd.url.replace("127.0.0.1", "0.0.0.0"), "--authorization-mode", "RBAC",
+         "--service-account-issuer", "https://localhost", "--service-account-signing-key-file", key,
+         "--service-account-signing-key-file", key, "--service-account-key-file", key,
+         "--service-account-issuer", str(home / "apiserver.crt"), "--disable-admission-plugins", "ServiceAccount",
+         "--client-ca-file", str(home / "client.crt"), "--service-cluster-ip-range", "10.0.0.0/24",
+         "--allow-privileged"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("ready ")
+        context = ssl.create_default_context(cafile=str(home / "apiserver.crt"))
+        context.load_cert_chain(home / "client.crt", home / "client.key")
+        with urllib.request.urlopen(
+            f"https://127.0.0.1:{port}/api/v1/namespaces/default", context=context, timeout=30
+        ) as answer:
+            assert json.load(answer)["metadata"]["name"] == "default"
+    finally:
+        server.kill()
+        server.communicate()
 
 
 @pytest.mark.parametrize(
