@@ -53,21 +53,37 @@ def test_that_of_the_module(steersman):
 ''')  # fmt: skip
 
 
-def test_definitions_of_the_setting_and_the_mark_are_applied(tmp_path: Path) -> None:
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: PLURAL.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: PLURAL, singular: a-KIND, kind: KIND, listKind: KINDList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+"""
+
+
+def test_definitions_of_the_setting_and_the_mark_are_established(tmp_path: Path) -> None:
+    (tmp_path / "crds").mkdir()
+    for path, plural, kind in (
+        (tmp_path / "crds" / "a.yaml", "boats", "Boat"),
+        (tmp_path / "cars.yaml", "cars", "Car"),
+    ):
+        path.write_text(CRD.replace("PLURAL", plural).replace("a-KIND", kind.lower()).replace("KIND", kind))
     (tmp_path / "pytest.ini").write_text("[pytest]\nsteersman_crds = crds\n")
     run(tmp_path, '''
 import pytest
-from steersman.testing import ThreadedEnvironment
 
-@pytest.fixture(autouse=True, scope="session")
-def applied():
-    found = []
-    ThreadedEnvironment.apply_definitions = lambda self, *paths: found.append([each.name for each in paths])
-    return found
+def statuses(server):
+    with server.client() as client:
+        return [client.request("GET", f"/apis/example.com/v1/{plural}")[0] for plural in ("boats", "cars")]
 
-@pytest.mark.steersman(crds=["more.yaml"])
-def test_both(steersman, steersman_session, applied):
-    assert sorted(applied) == [["crds"], ["crds", "more.yaml"]]
+@pytest.mark.steersman(crds=["cars.yaml"])
+def test_both(steersman, steersman_session):
+    assert statuses(steersman) == [200, 200]
+    assert statuses(steersman_session) == [200, 404]
 ''')  # fmt: skip
 
 

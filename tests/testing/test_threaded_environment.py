@@ -84,12 +84,7 @@ def test_a_start_that_fails_raises_what_was_wrong_and_leaves_no_thread() -> None
 
 def test_definitions_are_established(environment: ThreadedEnvironment, tmp_path: Path) -> None:
     (tmp_path / "boats.yaml").write_text(CRD)
-    try:
-        environment.apply_definitions(tmp_path, timeout=3.0)
-    except NotEstablished as error:
-        if "501" in str(error) or "it has no conditions" in str(error):
-            pytest.skip("custom resources are not served yet")
-        raise
+    environment.apply_definitions(tmp_path)
     with environment.client() as client:
         boat = {"apiVersion": "example.com/v1", "kind": "Boat", "metadata": {"name": "a"}, "spec": {"length": 3}}
         assert client.json("POST", "/apis/example.com/v1/namespaces/default/boats", boat)[0] == 201
