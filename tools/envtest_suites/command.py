@@ -13,6 +13,7 @@ here, and why. Exit code 1 if something does. Needs Go; the first run takes some
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -94,11 +95,20 @@ def run(program: Path, folder: Path, programs: Path, arguments: Sequence[str], m
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
+                end_all_that_use(scratch)
         text = output.read_text(errors="replace")
         found = read(report.read_text() if report.exists() else "[]", text)
         if process.returncode != 0 and not found.failed:
             return Run(found.passed, {"the suite": f"ended with {process.returncode}: {text[-300:]}"}, found.seconds)
         return found
+
+
+def end_all_that_use(folder: str) -> None:
+    """Ends the programs of control planes that a suite did not stop: those with this folder in their command lines."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or is another user's
+            if os.fsencode(folder) in (process / "cmdline").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def main() -> int:
