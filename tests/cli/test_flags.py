@@ -80,6 +80,24 @@ def test_a_flag_given_again_adds_where_it_may_and_replaces_elsewhere():
     assert options.verbosity == 3
 
 
+def test_flags_of_several_values_take_them_one_by_one_too():
+    options = parsed(
+        "--authorization-mode=RBAC", "--authorization-mode=AlwaysAllow", "--runtime-config=api/all=true",
+        "--runtime-config=apps/v1=false", "--api-audiences=a,b", "--api-audiences=c",
+        "--cors-allowed-origins=a", "--cors-allowed-origins=b",
+        "--strict-transport-security-directives=max-age=1", "--strict-transport-security-directives=preload",
+        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-cipher-suites=TLS_AES_256_GCM_SHA384",
+    )  # fmt: skip
+    assert options.authorization_mode == ("RBAC", "AlwaysAllow")
+    assert options.runtime_config == {"api/all": "true", "apps/v1": "false"}
+    assert options.api_audiences == ("a", "b", "c")
+    assert options.cors_allowed_origins == ("a", "b")
+    assert options.strict_transport_security_directives == ("max-age=1", "preload")
+    assert options.tls_cipher_suites == ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384")
+    with pytest.raises(OptionsError, match="modes must be given, each once"):
+        parsed("--authorization-mode=RBAC", "--authorization-mode=RBAC")
+
+
 def test_a_known_flag_that_is_not_supported_is_never_ignored():
     for name in sorted(KNOWN - FLAGS.keys() - {"help"}):
         with pytest.raises(OptionsError, match=f"^not supported yet: --{name}$"):
@@ -109,7 +127,8 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ("--authorization-mode=Whim", "--authorization-mode: unknown mode 'Whim'"),
         ("--goaway-chance=0.5", "--goaway-chance: must be between 0 and 0.02"),
         ("--cors-allowed-origins=(", "--cors-allowed-origins: '(' is no regular expression: "),
-        ("--service-account-issuer=http://a", "--service-account-issuer: issuer URL must use https scheme"),
+        ("--service-account-issuer=:a", "--service-account-issuer: ':a' contained a ':' but was not a valid URL: "),
+        ("--service-account-issuer=", "--service-account-issuer: should not be an empty string"),
         ("--token-auth-file=/no/such", "--token-auth-file: /no/such: No such file or directory"),
         ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
         ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
@@ -150,7 +169,7 @@ def test_every_flag_sets_an_option_that_exists():
 
 
 def test_every_flag_but_the_projects_own_is_one_of_kube_apiservers():
-    assert FLAGS.keys() - KNOWN == {"data-dir", "storage", "debug-loop-watchdog"}
+    assert FLAGS.keys() - KNOWN == {"data-dir", "storage", "unsafe-no-fsync", "debug-loop-watchdog"}
 
 
 def test_options_are_shown_as_flags_in_pflags_form():

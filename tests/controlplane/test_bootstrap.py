@@ -16,6 +16,7 @@ from steersman.machinery.codec.serializer import to_plain
 from steersman.rest.capabilities import ListOptions
 from steersman.rest.context import loopback
 from steersman.store.storage_errors import StorageNotReady
+from steersman.testing import Client
 
 RBAC = "rbac.authorization.k8s.io"
 REGISTRATION = "apiregistration.k8s.io"
@@ -205,7 +206,6 @@ async def test_namespaces_of_the_system_are_kept(start_control_plane, client_of,
         ({"service_node_port_range": "5"}, "--service-node-port-range"),
         ({"token_auth_file": __file__}, "--token-auth-file"),
         ({"tls_min_version": "SSLv3"}, "--tls-min-version"),
-        ({"service_account_issuer": ("http://[",)}, "http://|Invalid IPv6"),
     ],
 )
 async def test_options_that_cannot_be_read_are_told_and_leave_nothing_running(
@@ -216,6 +216,24 @@ async def test_options_that_cannot_be_read_are_told_and_leave_nothing_running(
         await plane.start()
     assert plane.storage is None
     assert plane.server is None
+
+
+@pytest.mark.parametrize(
+    ("issuers", "status"),
+    [
+        (("https://a", "/etc/apiserver.crt"), 200),
+        (("http://a", "https://b"), 404),
+        (("/etc/apiserver.crt",), 404),
+        (("http://[",), 404),
+    ],
+)
+async def test_openid_discovery_is_served_for_a_first_issuer_with_https(
+    run: Run, issuers: tuple[str, ...], status: int
+) -> None:
+    plane = await run(storage="memory", service_account_issuer=issuers, authorization_mode=("AlwaysAllow",))
+    client = Client(plane, {}, "")
+    for path in ("/.well-known/openid-configuration", "/openid/v1/jwks"):
+        assert (await client.get(path, accept="*/*")).status == status
 
 
 async def test_a_stopped_server_refuses_to_be_asked(run: Run) -> None:

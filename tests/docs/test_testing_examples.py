@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +16,16 @@ EXAMPLES = Document(ROOT / "docs" / "testing.md").blocks("python")
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
+    """As a program, or with pytest where its first line names a file of tests."""
+    arguments = ["-c", EXAMPLES[number]]
+    named = re.match(r"# (test_\w+\.py)\n", EXAMPLES[number])
+    if named is not None:
+        (tmp_path / named[1]).write_text(EXAMPLES[number])
+        arguments = ["-m", "pytest", "--strict-markers", "-p", "no:asyncio", "-W", "error"]
     done = subprocess.run(
-        [sys.executable, "-c", EXAMPLES[number]], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
 def test_every_name_that_is_public_is_told_of() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import socket
 import subprocess
 import time
@@ -17,12 +16,11 @@ from typing import Any
 import pytest
 
 from steersman.testing import WITHOUT_ACCOUNTS, ServerProcess
+from tests.e2e.go_programs import build
 
 pytestmark = pytest.mark.slow
 
 SOURCE = Path(__file__).with_name("client_go")
-DOWNLOAD_TIMEOUT = 300.0
-BUILD_TIMEOUT = 900.0
 RUN_TIMEOUT = 150.0
 FEATURES = {
     "KUBE_FEATURE_WatchListClient": "true",
@@ -42,39 +40,10 @@ ALL = OUTLASTING | {
 }  # fmt: skip
 
 
-def find_go() -> str | None:
-    """$GO, or the one in PATH, or the one where Go's installation guide puts it."""
-    for candidate in (os.environ.get("GO"), "go", "/usr/local/go/bin/go"):
-        found = shutil.which(candidate) if candidate else None
-        if found:
-            return found
-    return None
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built. Go keeps what it has compiled, so that the first time only takes minutes."""
-    go = find_go()
-    if go is None:
-        pytest.skip("no Go on this machine: put it in PATH, or name it in $GO")
-    environment = {**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-
-    def run(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [go, *arguments], cwd=SOURCE, env=environment, capture_output=True, text=True, timeout=timeout, check=False
-        )
-
-    try:
-        downloaded = run("mod", "download", timeout=DOWNLOAD_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"the modules of client_go/go.mod were not downloaded within {DOWNLOAD_TIMEOUT:.0f} s")
-    if downloaded.returncode != 0:
-        *_, why = downloaded.stderr.strip().splitlines() or ["it does not say why"]
-        pytest.skip(f"the modules of client_go/go.mod cannot be had: {why}")
-    made = tmp_path_factory.mktemp("client_go") / "client_go"
-    built = run("build", "-buildvcs=false", "-ldflags=-s -w", "-o", str(made), ".", timeout=BUILD_TIMEOUT)
-    assert built.returncode == 0, built.stderr
-    return made
+    """The program, built."""
+    return build(SOURCE, tmp_path_factory.mktemp("client_go") / "client_go")
 
 
 class Run:

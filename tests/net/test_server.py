@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
+import ssl
 
 import pytest
 
@@ -48,6 +50,48 @@ async def test_drain_lets_requests_finish_on_both_protocols(serve, http1, http2)
     assert (await two.answer(stream)).body == b"done"
     await asyncio.wait_for(draining, 2)
     assert server.statistics().open_http2 == 0
+
+
+async def test_drain_closes_a_connection_when_its_client_has_read_what_was_sent(serve, http2):
+    gate = Gate()
+    server = await serve(gate, limits=Limits(linger=3600.0))
+    idle, busy = await http2(server), await http2(server)
+    stream = busy.request()
+    await asyncio.gather(idle.ping(), busy.ping(), gate.entered.wait())
+    draining = asyncio.ensure_future(server.drain(3600))
+    gate.open.set()
+    assert (await busy.answer(stream)).body == b"done"
+    for client in (idle, busy):
+        asked = await client.until(frames.PING)
+        assert not asked.flags & frames.ACK
+        client.writer.write(frames.frame(frames.PING, frames.ACK, 0, bytes(8)))  # the answer to another one
+        client.writer.write(frames.frame(frames.PING, frames.ACK, 0, asked.payload))
+        await client.ended()
+    await asyncio.wait_for(draining, 10)
+
+
+async def test_drain_does_not_wait_for_the_goodbye_of_a_client_that_keeps_its_connection_for_later(
+    serve, client_context
+):
+    """A blocking client between two requests reads nothing, so it never answers TLS's close_notify."""
+
+    async def ok(_: Request) -> Response:
+        return Response(200, [], b"ok")
+
+    server = await serve(ok, limits=Limits(tls_shutdown_timeout=3600.0), tls=True)
+    context, address = client_context("http/1.1"), server.address
+
+    def connected() -> ssl.SSLSocket:
+        made = context.wrap_socket(socket.create_connection(address), server_hostname="localhost")
+        made.sendall(GET)
+        while b"\r\n\r\n" not in (answer := made.recv(65536)):
+            assert answer
+        return made
+
+    client = await asyncio.to_thread(connected)
+    await asyncio.wait_for(server.drain(3600), 10)
+    assert client.recv(1) == b""
+    client.close()
 
 
 async def test_drain_closes_a_connection_whose_response_began_before_it(serve, http1):

@@ -45,6 +45,12 @@ async def test_a_resource_version_is_not_the_clients_to_set(client: StoreClient)
     await refused(client.create("a", metadata={"resourceVersion": "7"}), 500, "", message)
 
 
+async def test_a_dry_run_takes_a_resource_version_and_gives_it_back(client: StoreClient) -> None:
+    made = await client.create("a", metadata={"resourceVersion": "7"}, dry_run=True)
+    assert made["metadata"]["resourceVersion"] == "7"
+    await refused(client.get("a"), 404, "NotFound", 'configmaps "a" not found')
+
+
 async def test_the_namespace_of_the_object_is_that_of_the_request(client: StoreClient) -> None:
     message = "the namespace of the provided object does not match the namespace sent on the request"
     await refused(client.create("a", metadata={"namespace": "other"}), 400, "BadRequest", message)

@@ -7,16 +7,16 @@ one shorthand, `-v 3`, also as `-v=3` and `-v3`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-from steersman.authentication.service_account_keys import check_issuer
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
+from steersman.machinery.go.urls import url_error
 from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.net.ascii import is_digits
 
@@ -127,7 +127,11 @@ def _patterns(text: str) -> tuple[str, ...]:
 
 
 def _issuer(text: str) -> tuple[str, ...]:
-    check_issuer(text)
+    if not text:
+        raise ValueError("should not be an empty string")
+    error = url_error(text) if ":" in text else None
+    if error is not None:
+        raise ValueError(f"{text!r} contained a ':' but was not a valid URL: {error}")
     return (text,)
 
 
@@ -144,7 +148,7 @@ def _modes(text: str) -> tuple[str, ...]:
             raise ValueError(f"the mode {mode} is not supported yet")
         if mode not in ("RBAC", "AlwaysAllow", "AlwaysDeny"):
             raise ValueError(f"unknown mode {mode!r}")
-    if len(set(modes)) != len(modes) or not modes:
+    if not modes:
         raise ValueError("modes must be given, each once")
     return modes
 
@@ -165,6 +169,7 @@ def _pairs(text: str) -> dict[str, str]:
 FLAGS: Final[dict[str, Flag]] = {
     "data-dir": Flag("data_dir", _folder, "folder of the data, keys and kubeconfig"),
     "storage": Flag("storage", _storage, "sqlite (in the folder) or memory (gone at the end)"),
+    "unsafe-no-fsync": Flag("unsafe_no_fsync", _boolean, "let a power cut take the last writes", boolean=True),
     "bind-address": Flag("bind_address", _address, "address to listen on"),
     "secure-port": Flag("secure_port", _port, "port to listen on, 0 for a free one"),
     "advertise-address": Flag("advertise_address", _address, "address by which others reach this server"),
@@ -172,11 +177,11 @@ FLAGS: Final[dict[str, Flag]] = {
     "tls-private-key-file": Flag("tls_private_key_file", _file, "key of --tls-cert-file"),
     "tls-sni-cert-key": Flag("tls_sni_cert_key", _one, "CERT,KEY[:NAME,...] for server names", repeats=True),
     "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
-    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "suites of TLS 1.2, by upstream's or OpenSSL's names"),
+    "tls-cipher-suites": Flag("tls_cipher_suites", _names, "suites of TLS 1.2, by upstream's or OpenSSL's names", True),
     "client-ca-file": Flag("client_ca_file", _file, "CA of client certificates, PEM"),
     "token-auth-file": Flag("token_auth_file", _file, "CSV of token,user,uid,\"groups\""),
     "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),
-    "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order"),
+    "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order", True),
     "service-cluster-ip-range": Flag("service_cluster_ip_range", str, "CIDR of service addresses"),
     "service-node-port-range": Flag("service_node_port_range", str, "FIRST-LAST node port"),
     "enable-admission-plugins": Flag("enable_admission_plugins", _plugins, "plugins beside the default ones", True),
@@ -196,16 +201,18 @@ FLAGS: Final[dict[str, Flag]] = {
     "service-account-extend-token-expiration": Flag(
         "service_account_extend_token_expiration", _boolean, "let tokens in pods live for a year", boolean=True
     ),
-    "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server"),
+    "api-audiences": Flag("api_audiences", _names, "audiences of tokens for this server", True),
     "allow-privileged": Flag("allow_privileged", _boolean, "allow privileged containers", boolean=True),
     "event-ttl": Flag("event_ttl", _whole_seconds, "how long events are kept"),
     "goaway-chance": Flag("goaway_chance", _chance, "chance that a request ends its HTTP/2 connection"),
-    "cors-allowed-origins": Flag("cors_allowed_origins", _patterns, "regular expressions of allowed origins"),
-    "strict-transport-security-directives": Flag("strict_transport_security_directives", _names, "HSTS directives"),
+    "cors-allowed-origins": Flag("cors_allowed_origins", _patterns, "regular expressions of allowed origins", True),
+    "strict-transport-security-directives": Flag(
+        "strict_transport_security_directives", _names, "HSTS directives", repeats=True
+    ),
     "shutdown-delay-duration": Flag("shutdown_delay_duration", _seconds, "time between not ready and not serving"),
     "shutdown-send-retry-after": Flag("shutdown_send_retry_after", _boolean, "429 while draining", boolean=True),
     "profiling": Flag("profiling", _boolean, "serve /debug/pprof", boolean=True),
-    "runtime-config": Flag("runtime_config", _pairs, "group versions to serve, e.g. api/all=true"),
+    "runtime-config": Flag("runtime_config", _pairs, "group versions to serve, e.g. api/all=true", True),
     "default-not-ready-toleration-seconds": Flag("default_not_ready_toleration_seconds", _number, "of new pods"),
     "default-unreachable-toleration-seconds": Flag("default_unreachable_toleration_seconds", _number, "of new pods"),
     "etcd-compaction-interval": Flag("etcd_compaction_interval", _seconds, "time between compactions, 0 for never"),
@@ -226,28 +233,43 @@ FLAGS: Final[dict[str, Flag]] = {
 def parse(arguments: list[str], data_dir: Path) -> Options:
     """Options from a command line. Raises OptionsError: every flag is known, or the start ends here."""
     values: dict[str, Any] = {"data_dir": data_dir}
-    waiting = list(arguments)
-    while waiting:
-        text = waiting.pop(0)
-        if not text.startswith("-") or text in ("-", "--"):
-            raise OptionsError(f"unexpected argument {text!r}")
-        name, given, value = _split(text)
-        flag = _lookup(name.replace("_", "-"))
-        if not given:
-            if flag.boolean:
-                value = "true"
-            elif waiting:
-                value = waiting.pop(0)
-            else:
-                raise OptionsError(f"--{name} needs a value")
+    for name, value, _ in arguments_by_flag(arguments):
+        flag = _lookup(name)
         try:
             read = flag.read(value)
         except ValueError as error:
             raise OptionsError(f"--{name}: {error}") from None
-        values[flag.option] = values.get(flag.option, ()) + read if flag.repeats else read
+        before = values.get(flag.option) if flag.repeats else None
+        if before is not None:
+            read = before | read if isinstance(read, dict) else before + read
+        values[flag.option] = read
     options = Options(**values)
     check(options)
     return options
+
+
+def arguments_by_flag(arguments: list[str], more_booleans: Container[str] = ()) -> Iterator[tuple[str, str, list[str]]]:
+    """Of each flag its name, with `-` for `_`, its value, and the arguments it was given by. Raises OptionsError.
+
+    `more_booleans` are names of flags beside those here that may be given without a value.
+    """
+    waiting = iter(arguments)
+    for text in waiting:
+        if not text.startswith("-") or text in ("-", "--"):
+            raise OptionsError(f"unexpected argument {text!r}")
+        name, given, value = _split(text)
+        name = name.replace("_", "-")
+        used = [text]
+        if not given:
+            flag = FLAGS.get(name)
+            if name in more_booleans or (flag is not None and flag.boolean):
+                value = "true"
+            elif (following := next(waiting, None)) is not None:
+                used.append(value := following)
+            else:
+                _lookup(name)
+                raise OptionsError(f"--{name} needs a value")
+        yield name, value, used
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -278,6 +300,8 @@ def check(options: Options) -> None:
     """What no single flag can tell. Raises OptionsError."""
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise OptionsError("--tls-cert-file and --tls-private-key-file go together")
+    if len(set(options.authorization_mode)) != len(options.authorization_mode):
+        raise OptionsError("--authorization-mode: modes must be given, each once")
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
         raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
     from steersman.cli.known_flags import ADMISSION_PLUGINS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import steersman
+from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
 from steersman.cli.serve import serve
 
@@ -17,3 +18,4 @@ def main() -> None:
 
 main.add_command(serve)
 main.add_command(kubeconfig)
+main.add_command(envtest)

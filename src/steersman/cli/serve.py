@@ -8,8 +8,10 @@ import logging
 import os
 import resource
 import signal
+import socket
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -46,15 +48,23 @@ def serve(context: click.Context, flags: tuple[str, ...]) -> None:
     try:
         options = parse(list(flags), default_data_dir())
     except OptionsError as error:
-        _fail(str(error))
+        fail(str(error))
+    run(options)
+
+
+def run(options: Options, *, program: str = "steersman", tied_to: socket.socket | None = None) -> None:
+    """Serves until a signal, or the end of the connection that the server is `tied_to`.
+
+    Exits with 1, after one line, if the server cannot start.
+    """
     _configure_logging(options.verbosity)
     _allow_many_files()
     try:
-        code = _run(options)
+        code = _run(options, tied_to)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
-        _fail(str(error))
+        fail(str(error), program=program)
     except BaseExceptionGroup as group:
-        _fail("; ".join(str(error) for error in group.exceptions))
+        fail("; ".join(str(error) for error in group.exceptions), program=program)
     sys.stdout.flush()
     os._exit(code) if code else None
 
@@ -70,8 +80,9 @@ def _is_ours_or_a_warning(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] == "steersman"
 
 
-def _fail(text: str) -> None:
-    click.echo(f"steersman: {' '.join(text.split())}", err=True)
+def fail(text: str, *, program: str = "steersman") -> NoReturn:
+    """Ends the program with 1, and what is wrong in one line."""
+    click.echo(f"{program}: {' '.join(text.split())}", err=True)
     sys.exit(1)
 
 
@@ -86,14 +97,15 @@ def _allow_many_files() -> None:
         logging.getLogger(__name__).info("at most %d open files: %s", soft, error)
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, tied_to: socket.socket | None) -> int:
     import uvloop
 
+    gc.disable()  # until the server is ready
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(options))
+        return runner.run(_serve(options, tied_to))
 
 
-async def _serve(options: Options) -> int:
+async def _serve(options: Options, tied_to: socket.socket | None) -> int:
     from steersman.controlplane.control_plane import ControlPlane
 
     loop = asyncio.get_running_loop()
@@ -106,6 +118,8 @@ async def _serve(options: Options) -> int:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, interrupted)
+    if tied_to is not None:
+        _follow(tied_to, stop)
     plane = ControlPlane(options)
     starting = asyncio.ensure_future(plane.start())
     stopping = asyncio.ensure_future(stop.wait())
@@ -118,6 +132,7 @@ async def _serve(options: Options) -> int:
     # What the start has made stays: no collection needs to walk it. A young collection every 700 objects, the default,
     # takes two thirds of the time that reading a body of a million values takes, with the interpreter held.
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 50)
     click.echo(f"ready url={address.url} kubeconfig={address.kubeconfig} ca={address.ca}")
     sys.stdout.flush()
@@ -125,6 +140,19 @@ async def _serve(options: Options) -> int:
     await stopping
     await plane.stop()
     return 0
+
+
+def _follow(connection: socket.socket, stop: asyncio.Event) -> None:
+    """Sets `stop` at the end of the connection. Nothing is sent on it."""
+    loop = asyncio.get_running_loop()
+
+    def ended() -> None:
+        loop.remove_reader(connection)
+        logging.getLogger(__name__).warning("the etcd has ended, and this server with it")
+        stop.set()
+
+    connection.setblocking(False)
+    loop.add_reader(connection, ended)
 
 
 def _hint(kubeconfig: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
-from steersman.authentication.service_account_keys import ServiceAccountKeys, default_jwks_uri
+from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
 from steersman.authentication.service_account_tokens import ServiceAccountTokens, sign
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_file import StaticTokens, TokenFileError
@@ -22,6 +23,8 @@ from steersman.controlplane.stores import Stores
 from steersman.rest.objects import Reading
 from steersman.server.basic_paths import install_openid
 from steersman.server.server import Server
+
+logger = logging.getLogger(__name__)
 
 
 class TokenKeys:
@@ -48,7 +51,12 @@ class TokenKeys:
         return sign(self.keys(), claims)
 
     def install_openid(self, server: Server) -> None:
-        """Adds the documents by which others verify tokens."""
+        """Adds the documents by which others verify tokens; as upstream, none if the issuer is no https URL."""
+        try:
+            check_issuer(self._options.service_account_issuer[0])
+        except ValueError as error:
+            logger.warning("the documents of OpenID discovery are not served: %s", error)
+            return
         install_openid(server, partial(self._configuration, server), lambda: self.keys().jwks)
 
     def _configuration(self, server: Server) -> bytes:

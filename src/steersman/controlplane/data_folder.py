@@ -33,7 +33,8 @@ async def open_storage(options: Options) -> Storage:
     interval = options.etcd_compaction_interval
     if options.storage == "memory":
         return await MemoryStorage.open(compaction_interval=interval)
-    return await SQLiteStorage.open(options.data_dir / _FILE, compaction_interval=interval)
+    durable = not options.unsafe_no_fsync
+    return await SQLiteStorage.open(options.data_dir / _FILE, compaction_interval=interval, durable=durable)
 
 
 def certificate_files(options: Options, *hosts: str) -> CertificateFiles:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys, check_issuer
+from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.private_files import check_regular, read_private
 from steersman.net.tls import Certificate, ServerTLS
@@ -115,8 +115,6 @@ def service_account_keys(options: Options) -> ServiceAccountKeys:
     if signing:
         _check_key_file("--service-account-signing-key-file", signing, lambda pem: ServiceAccountKeys(pem).signing_key)
     try:
-        for issuer in options.service_account_issuer:
-            check_issuer(issuer)
         if signing:
             return ServiceAccountKeys.load(signing, options.service_account_key_file)
         return ServiceAccountKeys.load_or_make(options.data_dir / "sa.key", options.service_account_key_file)

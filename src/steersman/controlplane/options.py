@@ -22,6 +22,7 @@ class Options:
 
     data_dir: Path
     storage: str = "sqlite"
+    unsafe_no_fsync: bool = False
     listen: bool = True
     bind_address: str = "0.0.0.0"
     secure_port: int = 6443

@@ -195,13 +195,15 @@ class Store(StoredObjects[T]):
 
     async def _commit_create(self, ctx: Context, obj: T) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
-        if meta.resource_version:
+        if meta.resource_version and not ctx.dry_run:  # as upstream's storage says it, which a dry run does not reach
             raise errors.plain_internal("resourceVersion should not be set on objects to be created")
         key = self.key(meta.namespace, meta.name)
         value = await done(ctx.lane, self.kind.value, obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
+            if meta.resource_version:
+                return Encoded(await done(ctx.lane, self.kind.body, obj))
             return Encoded(self.kind.body_of(value))
         _check_size(value)
         stored = await self.add(key, value)

@@ -1,13 +1,29 @@
 """API servers for tests, as envtest gives them to programs in Go: start one, ask it as several users, end it.
 
-`Environment` is a server in this process; `Client` asks it without a socket, on the same event loop. `ServerProcess` is
-`steersman serve` in a process of its own, which can be killed; `BlockingClient` asks it over TLS. Both serve what
-`steersman serve` serves. Nothing here needs a test framework, and no server imports it. See docs/testing.md.
+`Environment` is a server in this process; `Client` asks it without a socket, on the same event loop.
+`ThreadedEnvironment` is the same for tests that block: it listens, on a loop in a thread of its own; the fixtures of
+`pytest_plugin` are two of it. `ServerProcess` is `steersman serve` in a process of its own, which can be killed;
+`BlockingClient` asks these over TLS. All serve what `steersman serve` serves. No server imports this. See
+docs/testing.md.
+
+Nothing is imported before it is asked for: pytest imports this package at every start where it is installed.
 """
 
-from steersman.testing.client import Answer, Client
-from steersman.testing.environment import ADMIN, Environment, User
-from steersman.testing.server_process import WITHOUT_ACCOUNTS, BlockingClient, ServerNotReady, ServerProcess
+import gc
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.testing.blocking_client import BlockingClient
+    from steersman.testing.client import Answer, Client
+    from steersman.testing.definitions import NotEstablished
+    from steersman.testing.environment import ADMIN, Environment, User
+    from steersman.testing.keys import copy_keys as copy_keys
+    from steersman.testing.keys import make_keys as make_keys
+    from steersman.testing.server_process import WITHOUT_ACCOUNTS, ServerNotReady, ServerProcess
+    from steersman.testing.threaded_environment import ThreadedEnvironment
 
 __all__ = [
     "ADMIN",
@@ -16,7 +32,49 @@ __all__ = [
     "BlockingClient",
     "Client",
     "Environment",
+    "NotEstablished",
     "ServerNotReady",
     "ServerProcess",
+    "ThreadedEnvironment",
     "User",
 ]
+
+_MODULES = {
+    "blocking_client": ("BlockingClient",),
+    "client": ("Answer", "Client"),
+    "definitions": ("NotEstablished",),
+    "environment": ("ADMIN", "Environment", "User"),
+    "keys": ("copy_keys", "make_keys"),
+    "server_process": ("WITHOUT_ACCOUNTS", "ServerNotReady", "ServerProcess"),
+    "threaded_environment": ("ThreadedEnvironment",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name from its module when it is first asked for (PEP 562)."""
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(_imported(f"{__name__}.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _imported(name: str) -> ModuleType:
+    """A module, imported without what would make that slow.
+
+    pytest compiles modules of packages with plugins anew, to tell more of their assertions: this takes a second for a
+    server's. A collection of garbage walks what was imported so far again and again, and finds none.
+    """
+    finders, collecting = sys.meta_path, gc.isenabled()
+    sys.meta_path = [each for each in finders if type(each).__module__ != "_pytest.assertion.rewrite"]
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        sys.meta_path = finders
+        if collecting:
+            gc.enable()
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

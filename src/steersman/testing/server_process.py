@@ -1,10 +1,7 @@
-"""A server as users run it: `steersman serve` in a process of its own, and a plain client for it."""
+"""A server as users run it: `steersman serve` in a process of its own."""
 
 from __future__ import annotations
 
-import contextlib
-import http.client
-import json
 import os
 import re
 import selectors
@@ -14,9 +11,10 @@ import subprocess
 import sys
 import time
 import urllib.parse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from steersman.testing.blocking_client import BlockingClient
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 30.0
@@ -149,42 +147,3 @@ class ServerProcess:
     def client(self, *, admin: bool = True, timeout: float = 10.0) -> BlockingClient:
         """A client with a connection of its own, for the administrator or for nobody."""
         return BlockingClient(self.address, self.context(admin=admin), timeout)
-
-
-class BlockingClient:
-    """A blocking HTTP/1.1 client that keeps its connection. Not for several threads."""
-
-    def __init__(self, address: tuple[str, int], context: ssl.SSLContext, timeout: float) -> None:
-        self._connection = http.client.HTTPSConnection(*address, context=context, timeout=timeout)
-
-    def request(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> tuple[int, bytes]:
-        """Status and body. A body that is not bytes is sent as JSON. Raises OSError and http.client.HTTPException."""
-        fields = {"Accept": "application/json", **(headers or {})}
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-            fields.setdefault("Content-Type", "application/json")
-        try:
-            self._connection.request(method, path, body, fields)
-            response = self._connection.getresponse()
-            return response.status, response.read()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def json(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and the body as plain data. Raises what `request` raises, and ValueError for what is not JSON."""
-        status, data = self.request(method, path, body)
-        return status, json.loads(data)
-
-    def close(self) -> None:
-        """Ends the connection; a further request makes a new one."""
-        self._connection.close()
-
-    def __enter__(self) -> BlockingClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self.close()

@@ -37,6 +37,19 @@ async def open_quiet(path: Path, **options) -> SQLiteStorage:
     return await SQLiteStorage.open(path, compaction_interval=0, lease_interval=0, **options)
 
 
+@pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 0)])
+async def test_commits_are_on_the_disk_unless_that_is_not_asked_for(tmp_path: Path, durable: bool, level: int):
+    store = await open_quiet(tmp_path / "store.db", durable=durable)
+    try:
+        assert store._log.connection.execute("PRAGMA synchronous").fetchone() == (level,)
+        await store.create("/a", b"1")
+    finally:
+        await store.close()
+    again = await open_quiet(tmp_path / "store.db")
+    assert (await again.get("/a")).value == b"1"
+    await again.close()
+
+
 def leave(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 

@@ -18,6 +18,8 @@ _MAX_HELD: Final = 64 << 10
 """Bytes that may wait while a request is answered; then no more are read."""
 _MAX_EMPTY_LINES: Final = 4
 """Bytes of line ends that are passed over after a POST, as some old clients send them."""
+_LONGEST_GOODBYE: Final = 0.1
+"""Seconds that a connection without a request has for TLS's goodbye when the server ends."""
 
 
 class Http1Connection(Receiver):
@@ -436,6 +438,12 @@ class Http1Connection(Receiver):
             return
         if self._current is None and self._reading is None and not self._in_head:
             self._close_soon()
+            self.core.loop.call_later(_LONGEST_GOODBYE, self._leave)
+
+    def _leave(self) -> None:
+        """Closes without the client's close_notify, which one that keeps the connection for later may never send."""
+        if not self._lost and not self._transport.get_write_buffer_size():
+            self._transport.abort()
 
     def _close_soon(self) -> None:
         """Closes once what is written has left; if the client is still sending, after it had time to read."""

@@ -27,6 +27,8 @@ _CONTROL_BURST: Final = 2000
 _CONTROL_RATE: Final = 200
 _MAX_REMEMBERED_RESETS: Final = 1000
 _DEFAULT_TABLE: Final = 4096
+_LAST_PING: Final = b"last one"
+"""What its acknowledgement tells: the client has read all that was sent before, GOAWAY too."""
 _TOO_LARGE: Final = b"<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"
 
 
@@ -212,7 +214,7 @@ class Http2Connection(Http2Output):
         if not self.streams:
             self._idle_since = self.core.loop.time()
             if self._draining:
-                self._close_soon()
+                self._close_when_read()
 
     def _drop_streams(self, reason: str) -> None:
         streams = list(self.streams.values())
@@ -530,6 +532,8 @@ class Http2Connection(Http2Output):
         self._spend_control()
         if not flags & frames.ACK:
             self.out.append(frames.frame(frames.PING, frames.ACK, 0, payload))
+        elif payload == _LAST_PING and self._closing_since is not None:
+            self.core.loop.call_soon(self._close)
 
     def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
@@ -611,6 +615,13 @@ class Http2Connection(Http2Output):
         self.out.append(frames.goaway(self._last_id, ErrorCode.NO_ERROR))
         self.schedule()
         if not self.streams:
+            self._close_when_read()
+
+    def _close_when_read(self) -> None:
+        """Closes when the client has read all of it, which its answer to a PING tells; in any case after a while."""
+        if self._closing_since is None:
+            self.out.append(frames.frame(frames.PING, 0, 0, _LAST_PING))
+            self.schedule()
             self._close_soon()
 
     def _close_soon(self) -> None:

@@ -79,10 +79,13 @@ class FileLock:
         os.close(self._descriptor)
 
 
-def connect(path: Path, *, cache_kib: int) -> sqlite3.Connection:
-    """A connection in autocommit mode that may pass between threads (one at a time)."""
+def connect(path: Path, *, cache_kib: int, durable: bool = True) -> sqlite3.Connection:
+    """A connection in autocommit mode that may pass between threads (one at a time).
+
+    Unless its commits are `durable` they are left to the system to put on the disk, when it likes.
+    """
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'OFF'}")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
     return connection
 

@@ -98,15 +98,17 @@ class SQLiteStorage:
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
+        durable: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> SQLiteStorage:
         """Opens the file at `path`, making it (not its directory) if it is not there.
 
         Intervals are in seconds, 0 leaves the background task out. `quota_bytes` bounds the file (0: not); a write
-        that needs more raises StorageUnavailable. `clock` gives the Unix time that leases are measured by.
+        that needs more raises StorageUnavailable. A store that is not `durable` loses its last writes, and may lose
+        the file, in a power cut; not with its process. `clock` gives the Unix time that leases are measured by.
         Raises StorageLocked, StorageFormatError, StorageUnavailable for what SQLite cannot open, OSError.
         """
-        opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes))
+        opening = asyncio.create_task(asyncio.to_thread(_open_file, Path(path), quota_bytes, durable=durable))
         try:
             lock, log, real = await asyncio.shield(opening)
         except asyncio.CancelledError:
@@ -374,7 +376,7 @@ def _abandon(opening: asyncio.Task[tuple[FileLock, Log, Path]]) -> None:
         lock.release()
 
 
-def _open_file(path: Path, quota_bytes: int) -> tuple[FileLock, Log, Path]:
+def _open_file(path: Path, quota_bytes: int, *, durable: bool) -> tuple[FileLock, Log, Path]:
     """Locks, checks or makes the file, and opens the connection that writes. Blocks."""
     if path.is_symlink() and not path.exists():
         raise StorageFormatError(f"{path} is a link to {os.readlink(path)}, which is not there")
@@ -383,7 +385,7 @@ def _open_file(path: Path, quota_bytes: int) -> tuple[FileLock, Log, Path]:
     lock = FileLock(path)
     try:
         prepare(path)
-        connection = connect(path, cache_kib=_WRITER_CACHE_KIB)
+        connection = connect(path, cache_kib=_WRITER_CACHE_KIB, durable=durable)
         try:
             connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
             connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")

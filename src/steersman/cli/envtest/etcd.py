@@ -1,0 +1,264 @@
+"""The `etcd` beside the `kube-apiserver` of `steersman envtest`: a healthy process that lends out its data folder.
+
+It is no etcd, and holds no data itself. On its client URLs it answers `GET /health` as etcd does, and
+`POST /steersman/claim`: the kube-apiserver that asks keeps its data in this process's data folder, and the folder is
+its own as long as that connection lasts. What else is sent there, etcd's own protocol too, gets 404 or the connection's
+end. Flags are etcd's: `-name value`, `--name=value`.
+
+The file is run as a program by itself, without the rest of the package and without `site`, as tools wait for its start:
+it imports only what takes no time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+
+VERSION = "3.6.8"
+"""Of the etcd whose flags are taken."""
+CLAIM = b"POST /steersman/claim "
+_HEALTHY = b'{"health":"true","reason":""}'
+_HEAD_LIMIT = 16 << 10
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+IN_USE = {
+    "data-dir": 'the folder of the data, made if there is none (default "NAME.etcd")',
+    "listen-client-urls": 'http://ADDRESS:PORT to answer on, separated by commas (default "http://localhost:2379")',
+    "name": 'says what the data folder is called unless it is given (default "default")',
+    "unsafe-no-fsync": "writes are acknowledged before they are on the disk",
+    "version": "print the version and end",
+    "help": "print this and end",
+}
+"""Flags that have an effect."""
+WITHOUT_EFFECT = names(
+    "advertise-client-urls auth-token auth-token-ttl auto-compaction-mode auto-compaction-retention "
+    "backend-batch-interval backend-batch-limit backend-bbolt-freelist-type bcrypt-cost "
+    "bootstrap-defrag-threshold-megabytes compact-hash-check-enabled compact-hash-check-time compaction-batch-limit "
+    "compaction-sleep-interval corrupt-check-time cors downgrade-check-time election-timeout enable-grpc-gateway "
+    "enable-log-rotation enable-pprof force-new-cluster grpc-keepalive-interval grpc-keepalive-min-time "
+    "grpc-keepalive-timeout heartbeat-interval host-whitelist initial-advertise-peer-urls initial-cluster "
+    "initial-cluster-state initial-cluster-token initial-election-tick-advance listen-metrics-urls listen-peer-urls "
+    "log-format log-level log-outputs log-rotation-config-json logger max-concurrent-streams max-learners "
+    "max-request-bytes max-snapshots max-txn-ops max-wals memory-mlock metrics pre-vote quota-backend-bytes "
+    "raft-read-timeout raft-write-timeout snapshot-catchup-entries snapshot-count socket-reuse-address "
+    "socket-reuse-port strict-reconfig-check v2-deprecation wal-dir warning-apply-duration "
+    "warning-unary-request-duration watch-progress-notify-interval"
+)
+"""Flags about peers, the log, limits and pace of an etcd."""
+_BOOLEAN = names(
+    "compact-hash-check-enabled enable-grpc-gateway enable-log-rotation enable-pprof force-new-cluster help "
+    "initial-election-tick-advance memory-mlock pre-vote socket-reuse-address socket-reuse-port strict-reconfig-check "
+    "unsafe-no-fsync version"
+)
+
+
+class Refused(Exception):
+    """A command line that cannot be followed, or a folder or address that cannot be had; one line for the user."""
+
+
+def parse(arguments: list[str]) -> dict[str, str]:
+    """Flags by name, read as Go's package `flag` reads them; a boolean without a value is "true". Raises Refused."""
+    values: dict[str, str] = {}
+    waiting = list(arguments)
+    while waiting:
+        text = waiting.pop(0)
+        name, given, value = text.removeprefix("-").removeprefix("-").partition("=")
+        if not text.startswith("-") or not name or name.startswith("-"):
+            raise Refused(f"'{text}' is not a valid flag")
+        if name == "h":
+            name = "help"
+        if name not in IN_USE and name not in WITHOUT_EFFECT:
+            raise Refused(f"--{name} is no flag of etcd, or one that steersman's does not take")
+        if not given:
+            if name in _BOOLEAN:
+                value = "true"
+            elif waiting:
+                value = waiting.pop(0)
+            else:
+                raise Refused(f"flag needs an argument: --{name}")
+        values[name] = value
+    return values
+
+
+def address(url: str) -> tuple[str, int]:
+    """Host and port of a client URL. Raises Refused."""
+    scheme, _, rest = url.partition("://")
+    if scheme != "http":
+        raise Refused(f"--listen-client-urls: {url} is not http://ADDRESS:PORT, all that is offered here")
+    host, _, port = rest.rstrip("/").rpartition(":")
+    if not (host and port.isascii() and port.isdecimal() and int(port) < 65536):
+        raise Refused(f"--listen-client-urls: {url} is not http://ADDRESS:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """A listener on each address of the host. Raises Refused."""
+    listeners = []
+    try:
+        for family, kind, protocol, _, place in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0):
+            listener = socket.socket(family, kind, protocol)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(place)
+            listener.listen(128)
+            listener.setblocking(False)
+            listeners.append(listener)
+    except OSError as error:
+        raise Refused(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    return listeners
+
+
+def hold(folder: str) -> None:
+    """Makes the folder and keeps other processes of this kind out of it until this one ends. Raises Refused."""
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        lock = os.open(os.path.join(folder, "etcd.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Refused(f"--data-dir: {folder} is in use by another etcd") from None
+    except OSError as error:
+        raise Refused(f"--data-dir: {folder} cannot be used: {error.strerror}") from None
+
+
+class Service:
+    """Answers on its listeners. One connection at a time holds the claim to the folder."""
+
+    def __init__(self, listeners: list[socket.socket], folder: str, *, fsync: bool) -> None:
+        self._folder = folder
+        self._fsync = fsync
+        self._claimed_by: socket.socket | None = None
+        self._heads: dict[socket.socket, bytes] = {}
+        self._selector = selectors.DefaultSelector()
+        for listener in listeners:
+            self._watch(listener, partial(self._accept, listener))
+
+    def run(self) -> None:
+        """Until the process is ended."""
+        while True:
+            for key, _ in self._selector.select():
+                readable, act = key.data
+                try:
+                    if readable.fileno() >= 0:  # not ended by what came before it
+                        act()
+                except BlockingIOError:
+                    continue
+                except OSError:  # of one connection, or too many are open: the others go on
+                    if readable in self._heads:
+                        self._end(readable)
+
+    def _watch(self, readable: socket.socket, act: Callable[[], None]) -> None:
+        self._selector.register(readable, selectors.EVENT_READ, (readable, act))
+
+    def _accept(self, listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        connection.setblocking(False)
+        self._heads[connection] = b""
+        self._watch(connection, partial(self._read, connection))
+
+    def _read(self, connection: socket.socket) -> None:
+        data = connection.recv(_HEAD_LIMIT)
+        if not data or connection is self._claimed_by:
+            self._end(connection)
+            return
+        head = self._heads[connection] = self._heads[connection] + data
+        if b"\r\n\r\n" in head or len(head) > _HEAD_LIMIT:
+            self._answer(connection, head)
+
+    def _answer(self, connection: socket.socket, head: bytes) -> None:
+        method, _, rest = head.partition(b" ")
+        path = rest.partition(b" ")[0].partition(b"?")[0]
+        if method in (b"GET", b"HEAD") and path == b"/health":
+            self._send(connection, "200 OK", b"" if method == b"HEAD" else _HEALTHY)
+        elif not head.startswith(CLAIM):
+            self._send(connection, "404 Not Found", b"404 page not found\n")
+        elif self._is_claimed():
+            self._send(connection, "409 Conflict", b'{"message":"another kube-apiserver keeps its data here"}')
+        else:
+            self._claimed_by = connection
+            self._heads[connection] = b""
+            self._send(connection, "200 OK", self._lent(), keep=True)
+            return
+        self._end(connection)
+
+    def _is_claimed(self) -> bool:
+        """Whether who has the folder is still there: that it has gone may be known only in a moment."""
+        holder = self._claimed_by
+        if holder is None:
+            return False
+        try:
+            gone = not holder.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            gone = True
+        if gone:
+            self._end(holder)
+        return not gone
+
+    def _lent(self) -> bytes:
+        import json  # takes a third of the start
+
+        return json.dumps({"dataDir": os.path.abspath(self._folder), "fsync": self._fsync}).encode()
+
+    def _send(self, connection: socket.socket, status: str, body: bytes, *, keep: bool = False) -> None:
+        lines = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        end = "\r\n" if keep else "Connection: close\r\n\r\n"
+        connection.sendall((lines + end).encode() + body)
+
+    def _end(self, connection: socket.socket) -> None:
+        if connection is self._claimed_by:
+            self._claimed_by = None
+        del self._heads[connection]
+        self._selector.unregister(connection)
+        connection.close()
+
+
+def help_text() -> str:
+    """Every flag on a line of its own: tools look there for what they may pass."""
+    in_use = (f"  --{name}\n    {text}." for name, text in IN_USE.items())
+    others = (f"  --{name}" for name in sorted(WITHOUT_EFFECT))
+    return "\n".join(("The etcd of `steersman envtest`.", "", *in_use, "", "Without effect:", "", *others))
+
+
+def version_text() -> str:
+    """What `etcd --version` says."""
+    return f"etcd Version: {VERSION}\nGit SHA: none, as this is the etcd of `steersman envtest`"
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code, if there is one: a healthy process ends by a signal, as etcd does."""
+    try:
+        values = parse(arguments)
+        if "help" in values:
+            print(help_text())
+            return 0
+        if "version" in values:
+            print(version_text())
+            return 0
+        folder = values.get("data-dir", f"{values.get('name', 'default')}.etcd")
+        urls = values.get("listen-client-urls", "http://localhost:2379").split(",")
+        places = [address(url) for url in urls]
+        hold(folder)
+        listeners = [listener for place in places for listener in listen(*place)]
+    except Refused as refused:
+        print(f"etcd: {refused}", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Service(listeners, folder, fsync=values.get("unsafe-no-fsync") not in ("true", "1", "t", "T", "TRUE", "True")).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""The `kube-apiserver` of `steersman envtest`: kube-apiserver's command line before the server of `steersman serve`.
+
+Its data is in the folder of the `etcd` that --etcd-servers names (claim.py). Flags of kube-apiserver that
+`steersman serve` takes mean what they mean there; of the others some are taken without effect, and the rest end the
+start.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from steersman.cli.envtest.claim import claim
+from steersman.cli.envtest.etcd import names
+from steersman.cli.flags import FLAGS, arguments_by_flag, parse
+from steersman.cli.serve import fail, run
+from steersman.controlplane.options import Options, OptionsError
+
+NOT_UPSTREAM: Final = frozenset(("data-dir", "storage", "unsafe-no-fsync", "debug-loop-watchdog"))
+"""Flags of `steersman serve` that kube-apiserver has not."""
+OWN: Final = {
+    "etcd-servers": "http://ADDRESS:PORT of the etcd beside it, whose folder holds the data",
+    "cert-dir": "folder of apiserver.crt and apiserver.key, made there unless given by --tls-cert-file",
+    "help": "print this and end",
+    "version": "print the version and end",
+}
+WITHOUT_EFFECT: Final = names(
+    "apiserver-count contention-profiling default-watch-cache-size delete-collection-workers enable-garbage-collector "
+    "enable-logs-handler enable-priority-and-fairness endpoint-reconciler-type etcd-cafile etcd-certfile "
+    "etcd-count-metric-poll-period etcd-db-metric-poll-interval etcd-healthcheck-timeout etcd-keyfile etcd-prefix "
+    "etcd-readycheck-timeout http2-max-streams-per-connection lease-reuse-duration-seconds livez-grace-period "
+    "log-flush-frequency log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size "
+    "log-text-split-stream logging-format max-connection-bytes-per-sec permit-address-sharing permit-port-sharing "
+    "shutdown-watch-termination-grace-period storage-backend storage-initialization-timeout storage-media-type vmodule "
+    "watch-cache watch-cache-sizes"
+)
+"""Flags about what this server has not: a log in klog's form, an etcd, a cache that can be left out, a pace."""
+LEGACY: Final = {"insecure-port": "0", "insecure-bind-address": None}
+"""Flags that kube-apiserver had once, with the one value that is taken; old templates of arguments pass them."""
+_BARE: Final = names(
+    "contention-profiling enable-garbage-collector enable-logs-handler enable-priority-and-fairness help "
+    "log-json-split-stream log-text-split-stream permit-address-sharing permit-port-sharing version watch-cache"
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the server until it is told to end, or its etcd ends. Exits with 1, and one line, if it cannot."""
+    try:
+        options, own = read(sys.argv[1:] if arguments is None else arguments)
+        if "help" in own:
+            sys.stdout.write(help_text())
+            return
+        if "version" in own:
+            print(version_line())
+            return
+        held = claim(own.get("etcd-servers", ""))
+        options = replace(options, data_dir=held.folder, unsafe_no_fsync=not held.fsync)
+        options = with_certificates(options, own.get("cert-dir", ""))
+    except OptionsError as error:
+        fail(str(error), program="kube-apiserver")
+    run(options, program="kube-apiserver", tied_to=held.connection)
+
+
+def read(arguments: list[str]) -> tuple[Options, dict[str, str]]:
+    """The server's options, and the flags that are read here by name. Raises OptionsError."""
+    passed_on, own = [], {}
+    for name, value, text in arguments_by_flag([each for each in arguments if each], _BARE):
+        if name in OWN:
+            own[name] = value
+        elif name in LEGACY:
+            if LEGACY[name] not in (None, value):
+                raise OptionsError(f"--{name}: kube-apiserver serves nothing without TLS; {value!r} cannot be had")
+        elif name in NOT_UPSTREAM:
+            raise OptionsError(f"unknown flag: --{name}")
+        elif name not in WITHOUT_EFFECT:
+            passed_on += text
+    return parse(passed_on, Path()), own
+
+
+def with_certificates(options: Options, folder: str) -> Options:
+    """With the pair in the folder of --cert-dir, made there if there is none; as kube-apiserver does.
+
+    Raises OptionsError.
+    """
+    if options.tls_cert_file or not folder:
+        return options
+    certificate, key = Path(folder) / "apiserver.crt", Path(folder) / "apiserver.key"
+    if not (certificate.exists() and key.exists()):
+        _make_pair(options, certificate, key)
+    return replace(options, tls_cert_file=str(certificate), tls_private_key_file=str(key))
+
+
+def _make_pair(options: Options, certificate: Path, key: Path) -> None:
+    from steersman.controlplane.addresses import advertised_address, service_ranges
+    from steersman.controlplane.data_folder import certificate_files, make_data_folder
+    from steersman.machinery.private_files import write_whole
+
+    make_data_folder(options)
+    host = options.advertise_address or advertised_address(options.bind_address)
+    made = certificate_files(options, host, options.bind_address, str(service_ranges(options)[0][1]))
+    try:
+        certificate.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(key, made.server_key.read_bytes())
+        write_whole(certificate, made.server.read_bytes() + made.ca.read_bytes(), 0o644)
+    except OSError as error:
+        raise OptionsError(f"--cert-dir: {error}") from None
+
+
+def version_line() -> str:
+    """What `kube-apiserver --version` says."""
+    from steersman.server.version import MAJOR, MINOR, PATCH
+
+    return f"Kubernetes v{MAJOR}.{MINOR}.{PATCH}"
+
+
+def help_text() -> str:
+    """Every flag on a line of its own: tools look there for what they may pass."""
+    told = {name: flag.help for name, flag in FLAGS.items() if name not in NOT_UPSTREAM} | OWN
+    lines = [f"      --{name:<42} {told.get(name, 'has no effect')}" for name in sorted({*told, *WITHOUT_EFFECT})]
+    return "\n".join(
+        (
+            "The kube-apiserver of `steersman envtest`.",
+            "",
+            "Usage:",
+            "  kube-apiserver [flags]",
+            "",
+            "Flags:",
+            *lines,
+            "",
+        )
+    )

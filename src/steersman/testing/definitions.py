@@ -1,0 +1,87 @@
+"""CustomResourceDefinitions for a test: read from files, created or brought up to date, and waited for."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from steersman.testing.blocking_client import BlockingClient
+
+DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_BETWEEN_LOOKS: Final = 0.005
+_APPLY: Final = {"Content-Type": "application/apply-patch+yaml"}
+
+
+class NotEstablished(Exception):
+    """A definition that the server refused, or that did not become Established in time; tells its name and why."""
+
+
+def read(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """The CustomResourceDefinitions in files of YAML or JSON, and in the folders among `paths` (not below these).
+
+    Other documents in them are passed over. Raises OSError, and ValueError for a file that cannot be read or a path
+    without any definition.
+    """
+    found = []
+    for path in map(Path, paths):
+        here = [each for file in _files(path) for each in _documents(file)]
+        if not here:
+            raise ValueError(f"{path} holds no CustomResourceDefinition")
+        found += here
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES) if path.is_dir() else [path]
+
+
+def _documents(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        documents = list(yaml.load_all(file.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read: {error}") from None
+    for each in documents:
+        if isinstance(each, dict) and each.get("kind") == "CustomResourceDefinition":
+            yield each
+
+
+def establish(client: BlockingClient, definitions: Iterable[dict[str, Any]], timeout: float = 10.0) -> None:
+    """Applies all of them, then waits, at most `timeout` seconds for all, until each is Established.
+
+    Raises NotEstablished, OSError.
+    """
+    names = [_apply(client, each) for each in definitions]
+    until = time.monotonic() + timeout
+    for name in names:
+        while (why := _what_is_missing(client, name)) and time.monotonic() < until:
+            time.sleep(_BETWEEN_LOOKS)
+        if why:
+            raise NotEstablished(f"{name}: not established after {timeout:g} s: {why}")
+
+
+def _apply(client: BlockingClient, definition: dict[str, Any]) -> str:
+    name = str((definition.get("metadata") or {}).get("name", ""))
+    body = {key: value for key, value in definition.items() if key != "status"}
+    target = f"{DEFINITIONS}/{name}?fieldManager=steersman&force=true"
+    status, answer = client.request("PATCH", target, json.dumps(body, default=str).encode(), _APPLY)
+    if status not in (200, 201):
+        raise NotEstablished(f"{name}: {status} {json.loads(answer).get('message', '')}")
+    return name
+
+
+def _what_is_missing(client: BlockingClient, name: str) -> str:
+    """Empty once it is established."""
+    status, found = client.json("GET", f"{DEFINITIONS}/{name}")
+    if status != 200:
+        return str(found.get("message", status))
+    conditions = {each["type"]: each for each in found.get("status", {}).get("conditions") or ()}
+    if conditions.get("Established", {}).get("status") == "True":
+        return ""
+    told = [f"{kind} is {each['status']}: {each.get('message', '')}" for kind, each in conditions.items()]
+    return "; ".join(told) or "it has no conditions"

@@ -1,0 +1,98 @@
+"""The folder of `steersman envtest`: what is in it, when it is written, and what a shell is told of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import steersman
+from steersman.cli import main
+from steersman.cli.envtest import assets
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def printed(*arguments: str) -> str:
+    done = CliRunner().invoke(main, ["envtest", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Path):
+    folder = Path(printed().removesuffix("\n"))
+    assert folder.is_relative_to(cache / "steersman" / "envtest")
+    version, k8s, release = folder.relative_to(cache / "steersman" / "envtest").parts
+    assert version.startswith(f"{steersman.__version__}-")
+    # Where jenvtest and kube-api-test look below their folder.
+    assert k8s == "k8s"
+    assert re.fullmatch(r"1\.36\.\d+-(linux|darwin)-(amd64|arm64)", release)
+    assert all(os.access(folder / name, os.X_OK) for name in ("kube-apiserver", "etcd"))
+
+
+def test_a_second_time_writes_nothing_and_repairs_what_is_not_as_it_was():
+    folder = Path(printed().removesuffix("\n"))
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if not path.is_symlink()}
+    printed()
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir() if not path.is_symlink()} == before
+    good = (folder / "etcd").read_bytes()
+    (folder / "etcd").write_text("of an older one")
+    printed()
+    assert (folder / "etcd").read_bytes() == good
+
+
+def test_a_shell_is_told_what_tools_read(monkeypatch: pytest.MonkeyPatch, cache: Path):
+    monkeypatch.setenv("XDG_CACHE_HOME", f"{cache}/with a space and a 'quote'")
+    text = printed("--env")
+    script = f'{text}\nenv | grep -E "^(KUBEBUILDER_ASSETS|JENVTEST_DIR|KUBE_API_TEST_DIR|TEST_ASSET)"'
+    done = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, timeout=30, check=True,
+        env={**os.environ, "TEST_ASSET_ETCD": "/another"},
+    )  # fmt: skip
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    home = assets.home_folder()
+    assert told == {
+        "KUBEBUILDER_ASSETS": str(assets.programs_folder(home)),
+        "JENVTEST_DIR": str(home),
+        "KUBE_API_TEST_DIR": str(home),
+    }
+    assert subprocess.run(
+        [Path(told["KUBEBUILDER_ASSETS"]) / "etcd", "--name=a", "--version"],
+        stdout=subprocess.PIPE,
+        timeout=30,
+        check=True,
+    ).stdout
+
+
+def test_kubectl_is_a_link_to_the_one_in_path_and_never_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    home = tmp_path / "home"
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    link = assets.make(home) / "kubectl"
+    assert not link.is_symlink()
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        shutil.copy("/bin/sh", folder / "kubectl")
+        monkeypatch.setenv("PATH", str(folder))
+        assets.make(home)
+        assert os.readlink(link) == str(folder / "kubectl")
+    monkeypatch.setenv("PATH", str(link.parent))
+    assets.make(home)
+    assert os.readlink(link) == str(tmp_path / "second" / "kubectl")
+
+
+def test_a_cache_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    done = CliRunner().invoke(main, ["envtest"])
+    assert done.exit_code == 1
+    assert "cannot be made: " in done.output

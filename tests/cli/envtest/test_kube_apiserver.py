@@ -1,0 +1,289 @@
+"""The `kube-apiserver` of `steersman envtest`: its command line, where its data is, whom it serves, its end."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from steersman.cli.envtest import kube_apiserver
+from steersman.cli.envtest.claim import claim
+from steersman.cli.flags import FLAGS
+from steersman.cli.known_flags import KNOWN
+from steersman.controlplane.options import OptionsError
+
+TOKEN = "token-of-the-administrator"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Running:
+    """A kube-apiserver, asked with a token."""
+
+    def __init__(self, program: Path, folder: Path, *flags: str) -> None:
+        folder.mkdir(exist_ok=True)
+        tokens = folder / "tokens.csv"
+        tokens.write_text(f"{TOKEN},admin,admin,system:masters\n")
+        self.certificates = folder / "certificates"
+        self.port = _free_port()
+        self.process = subprocess.Popen(
+            [program, f"--token-auth-file={tokens}", f"--cert-dir={self.certificates}", f"--secure-port={self.port}",
+             "--bind-address=127.0.0.1", "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+             *flags],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        context = ssl.create_default_context(cafile=str(self.certificates / "apiserver.crt"))
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", method=method)
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+            return answer.read()
+
+    def wait_ready(self) -> None:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                assert self.request("GET", "/healthz") == b"ok"
+            except OSError:
+                assert self.process.poll() is None, self.process.communicate()
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            else:
+                return
+
+    def refusal(self) -> str:
+        """The one line of a server that does not start."""
+        _, told = self.process.communicate(timeout=60)
+        assert self.process.returncode == 1
+        assert told.startswith("kube-apiserver: ")
+        assert told.count("\n") == 1, told
+        return told
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for each in (self.process.stdout, self.process.stderr):
+            if each is not None:
+                each.close()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def start(programs: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    made: list[Running] = []
+
+    def make(*flags: str) -> Running:
+        made.append(Running(programs / "kube-apiserver", tmp_path / "kube-apiserver", *flags))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def test_its_data_is_in_the_folder_of_its_etcd_and_there_again_after_both_have_ended(start, etcd, make_etcd):
+    server = start(f"--etcd-servers={etcd.url}")
+    server.wait_ready()
+    server.request("POST", CONFIG_MAPS, {"metadata": {"name": "kept"}})
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(30) == 0
+    etcd.end()
+    again = make_etcd(folder=etcd.folder)
+    server = start("--etcd-servers", again.url)
+    server.wait_ready()
+    assert json.loads(server.request("GET", f"{CONFIG_MAPS}/kept"))["metadata"]["name"] == "kept"
+
+
+def test_a_second_one_on_the_same_etcd_is_refused(start, etcd):
+    start(f"--etcd-servers={etcd.url}").wait_ready()
+    told = start(f"--etcd-servers={etcd.url}").refusal()
+    assert f"another kube-apiserver keeps its data in the etcd at {etcd.url}; each needs one of its own" in told
+
+
+def test_it_ends_with_its_etcd(start, etcd):
+    server = start(f"--etcd-servers={etcd.url}")
+    server.wait_ready()
+    etcd.end()
+    assert server.process.wait(30) == 0
+    assert "the etcd has ended, and this server with it" in server.process.stderr.read()
+
+
+def test_the_certificates_of_its_folder_are_served_and_kept(start, etcd, make_etcd, tmp_path: Path):
+    server = start(f"--etcd-servers={etcd.url}")
+    server.wait_ready()
+    made = (server.certificates / "apiserver.crt").read_bytes()
+    etcd.end()
+    server.process.wait(30)
+    server = start(f"--etcd-servers={make_etcd(folder=tmp_path / 'other').url}")
+    server.wait_ready()
+    assert (server.certificates / "apiserver.crt").read_bytes() == made
+
+
+def test_a_real_etcd_is_refused():
+    class Etcd(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Etcd) as server:
+        answering = Thread(target=server.handle_request)
+        answering.start()
+        with pytest.raises(OptionsError, match="keeps its data itself and does not speak to an etcd yet"):
+            claim(f"http://127.0.0.1:{server.server_port}")
+        answering.join()
+
+
+@pytest.mark.parametrize(
+    ("servers", "told"),
+    [
+        ("", "--etcd-servers must be specified"),
+        ("http://127.0.0.1:1,http://127.0.0.1:2", "are several; one etcd of `steersman envtest` is expected"),
+        ("https://127.0.0.1:2379", "this kube-apiserver does not speak to another etcd yet"),
+        ("http://127.0.0.1:port", "is no URL"),
+    ],
+)
+def test_what_is_no_etcd_of_ours_is_told(servers: str, told: str):
+    with pytest.raises(OptionsError, match=re.escape(told)):
+        claim(servers)
+
+
+def test_an_etcd_that_never_listens_is_not_waited_for_forever():
+    with pytest.raises(OptionsError, match="nothing listens at"):
+        claim(f"http://127.0.0.1:{_free_port()}", longest_wait=0.05)
+
+
+def test_flags_that_envtest_and_its_like_pass_are_taken(tmp_path: Path):
+    file = tmp_path / "file"
+    file.touch()
+    options, own = kube_apiserver.read(
+        ["", "--advertise-address=127.0.0.1", "--insecure-port=0", "--insecure-bind-address", "127.0.0.1",
+         "--cert-dir", "a", "--secure-port", "6444", "--etcd-servers", "http://0.0.0.0:1", "--allow-privileged",
+         "--service-account-issuer", "https://localhost", "--service-account-issuer", "/a/apiserver.crt",
+         f"--service-account-signing-key-file={file}", f"--service-account-signing-key-file={file}",
+         "--watch-cache", "--enable-priority-and-fairness=false", "--vmodule", "a=3"],
+    )  # fmt: skip
+    assert own == {"cert-dir": "a", "etcd-servers": "http://0.0.0.0:1"}
+    assert (options.secure_port, options.allow_privileged, options.advertise_address) == (6444, True, "127.0.0.1")
+    assert options.service_account_issuer == ("https://localhost", "/a/apiserver.crt")
+
+
+def _self_signed(folder: Path, name: str, subject: list[tuple[Any, str]], hosts: list[x509.GeneralName]) -> None:
+    """An RSA key and a certificate that signs itself and says of no use, as tools in Java make them."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    named = x509.Name([x509.NameAttribute(kind, value) for kind, value in subject])
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder().subject_name(named).issuer_name(named).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now).not_valid_after(now + timedelta(days=365))
+    )  # fmt: skip
+    if hosts:
+        builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+    (folder / f"{name}.crt").write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
+    (folder / f"{name}.key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    )
+
+
+def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: Path, make_etcd, tmp_path: Path):
+    """As jenvtest and fabric8's kube-api-test start the two: at once, and the server before etcd listens."""
+    home = tmp_path / "home"
+    home.mkdir()
+    _self_signed(home, "apiserver", [(NameOID.COMMON_NAME, "example.org")], [x509.IPAddress(ip_address("127.0.0.1"))])
+    user = [(NameOID.ORGANIZATION_NAME, "system:masters"), (NameOID.COMMON_NAME, "jenvtest")]
+    _self_signed(home, "client", user, [])
+    key, port = str(home / "apiserver.key"), _free_port()
+    etcd = make_etcd("-wal-dir", str(tmp_path / "wal"), "--initial-cluster", "default=http://localhost:1",
+                     "--initial-advertise-peer-urls", "http://localhost:1")  # fmt: skip
+    server = subprocess.Popen(
+        [programs / "kube-apiserver", "--cert-dir", home, "--secure-port", str(port),
+         "--etcd-servers", etcd.url.replace("127.0.0.1", "0.0.0.0"), "--authorization-mode", "RBAC",
+         "--service-account-issuer", "https://localhost", "--service-account-signing-key-file", key,
+         "--service-account-signing-key-file", key, "--service-account-key-file", key,
+         "--service-account-issuer", str(home / "apiserver.crt"), "--disable-admission-plugins", "ServiceAccount",
+         "--client-ca-file", str(home / "client.crt"), "--service-cluster-ip-range", "10.0.0.0/24",
+         "--allow-privileged"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("ready ")
+        context = ssl.create_default_context(cafile=str(home / "apiserver.crt"))
+        context.load_cert_chain(home / "client.crt", home / "client.key")
+        with urllib.request.urlopen(
+            f"https://127.0.0.1:{port}/api/v1/namespaces/default", context=context, timeout=30
+        ) as answer:
+            assert json.load(answer)["metadata"]["name"] == "default"
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ("--data-dir=a", "unknown flag: --data-dir"),
+        ("--unsafe-no-fsync", "unknown flag: --unsafe-no-fsync"),
+        ("--audit-policy-file=a", "not supported yet: --audit-policy-file"),
+        ("--insecure-port=8080", "--insecure-port: kube-apiserver serves nothing without TLS"),
+        ("--secure-prot=1", "unknown flag: --secure-prot, did you mean --secure-port?"),
+        ("--secure-port", "--secure-port needs a value"),
+        ("stray", "unexpected argument 'stray'"),
+    ],
+)
+def test_other_flags_end_the_start(argument: str, told: str):
+    with pytest.raises(OptionsError, match=re.escape(told)):
+        kube_apiserver.read([argument])
+
+
+def test_every_flag_that_is_named_is_kube_apiservers():
+    assert kube_apiserver.WITHOUT_EFFECT <= KNOWN
+    assert kube_apiserver.OWN.keys() - KNOWN == set()
+    assert not kube_apiserver.WITHOUT_EFFECT & {*FLAGS, *kube_apiserver.OWN}
+    assert FLAGS.keys() - KNOWN == kube_apiserver.NOT_UPSTREAM
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--v=1", "--help"]])
+def test_its_help_names_what_it_takes(programs: Path, arguments: list[str]):
+    said = subprocess.run(
+        [programs / "kube-apiserver", *arguments], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    named = set(re.findall(r"(?m)^\s*--([a-z0-9-]+)\b", said))
+    assert named == {*FLAGS, *kube_apiserver.OWN, *kube_apiserver.WITHOUT_EFFECT} - kube_apiserver.NOT_UPSTREAM
+    assert "insecure-port" not in named  # else envtest passes it
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--v=1", "--version"]])
+def test_its_version_is_that_of_what_it_serves(programs: Path, arguments: list[str]):
+    said = subprocess.run(
+        [programs / "kube-apiserver", *arguments], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert re.fullmatch(r"Kubernetes v1\.36\.\d+\n", said)

@@ -1,0 +1,49 @@
+"""Programs in Go that tests build and run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+DOWNLOAD_TIMEOUT = 300.0
+BUILD_TIMEOUT = 900.0
+
+
+def find_go() -> str | None:
+    """$GO, or the one in PATH, or the one where Go's installation guide puts it."""
+    for candidate in (os.environ.get("GO"), "go", "/usr/local/go/bin/go"):
+        found = shutil.which(candidate) if candidate else None
+        if found:
+            return found
+    return None
+
+
+def build(source: Path, made: Path) -> Path:
+    """The program of a module. Skips the test if there is no Go, or if the modules it needs cannot be had.
+
+    Go keeps what it has compiled, so that the first time only takes minutes.
+    """
+    go = find_go()
+    if go is None:
+        pytest.skip("no Go on this machine: put it in PATH, or name it in $GO")
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+
+    def run(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [go, *arguments], cwd=source, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    try:
+        downloaded = run("mod", "download", timeout=DOWNLOAD_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"the modules of {source.name}/go.mod were not downloaded within {DOWNLOAD_TIMEOUT:.0f} s")
+    if downloaded.returncode != 0:
+        *_, why = downloaded.stderr.strip().splitlines() or ["it does not say why"]
+        pytest.skip(f"the modules of {source.name}/go.mod cannot be had: {why}")
+    compiled = run("build", "-buildvcs=false", "-ldflags=-s -w", "-o", str(made), ".", timeout=BUILD_TIMEOUT)
+    assert compiled.returncode == 0, compiled.stderr
+    return made
