@@ -193,3 +193,25 @@ def test_a_resource_that_can_all_it_declares_stays_as_it_is(catalogue: Catalogue
     catalogue.put(bound, storage)
     (served,) = catalogue.served()
     assert served.resource is bound.resource
+
+
+def test_what_is_not_announced_answers_and_is_not_told_of(catalogue: Catalogue) -> None:
+    told: list[str] = []
+    catalogue.subscribe(told.append)
+    catalogue.put(*unasked(resource("foos", by_definition=True)), announced=False)
+    assert "/apis/e.x/v1/namespaces/{namespace}/foos" in catalogue.routes
+    assert (list(catalogue.groups()), list(catalogue.served()), told) == ([], [], [])
+    assert catalogue.is_defined("/apis/e.x/v1")
+    catalogue.announce("e.x", "foos")
+    catalogue.announce("e.x", "foos")
+    assert (names(catalogue.served()), told) == (["v1/foos"], ["e.x"])
+    catalogue.remove("e.x", "foos")
+    assert not catalogue.is_defined("/apis/e.x/v1")
+
+
+def test_what_was_never_announced_is_taken_out(catalogue: Catalogue) -> None:
+    told: list[str] = []
+    catalogue.subscribe(told.append)
+    catalogue.put(*unasked(resource("foos")), announced=False)
+    catalogue.remove("e.x", "foos")
+    assert (catalogue.routes, catalogue.roots, told) == ({}, {}, [])

@@ -47,9 +47,14 @@ Serves = Callable[[str, str, str], bool]
 class Serving(Protocol):
     """Who serves resources while the server runs (the control plane)."""
 
-    async def serve_custom(self, resource: Resource[Any, Any], serves: Serves) -> None:
+    async def serve_custom(self, resource: Resource[Any, Any], serves: Serves, *, announced: bool) -> None:
         """Serves a resource in the versions for which `serves` (group, version, plural) says so, from now on, in the
-        place of the one of its name. Raises ValueError if one that is stored elsewhere has its name."""
+        place of the one of its name. A new one that is not `announced` is not told of before `announce`. Raises
+        ValueError if one that is stored elsewhere has its name."""
+        ...
+
+    def announce(self, group: str, plural: str) -> None:
+        """Tells clients of one that is served. Raises KeyError if it is not."""
         ...
 
     async def withdraw(self, group: str, plural: str) -> None:
@@ -200,6 +205,7 @@ class Definitions:
                 text = "the initial names have been accepted"
                 set_condition(definition, ESTABLISHED, "True", "InitialNamesAccepted", text)
         status = definition.status
+        known = self._served.get(definition.metadata.name)
         if msgspec.json.encode(status) != before:
 
             def changed(stored: CustomResourceDefinition) -> CustomResourceDefinition:
@@ -208,6 +214,8 @@ class Definitions:
                 return stored
 
             await self._write(definition.metadata.name, changed, subresource="status")
+        if known is not None:  # who finds it finds a definition that the server has done with
+            self._serving.announce(known.group, known.plural)
 
     def _taken(self, definition: Declared) -> TakenNames:
         own, group = definition.metadata.name, definition.spec.group
@@ -223,7 +231,9 @@ class Definitions:
             return
         resource, versions = resource_of(definition)
         served = frozenset(each.name for each in spec.versions if each.served)
-        await self._serving.serve_custom(resource, lambda group, version, plural: version in served)
+        await self._serving.serve_custom(
+            resource, lambda group, version, plural: version in served, announced=definition.is_established
+        )
         self._served[name] = _Served(state, spec.group, resource.plural, versions)
         self._announcing.changed(name, spec.group, served)
 

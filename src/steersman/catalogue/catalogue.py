@@ -66,6 +66,8 @@ class Catalogue:
         self.roots: dict[str, int] = {}
         """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
+        self._hidden: set[tuple[str, str]] = set()
+        """Those that nobody has been told of."""
         self._defined: set[str] = set()
         """The paths of groups in which definitions make all resources."""
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
@@ -80,13 +82,15 @@ class Catalogue:
 
     def put(
         self, bound: BoundResource[Any], storage: ResourceStorage, *,
-        serves: Serves = lambda group, version, plural: True,
+        serves: Serves = lambda group, version, plural: True, announced: bool = True,
     ) -> None:  # fmt: skip
         """Serves a resource from its storage from now on, in the versions for which `serves` says so, with those of its
         verbs that the storage can do.
 
         What was served under its group and name before is not any more; its storage goes on, for requests that are
-        being answered. Raises ValueError if another resource has one of its paths.
+        being answered. What is not `announced` answers requests already; nobody is told of it before `announce`.
+
+        Raises ValueError if another resource has one of its paths.
         """
         resource = offered(bound.resource, storage)
         versions = tuple(
@@ -108,9 +112,24 @@ class Catalogue:
             self.roots[root] = self.roots.get(root, 0) + 1
             if resource.by_definition and each.group not in self._by_version:
                 self._defined.add(f"/apis/{each.group}")
-            self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[resource.plural] = each
+        if announced or known is not None:
+            self._announce(entry, *([known] if known is not None else []))
+        else:
+            self._hidden.add(key)
+
+    def announce(self, group: str, plural: str) -> None:
+        """Tells of a resource that was not announced when it was put in. Raises KeyError for what is not served."""
+        entry = self._entries[group, plural]
+        if (group, plural) in self._hidden:
+            self._hidden.discard((group, plural))
+            self._announce(entry)
+
+    def _announce(self, entry: CatalogueEntry, *others: CatalogueEntry) -> None:
+        plural = entry.resource.plural
+        for each in entry.versions:
+            self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[plural] = each
             self.mapper.add(each)
-        self._tell(*([known] if known is not None else []), entry)
+        self._tell(*others, entry)
 
     def remove(self, group: str, plural: str) -> ResourceStorage:
         """Ends serving a resource of this group (that of its stored version); what its storage was.
@@ -118,8 +137,10 @@ class Catalogue:
         Ending the storage, and with it the watches, is up to who made it. Raises KeyError for what is not served.
         """
         entry = self._entries.pop((group, plural))
+        is_hidden = (group, plural) in self._hidden
         self._forget(entry)
-        self._tell(entry)
+        if not is_hidden:
+            self._tell(entry)
         return entry.storage
 
     def is_defined(self, path: str) -> bool:
@@ -128,6 +149,8 @@ class Catalogue:
 
     def _forget(self, entry: CatalogueEntry) -> None:
         plural = entry.resource.plural
+        is_hidden = (entry.resource.group, plural) in self._hidden
+        self._hidden.discard((entry.resource.group, plural))
         for template in entry.routes:
             del self.routes[template]
         for each in entry.versions:
@@ -135,6 +158,10 @@ class Catalogue:
             self.roots[root] -= 1
             if not self.roots[root]:
                 del self.roots[root]
+            if is_hidden:
+                if each.group not in self._by_version:
+                    self._defined.discard(f"/apis/{each.group}")
+                continue
             versions = self._by_version[each.group]
             del versions[each.version][plural]
             if not versions[each.version]:
@@ -176,8 +203,9 @@ class Catalogue:
 
     def served(self) -> Iterator[ServedResource]:
         """Every resource in every version it is served in."""
-        for entry in self._entries.values():
-            yield from entry.versions
+        for key, entry in self._entries.items():
+            if key not in self._hidden:
+                yield from entry.versions
 
     def groups(self) -> Sequence[Group]:
         """The groups in their order, each with its versions in theirs."""

@@ -145,9 +145,12 @@ class ControlPlane:
             self._stores.take_out(resource.group, resource.plural)
             raise
 
-    async def serve_custom(self, resource: Resource[Any, Services], serves: Serves) -> None:
+    async def serve_custom(
+        self, resource: Resource[Any, Services], serves: Serves, *, announced: bool = True
+    ) -> None:  # fmt: skip
         """Serves a resource in the versions for which `serves` says so, in the place of the one of its name if there is
-        one: the next request finds the new one, and watches of the old one end.
+        one: the next request finds the new one, and watches of the old one end. Clients are told of a new one that is
+        not `announced` by `announce`.
 
         Raises ValueError if a built-in resource has its name, or is stored where it would be.
         """
@@ -157,13 +160,18 @@ class ControlPlane:
         bound = bind(resource, self._services)
         store, before = self._stores.replace(bound)
         try:
-            self.server.catalogue.put(bound, store, serves=serves)
+            self.server.catalogue.put(bound, store, serves=serves, announced=announced)
         except ValueError:
             if before is None:
                 self._stores.take_out(resource.group, resource.plural)
             raise
         if before is not None:
             await before.stop()
+
+    def announce(self, group: str, plural: str) -> None:
+        """Tells clients of a resource that is served. Raises KeyError for one that is not."""
+        assert self.server is not None
+        self.server.catalogue.announce(group, plural)
 
     async def withdraw(self, group: str, plural: str) -> None:
         """Ends serving a resource, and its watches; what is stored of it stays. Raises KeyError if it is not served."""
