@@ -61,6 +61,10 @@ _PLAIN_CHECKS: Final = (
 )  # fmt: skip
 _NUMBER_CHECKS: Final = (("multipleOf", "multiple_of"), ("maximum", "maximum"), ("minimum", "minimum"))
 _JUNCTORS: Final = (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of"))
+_CHECKED: Final = frozenset(
+    (name for name, _ in (*_PLAIN_CHECKS, *_NUMBER_CHECKS, *_JUNCTORS)),
+) | {"not", "enum", "pattern", "uniqueItems", "required"}
+"""What may make a check; limits that exclude themselves stand beside those they are of."""
 
 
 class UnsupportedSchemaError(ValueError):
@@ -160,6 +164,8 @@ class _Compiler:
         return format if format in _NUMBER_FORMATS.get(kind, ()) else ""
 
     def _checks(self, plain: Mapping[str, Any]) -> Checks | None:
+        if _CHECKED.isdisjoint(plain):
+            return None
         negated = plain.get("not")
         said: dict[str, Any] = {"negated": None if negated is None else self.node(negated)}
         for name, attribute in _JUNCTORS:

@@ -21,7 +21,7 @@ from .defaults_of_schemas import pruned_defaults
 from .field_paths import FieldPathError, valid_field_path
 from .internal_form import FIELDS, internal, is_said
 from .list_declarations import list_type_errors, map_key_errors, set_errors
-from .nodes import DEFAULTS_BELOW
+from .nodes import DEFAULTS_BELOW, MISSING, Node
 from .rules import RuleJudge, RulePlace
 from .structure import invariant_errors
 from .walking import Schema, any_schema
@@ -107,21 +107,22 @@ def schema_errors(
         errors.append(field.forbidden(path / "nullable", "nullable cannot be true at the root"))
     unsupported = ""
     is_sound = False
+    node: Node | None = None
     if checks.structural:
         try:
-            compile_node(plain)
+            node = compile_node(plain)
         except UnsupportedSchemaError as error:
             unsupported = str(error)
         else:
             found = invariant_errors(plain, path)
-            if not found:
+            if not found and (node.traits & DEFAULTS_BELOW or node.default is not MISSING):
                 judge = DefaultChecks(pruned=checks.pruned_defaults, rules=rules)
                 found = list(judge.errors(compile_node(plain, of_defaults=True), path))
             errors += found
             is_sound = not found
     judge_of_rules = rules if is_sound else None
     walk = _Walk(checks, judge_of_rules)
-    place = None if judge_of_rules is None else RulePlace(plain, path, None, "", "", None)
+    place = None if judge_of_rules is None else RulePlace(plain, path, None, "", "", None, node)
     walk.schema(plain, path, _Context(), place, is_root=True)
     errors += walk.errors + walk.rule_errors
     if not errors and unsupported:

@@ -6,6 +6,7 @@ A node is shared by all places, and by all schemas, that say the same. Nothing c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 Plain = dict[str, Any]
@@ -93,6 +94,13 @@ class Checks:
         for name in self.__slots__:
             setattr(self, name, said[name])
 
+    def features(self) -> tuple[Any, ...]:
+        """All that they ask for; only the values of an enum may be of any type."""
+        return _checks_but_enum(self), None if self.enum is None else _as_key(self.enum)
+
+
+_checks_but_enum: Final = attrgetter(*(name for name in Checks.__slots__ if name != "enum"))
+
 
 class Node:
     """One place of a compiled schema."""
@@ -143,11 +151,12 @@ class Node:
     def features(self) -> tuple[Any, ...]:
         """All that it says, by which equal nodes are found."""
         checks = self.checks
-        said = None if checks is None else tuple(_as_key(getattr(checks, name)) for name in Checks.__slots__)
+        said = None if checks is None else checks.features()
         return (
             self.types, self.mask, self.traits, self.format, self.declared_format, self.additional, self.items,
             self.list_type, self.map_keys, tuple(self.properties.items()), said,
-            _as_key(self.default), _as_key(list(self.rules)),
+            self.default if self.default is MISSING else _as_key(self.default),
+            _as_key(self.rules) if self.rules else (),
         )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ class RulePlace(NamedTuple):
     step: str
     name: str
     uncorrelatable: Path | None
+    node: Node | None = None
+    """The schema compiled, if it is already."""
 
 
 class RuleJudge(Protocol):

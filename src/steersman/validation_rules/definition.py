@@ -152,7 +152,7 @@ class DefinitionRules:
         """The types of those around it are looked for first: what is unknown there is unknown here."""
         above = None if place.parent is None else self._context(place.parent)
         if above is None:
-            node, name = compile_node(place.schema), ROOT
+            node, name = place.node or compile_node(place.schema), ROOT
             cardinality: int | None = 1
         else:
             node, name = _STEPS[place.step](above, place.name)
