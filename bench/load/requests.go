@@ -41,7 +41,7 @@ func list(b *bench) error {
 		if err := b.post("/api/v1/namespaces", fill(namespaceBody, b.namespace, 0, "")); err != nil {
 			return err
 		}
-		for _, k := range []*kind{configMaps, pods} {
+		for _, k := range []*kind{configMaps, pods, widgets} {
 			if err := b.listAll(k, size); err != nil {
 				return err
 			}
@@ -56,8 +56,13 @@ func (b *bench) listAll(k *kind, size int) error {
 	for _, mode := range []string{"cached", "consistent", "paged"} {
 		for _, format := range b.opt.formats {
 			name := fmt.Sprintf("list/%s/%d/%s/%s", k.name, size, mode, format)
-			if !b.wanted(name) || mode == "paged" && format == "json+gzip" {
+			if !b.wanted(name) || mode == "paged" && format == "json+gzip" || k == widgets && format == "protobuf" {
 				continue
+			}
+			if k == widgets && !filled {
+				if served, err := b.widgetsFor("list/widget"); err != nil || !served {
+					return err
+				}
 			}
 			if !filled {
 				if _, err := b.populate("", k, "item", 0, size); err != nil {
