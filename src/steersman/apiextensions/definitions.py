@@ -10,16 +10,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
 from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, names_taken
 from steersman.apiextensions.approved import judge_approval
-from steersman.apiextensions.custom_resource import resource_of
 from steersman.apiextensions.declared import Declared, read_declared
-from steersman.apiextensions.strategy import Versions
 from steersman.machinery.errors.status import StatusError
 from steersman.registry.apiextensions.conditions import ESTABLISHED, find_condition, set_condition
 from steersman.registry.apiextensions.customresourcedefinitions import CLEANUP_FINALIZER
@@ -29,6 +27,9 @@ from steersman.rest.resource import Resource
 from steersman.storage.cache.entry import Entry
 from steersman.store.follower import Follower
 from steersman.store.store import Store
+
+if TYPE_CHECKING:
+    from steersman.apiextensions.strategy import Versions
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,16 @@ class _Served:
     versions: Versions
 
 
+Make = Callable[[Declared], "tuple[Resource[Any, Any], Versions]"]
+
+
+def _import_maker() -> Make:
+    """What makes resources of definitions: servers without any do without schemas and rules."""
+    from steersman.apiextensions.custom_resource import resource_of
+
+    return resource_of
+
+
 class Definitions:
     """`start` begins, `stop` ends."""
 
@@ -106,6 +117,7 @@ class Definitions:
         self._known: dict[str, _Known] = {}
         self._served: dict[str, _Served] = {}
         """By the name of the definition."""
+        self._make: Make | None = None
         self._waiting: dict[str, None] = {}
         self._failed: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -229,7 +241,9 @@ class Definitions:
         known = self._served.get(name)
         if known is not None and known.state == state:
             return
-        resource, versions = resource_of(definition)
+        if self._make is None:
+            self._make = await asyncio.to_thread(_import_maker)
+        resource, versions = self._make(definition)
         served = frozenset(each.name for each in spec.versions if each.served)
         await self._serving.serve_custom(
             resource, lambda group, version, plural: version in served, announced=definition.is_established

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from steersman.apiextensions.declared import Declared, DeclaredVersion
 from steersman.kinds.custom import CustomKind
 from steersman.machinery.identity.schema import GroupVersionKind
-from steersman.validation_rules.evaluation import Rules
+
+if TYPE_CHECKING:
+    from steersman.validation_rules.evaluation import Rules
 
 
 @dataclass(slots=True)
@@ -26,6 +29,8 @@ class Version:
     def compile_rules(self) -> Rules:
         """The same, compiled if need be: that takes some milliseconds for each."""
         if self._rules is None:
+            from steersman.validation_rules.evaluation import Rules  # imports all of CEL
+
             rules = Rules(self.kind.structural.root)
             rules.compile()
             self._rules = rules

@@ -98,14 +98,14 @@ class Rules:
         old: Any = None,
         path: Path = Path(),  # noqa: B008 - a Path is never changed
         *,
-        budget: int = BUDGET,
+        budget: int | None = None,
         correlated: Correlated | None = None,
     ) -> Judged:
-        """What the rules have against a value that was another before (None: that is new).
+        """What the rules have against a value that was another before (None: that is new), within a budget (BUDGET).
 
         `correlated`, as an update has it, lets through what was wrong with unchanged parts: of that are warnings.
         """
-        judged = Judged(budget)
+        judged = Judged(BUDGET if budget is None else budget)
         if self.is_empty:
             return judged
         judging = _Judging(self, judged)
