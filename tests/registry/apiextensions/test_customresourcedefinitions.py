@@ -9,6 +9,7 @@ import pytest
 from steersman.api.apiextensions.v1 import CustomResourceDefinitionCondition, CustomResourceDefinitionNames
 from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.machinery.codec.serializer import encode
+from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import StatusError
 from steersman.registry.apiextensions.customresourcedefinitions import (
     CLEANUP_FINALIZER,
@@ -121,3 +122,9 @@ def test_only_the_first_established_condition_counts() -> None:
         CustomResourceDefinitionCondition(type="Established", status="True"),
     ]
     assert not updated(definition(scope="Cluster"), old)[1]
+
+
+def test_a_number_in_a_default_that_is_no_float_is_refused() -> None:
+    body = json.dumps(definition()).replace('"type": "object"', '"type": "object", "default": {"a": [1, -1e999]}', 1)
+    with pytest.raises(DecodeError, match="json: cannot unmarshal number -1e999 into Go value of type float64"):
+        CUSTOM_RESOURCE_DEFINITIONS.kind.read(body.encode(), "json", strict=True)

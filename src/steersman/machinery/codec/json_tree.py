@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
 from typing import Any, TypeAlias
 
@@ -96,6 +97,20 @@ def render(tree: Tree) -> bytes:
     if isinstance(tree, list):
         return b"[" + b",".join([render(item) for item in tree]) + b"]"
     return tree.encode() if isinstance(tree, Number) else msgspec.json.encode(tree)
+
+
+def too_large(tree: Tree) -> str:
+    """The first number that is larger than any float64; "" if there is none."""
+    waiting = [tree]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Members):
+            waiting.extend(reversed([member for _, member in value]))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, Number) and math.isinf(float(value)):
+            return value
+    return ""
 
 
 def kind_of(tree: Tree) -> str:

@@ -30,6 +30,7 @@ from steersman.machinery.codec.json_tree import (
     kind_of,
     parse_tree,
     render,
+    too_large,
 )
 from steersman.machinery.codec.serializer import (
     compact,
@@ -445,7 +446,13 @@ class Reader:
         if name in ("RawExtension", "FieldsV1", "Unknown"):
             return old if tree is None else msgspec.Raw(render(tree))
         if name == "JSON":
-            return old if tree is None else decode_plain(render(tree))
+            if tree is None:
+                return old
+            try:
+                return decode_plain(render(tree))
+            except msgspec.MsgspecError:
+                text = f"json: cannot unmarshal number {too_large(tree)} into Go value of type float64"
+                raise DecodeError(text) from None
         if name.startswith("JSONSchemaProps"):
             return _schema_or(name, tree)
         if name == "IntOrString":
