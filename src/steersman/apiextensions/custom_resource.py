@@ -1,7 +1,7 @@
 """What a CustomResourceDefinition makes of a kind: a Resource like any other.
 
-The storage version is the hub. Objects are judged in the version that a request is made in, as upstream's are: each
-version has its own schema and rules. With conversion None an object is the same in all of them, as far as they know it.
+Objects are judged in the version that a request is made in, as upstream's are: each version has its own schema and
+rules. The storage converts them (`conversion`), so that all that works on them sees that version alone.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from steersman.api.apiextensions.v1 import CustomResourceConversion
 from steersman.apiextensions.declared import Declared
 from steersman.apiextensions.scale import scale_subresource
 from steersman.apiextensions.strategy import CustomResourceStrategy, StatusStrategy, Versions
 from steersman.apiextensions.version import Version, versions_of
 from steersman.catalogue.catalogue import version_order
-from steersman.kinds.custom import VersionedObject
+from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenObject
 from steersman.machinery.json_path import JSONPathError, PrinterColumn, find_results, parse
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
+from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Column, OtherVersion, Resource, Subresource
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -27,17 +29,24 @@ _AGE: Final = Column("Age", None, type="date")
 _DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {}"
 
 
-def resource_of(definition: Declared) -> tuple[Resource[OpenObject, Any], Versions]:
+class Converting(Protocol):
+    """Makes what converts between the versions of a definition (conversion.Converters)."""
+
+    def make(
+        self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
+    ) -> Conversion: ...
+
+
+def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[OpenObject, Any], Versions]:
     """The resource that a definition whose names are accepted stands for, and what its strategies look at."""
     versions = versions_of(definition)
     spec, names = definition.spec, definition.status.accepted_names
     stored = next(each for each in versions if each.declared.storage)
     known = Versions(versions, stored, names.plural)
     served = [each for each in versions if each is not stored and each.declared.served]
-    fields: dict[str, Callable[[OpenObject], str]] = dict(_selectable_fields(stored))
-    for each in served:
-        for name, read in _selectable_fields(each).items():
-            fields[_of_version(each, name)] = _reading(each, stored, read)
+    conversion = None
+    if len(versions) > 1:
+        conversion = converting.make(definition.metadata.name, spec.conversion, stored.kind.family)
     resource: Resource[OpenObject, Any] = Resource(
         kind=stored.kind,
         plural=names.plural,
@@ -51,10 +60,11 @@ def resource_of(definition: Declared) -> tuple[Resource[OpenObject, Any], Versio
         by_definition=True,
         unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
-        columns=_columns(stored, stored),
-        selectable_fields=fields,
+        columns=_columns(stored),
+        selectable_fields=_selectable_fields(stored),
         subresources=_subresources(stored, known),
-        other_versions=tuple(_other(each, stored, known) for each in served),
+        other_versions=tuple(_other(each, known) for each in served),
+        conversion=conversion,
         deprecation_warning=_warning(stored, versions),
         storage_version_hash=_version_hash(stored),
     )
@@ -66,27 +76,23 @@ def _version_hash(stored: Version) -> str:
     return b64encode(hashlib.sha256(f"{kind.group}/{kind.version}/{kind.name}".encode()).digest()[:8]).decode()
 
 
-def _other(version: Version, stored: Version, known: Versions) -> OtherVersion:
+def _other(version: Version, known: Versions) -> OtherVersion:
     """A version that is not stored."""
-    kind = version.kind
-
-    def to_hub(obj: OpenObject) -> OpenObject:
-        return VersionedObject(obj, kind)
-
-    def from_hub(obj: OpenObject) -> OpenObject:
-        if isinstance(obj, VersionedObject):
-            return OpenObject(obj.metadata, obj.content) if obj.of is kind else kind.converted(obj, obj.of)
-        return kind.converted(obj, stored.kind)
-
+    fields = _selectable_fields(version)
     return OtherVersion(
-        kind=kind,
-        to_hub=to_hub,
-        from_hub=from_hub,
-        columns=_columns(version, stored),
-        selectable_fields={name: _of_version(version, name) for name in _selectable_fields(version)},
+        kind=version.kind,
+        to_hub=_same,
+        from_hub=_same,
+        columns=_columns(version),
+        selectable_fields={name: name for name in fields},
+        own_fields=fields,
         subresources=_subresources(version, known),
         deprecation_warning=_warning(version, known.every),
     )
+
+
+def _same(obj: OpenObject) -> OpenObject:
+    return obj
 
 
 def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], ...]:
@@ -95,7 +101,7 @@ def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], 
     if version.declared.has_status:
         found.append(Subresource(name="status", strategy=StatusStrategy(known)))
     if below is not None and below.scale is not None:
-        found.append(scale_subresource(below.scale, lambda obj: known.seen(version, obj)))
+        found.append(scale_subresource(below.scale))
     return tuple(found)
 
 
@@ -118,12 +124,12 @@ def _warning(version: Version, versions: Sequence[Version]) -> str:
 # Columns
 
 
-def _columns(version: Version, stored: Version) -> tuple[Column, ...]:
+def _columns(version: Version) -> tuple[Column, ...]:
     """Those that are declared, up to the first that cannot be read; or the age."""
     declared = version.declared.additional_printer_columns
     if not declared:
         return (_AGE,)
-    plain = _Remembering(_whole(version, stored))
+    plain = _Remembering(version.kind.whole)
     columns: list[Column] = []
     for each in declared:
         try:
@@ -139,14 +145,6 @@ def _columns(version: Version, stored: Version) -> tuple[Column, ...]:
 
 def _cell(column: PrinterColumn, plain: Callable[[OpenObject], Any]) -> Callable[[OpenObject], Any]:
     return lambda obj: column.cell(plain(obj))
-
-
-def _whole(version: Version, stored: Version) -> Callable[[OpenObject], Any]:
-    """What makes plain data in a version of a stored object."""
-    kind = version.kind
-    if version is stored:
-        return kind.whole
-    return lambda obj: kind.whole(kind.converted(obj, stored.kind))
 
 
 class _Remembering:
@@ -167,11 +165,6 @@ class _Remembering:
 
 
 # Selectable fields
-
-
-def _of_version(version: Version, name: str) -> str:
-    """What the stored version calls a selectable field of another."""
-    return f"{version.declared.name}/{name}"
 
 
 def _selectable_fields(version: Version) -> Mapping[str, Callable[[OpenObject], str]]:
@@ -198,9 +191,3 @@ def _selector_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-def _reading(
-    version: Version, stored: Version, read: Callable[[OpenObject], str]
-) -> Callable[[OpenObject], str]:  # fmt: skip
-    return lambda obj: read(version.kind.converted(obj, stored.kind))

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -17,10 +18,12 @@ import msgspec
 from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
 from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, names_taken
 from steersman.apiextensions.approved import judge_approval
+from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.declared import Declared, read_declared
 from steersman.machinery.errors.status import StatusError
 from steersman.registry.apiextensions.conditions import ESTABLISHED, find_condition, set_condition
 from steersman.registry.apiextensions.customresourcedefinitions import CLEANUP_FINALIZER
+from steersman.registry.services import Services
 from steersman.rest.context import loopback
 from steersman.rest.objects import Objects
 from steersman.rest.resource import Resource
@@ -94,30 +97,37 @@ class _Served:
     versions: Versions
 
 
-Make = Callable[[Declared], "tuple[Resource[Any, Any], Versions]"]
+Made = tuple[Resource[Any, Any], "Versions"]
 
 
-def _import_maker() -> Make:
+def _import_maker() -> Callable[[Services, ConversionMetrics, Declared], Made]:
     """What makes resources of definitions: servers without any do without schemas and rules."""
+    from steersman.apiextensions.conversion import Converters
     from steersman.apiextensions.custom_resource import resource_of
 
-    return resource_of
+    def make(services: Services, metrics: ConversionMetrics, definition: Declared) -> Made:
+        return resource_of(definition, Converters(services, metrics))
+
+    return make
 
 
 class Definitions:
     """`start` begins, `stop` ends."""
 
     def __init__(
-        self, store: Store[CustomResourceDefinition], objects: Objects, serving: Serving, announcing: Announcing
+        self, store: Store[CustomResourceDefinition], objects: Objects, serving: Serving, announcing: Announcing,
+        services: Services, metrics: ConversionMetrics,
     ) -> None:  # fmt: skip
         self._store = store
         self._objects = objects
         self._serving = serving
         self._announcing = announcing
+        self._services = services
+        self._metrics = metrics
         self._known: dict[str, _Known] = {}
         self._served: dict[str, _Served] = {}
         """By the name of the definition."""
-        self._make: Make | None = None
+        self._make: Callable[[Declared], Made] | None = None
         self._waiting: dict[str, None] = {}
         self._failed: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -242,7 +252,7 @@ class Definitions:
         if known is not None and known.state == state:
             return
         if self._make is None:
-            self._make = await asyncio.to_thread(_import_maker)
+            self._make = partial(await asyncio.to_thread(_import_maker), self._services, self._metrics)
         resource, versions = self._make(definition)
         served = frozenset(each.name for each in spec.versions if each.served)
         await self._serving.serve_custom(

@@ -5,7 +5,6 @@ Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (etcd.go, v
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,19 +24,16 @@ UNSET: Final = -(2**31)
 _MOST: Final = 2**31 - 1
 
 
-def scale_subresource(
-    declared: CustomResourceSubresourceScale, seen: Callable[[OpenObject], OpenObject]
-) -> Subresource[Any]:  # fmt: skip
-    """The subresource of a version. `seen` gives a stored object in that version."""
+def scale_subresource(declared: CustomResourceSubresourceScale) -> Subresource[Any]:
+    """The subresource of a version, in which it is given objects."""
     columns = (*(each for each in SCALE.columns if each.cell is not None), replace(AGE, type="date"))
-    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared, seen), columns=columns)
+    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared), columns=columns)
 
 
 class CustomScale:
     """The Scale of an object whose paths are declared."""
 
-    def __init__(self, declared: CustomResourceSubresourceScale, seen: Callable[[OpenObject], OpenObject]) -> None:
-        self._seen = seen
+    def __init__(self, declared: CustomResourceSubresourceScale) -> None:
         self._path = declared.spec_replicas_path
         self._wanted = split_path(declared.spec_replicas_path)
         self._there = split_path(declared.status_replicas_path)
@@ -52,7 +48,7 @@ class CustomScale:
 
     def read_to_change(self, obj: OpenObject) -> Scale:
         """The same where there need be no number of replicas."""
-        content, metadata = self._seen(obj).content, obj.metadata
+        content, metadata = obj.content, obj.metadata
         try:
             wanted = nested_field(content, self._wanted, int)
             there = nested_field(content, self._there, int)

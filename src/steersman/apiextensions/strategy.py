@@ -12,7 +12,6 @@ import msgspec
 
 from steersman.apiextensions.scale import scale_errors
 from steersman.apiextensions.version import Version
-from steersman.kinds.custom import VersionedObject
 from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError, quote
 from steersman.machinery.errors.status import forbidden
@@ -47,11 +46,6 @@ class Versions:
             resource = GroupResource(self.stored.kind.group, self._plural)
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
-    def seen(self, version: Version, obj: OpenObject) -> OpenObject:
-        """An object as it is in a version."""
-        source = obj.of if isinstance(obj, VersionedObject) else self.stored.kind
-        return obj if source is version.kind else version.kind.converted(obj, source)
-
 
 class CustomResourceStrategy(Strategy[OpenObject]):
     """The objects of one definition. Objects that replace others are judged in the version of the request."""
@@ -74,7 +68,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
         version = self._versions.of(ctx)
-        before = self._versions.seen(version, old).content
+        before = old.content
         if version.declared.has_status:
             new.content.pop(_STATUS, None)
             if _STATUS in before:
@@ -102,7 +96,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         version = self._versions.of(ctx)
         kind = version.kind
-        plain, before = kind.whole(new), kind.whole(self._versions.seen(version, old))
+        plain, before = kind.whole(new), kind.whole(old)
         correlated = kind.structural.correlate(plain, before)
         errors = self._judged(version, new, plain, before, correlated)
         return self._with_rules(ctx, version, errors, plain, before, correlated)
@@ -146,7 +140,7 @@ class StatusStrategy(CustomResourceStrategy):
         return ("metadata", "spec")
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
-        content = dict(self._versions.seen(self._versions.of(ctx), old).content)
+        content = dict(old.content)
         content.pop(_STATUS, None)
         if _STATUS in new.content:
             content[_STATUS] = new.content[_STATUS]

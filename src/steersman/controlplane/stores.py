@@ -15,6 +15,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.bound import BoundResource
 from steersman.rest.capabilities import ResourceStorage
 from steersman.storage.interface import Storage
+from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
 
@@ -42,9 +43,13 @@ class Stores:
             return ComputedStorage(resource.kind, resource.group_resource, bound.reader)
         self._claim(resource.key_prefix, resource.group_resource)
         key = (resource.group, resource.plural)
-        self._stores[key] = store = Store(bound, self._storage, self._slow_lane)
+        self._stores[key] = store = self._made(bound)
         self._objects[key] = StoreObjects(store)
         return store
+
+    def _made(self, bound: BoundResource[Any]) -> Store[Any]:
+        kind = Store if bound.resource.conversion is None else ConvertingStore
+        return kind(bound, self._storage, self._slow_lane)
 
     def replace(self, bound: BoundResource[Any]) -> tuple[Store[Any], Store[Any] | None]:
         """Makes a store in the place of the one for the same keys, and gives that one too, which goes on until it is
@@ -56,7 +61,7 @@ class Stores:
             if before is not None:
                 raise ValueError(f"{resource.group_resource} is stored in {before.prefix}")
             self._claim(resource.key_prefix, resource.group_resource)
-        self._stores[key] = store = Store(bound, self._storage, self._slow_lane)
+        self._stores[key] = store = self._made(bound)
         self._objects[key] = StoreObjects(store)
         return store, before
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -55,8 +54,6 @@ async def list_response(scope: Scope, request: Request, listing: Listing, wanted
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"(*{scope.go_package}.{scope.kind.list_name})"
         )
-    if scope.waiting is not None:
-        listing = replace(listing, items=await scope.converted(listing.items))
     if wanted.media == PROTOBUF:
         response = await _protobuf_response(scope, request, listing, wanted)
     elif not wanted.as_kind and scope.other is None and not wanted.pretty and wanted.media == JSON \

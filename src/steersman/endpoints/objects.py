@@ -54,8 +54,6 @@ async def item_response(
     plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
     if plain and scope.other is None:
         return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, item.body))
-    if scope.waiting is not None:
-        (item,) = await scope.converted((item,))
     lane = scope.lane(request) if is_large(item.body) else None
     return await done(lane, _rendered, scope, request, item, wanted, code)
 

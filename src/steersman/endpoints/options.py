@@ -181,7 +181,7 @@ def _known_field(scope: Scope, field: str) -> str:
     resource = scope.resource
     if field == "metadata.name" or (field == "metadata.namespace" and _namespace_is_known(resource)):
         return field
-    own = scope.other.selectable_fields if scope.other is not None else None
+    own = scope.selectable_fields
     if own is not None and field in own:
         return own[field]
     if own is None and field in resource.selectable_fields:

@@ -28,6 +28,7 @@ from steersman.machinery.managed_fields import (
     to_scale,
 )
 from steersman.machinery.values import times
+from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Resource
 
 _DUPLICATES: Final = (
@@ -78,12 +79,22 @@ def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:
     """Among the versions of one group: what was written in another group, as events are, has no owner in this one."""
     if not resource.other_versions:
         return one_version_only
+    if resource.conversion is not None:
+        return _settled_converter(resource.conversion, kind)
     versions = {
         each.kind.api_version: Version(each.kind, each.to_hub, each.from_hub)
         for each in resource.versions.values()
         if each.group == kind.group
     }
     return VersionConverter(kind.api_version, versions)
+
+
+def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
+    def convert(obj: Any, source: Version, target: Version) -> Any:
+        return conversion.converted(obj, conversion.kinds[source.api_version], conversion.kinds[target.api_version])
+
+    versions = {name: Version(each) for name, each in conversion.kinds.items()}
+    return VersionConverter(kind.api_version, versions, convert)
 
 
 def _manager(request: Request, given: str) -> str:

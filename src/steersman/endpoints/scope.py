@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.machinery.managed_fields import FieldManager
-from steersman.rest.capabilities import Encoded, Item, ResourceStorage, Watcher
+from steersman.rest.capabilities import Item, ResourceStorage, Watcher
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.resource import NAME, Column, OtherVersion, Resource
@@ -60,25 +59,19 @@ def root_of(group: str, version: str) -> str:
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-class Converted(Encoded):
-    """An item whose body is of the version it is served in."""
-
-    __slots__ = ()
-
-
 class Scope(Generic[C]):
     """One resource as it is served in one group version.
 
     `storage` is what implements the resource: a handler says which capability (rest.capabilities) it asks of it.
     `watcher` is the same where it can be watched, else None. `kind` is that of this version; `other` says how it
-    converts to and from the stored one, None where it is the stored one.
+    converts to and from what the storage takes and gives, None where that is of this version.
     """
 
     def __init__(
         self, resource: Resource[Any], other: OtherVersion | None, storage: C, shared: Shared, *, tables: bool = True
     ) -> None:
         self.resource = resource
-        self.other = other
+        self.other = other if resource.conversion is None else None
         self.storage = storage
         self.watcher: Watcher | None = None
         if "watch" in resource.verbs and isinstance(storage, Watcher):
@@ -93,10 +86,11 @@ class Scope(Generic[C]):
         self.go_package = go_package(self.group)
         self.prefix = self.kind.prefix
         self.gvk = self.kind.gvk
-        self.waiting = other.conversion if other else None
-        self.run = settled if any(each.conversion for each in resource.other_versions) else done
+        self.run = done if resource.conversion is None else settled
         """Does work in which objects are converted (rest.conversion), where slow_lane.done says."""
-        self._converting: dict[int, asyncio.Task[dict[int, bytes]]] = {}
+        self.selectable_fields = None if other is None else other.selectable_fields
+        """Names of selectable fields in this version -> the storage's; None where they are the resource's."""
+        self._own_columns = None if other is None else other.columns
         self.field_managers: dict[str, FieldManager] = {}
         """By subresource, "" for the resource itself; those that were needed."""
         self._representation = (self.group, self.version)
@@ -104,9 +98,8 @@ class Scope(Generic[C]):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a Table. They read the stored version's objects."""
-        own = self.other.columns if self.other is not None else None
-        columns = self.resource.columns if own is None else own
+        """The columns of a Table. They read objects of the version that the storage gives."""
+        columns = self.resource.columns if self._own_columns is None else self._own_columns
         if not self.resource.name_column:
             return columns
         name = self.resource.name_cell
@@ -114,7 +107,7 @@ class Scope(Generic[C]):
 
     def body(self, item: Item) -> bytes:
         """An item's body in this version; one of another version is made once and kept with the item."""
-        if self.other is None or type(item) is Converted:
+        if self.other is None:
             return item.body
         known = item.representations
         body: bytes | None = known.get(self._representation) if known is not None else None
@@ -146,50 +139,12 @@ class Scope(Generic[C]):
 
     def decode(self, item: Item) -> Any:
         """An item as an object of this version."""
-        if type(item) is Converted:
-            return self.kind.decode(item.body)
         obj = self.storage.decode(item)
         return self.other.from_hub(obj) if self.other else obj
 
     def row_object(self, item: Item) -> Any:
-        """An item as the object that columns read: of the stored version, unless conversion has to wait."""
-        return self.kind.decode(item.body) if type(item) is Converted else self.storage.decode(item)
-
-    async def converted(self, items: Sequence[Item]) -> Sequence[Item]:
-        """The same items, those of another version as `Converted` if that has to wait: then all at once.
-
-        Raises what the conversion raises.
-        """
-        if self.waiting is None or not items:
-            return items
-        known: dict[int, bytes] = {}
-        missing: list[Item] = []
-        for item in items:
-            body = None if item.representations is None else item.representations.get(self._representation)
-            if body is None:
-                missing.append(item)
-            else:
-                known[id(item)] = body
-        begun = [item for item in missing if id(item) not in self._converting]
-        if begun:
-            task = asyncio.ensure_future(self._convert(begun))
-            for item in begun:
-                self._converting[id(item)] = task
-        for task in {self._converting[id(item)] for item in missing}:
-            known |= await asyncio.shield(task)
-        return [Converted(known[id(item)], item.revision) for item in items]
-
-    async def _convert(self, items: list[Item]) -> dict[int, bytes]:
-        """Converts for all who want the same items meanwhile; the bodies by the identity of the items."""
-        assert self.waiting is not None
-        try:
-            bodies = await self.waiting.bodies([item.body for item in items])
-            for item, body in zip(items, bodies, strict=True):
-                self.storage.remember(item, self._representation, body)
-            return {id(item): body for item, body in zip(items, bodies, strict=True)}
-        finally:
-            for item in items:
-                del self._converting[id(item)]
+        """An item as the object that columns read."""
+        return self.storage.decode(item)
 
     def to_hub(self, obj: Any) -> Any:
         """An object of this version as the stored version's."""

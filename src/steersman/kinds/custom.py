@@ -22,17 +22,6 @@ _ROOM: Final = 16 << 20
 """Bytes of values that this server has made and has not forgotten yet."""
 
 
-class VersionedObject(OpenObject):
-    """An object of another version than the stored one, on its way to be stored: it is judged in its own version, and
-    converted when its value is made."""
-
-    __slots__ = ("of",)
-
-    def __init__(self, obj: OpenObject, of: CustomKind) -> None:
-        super().__init__(obj.metadata, obj.content)
-        self.of = of
-
-
 class CustomKind(OpenKind):
     """A kind in one version of a CustomResourceDefinition.
 
@@ -86,8 +75,7 @@ class CustomKind(OpenKind):
         self.structural.default(obj.content)
 
     def copy(self, obj: OpenObject) -> OpenObject:
-        copied = OpenObject(deep_copy(obj.metadata), _copied(obj.content))
-        return VersionedObject(copied, obj.of) if isinstance(obj, VersionedObject) else copied
+        return OpenObject(deep_copy(obj.metadata), _copied(obj.content))
 
     def whole(self, obj: OpenObject) -> Plain:
         """The object as schemas and rules see it: with apiVersion, kind and metadata."""
@@ -128,28 +116,23 @@ class CustomKind(OpenKind):
     # What is stored and served
 
     def value(self, obj: OpenObject) -> bytes:
-        """In the stored version, whatever version the object is of."""
-        if isinstance(obj, VersionedObject) and obj.of is not self:
-            # what it leaves unset in this version is defaulted when it is read
-            return super().value(self.converted(obj, obj.of))
         value = super().value(obj)
         _made.add(value, self._mark)
         return value
 
     def present(self, value: bytes, revision: int) -> bytes:
-        """What this server has made under this schema fits already; the rest is read, and made to."""
+        """The body in the version that the value is of. What this server has made under this schema fits already; the
+        rest is read, and made to fit its own."""
         if _made.is_by(value, self._mark):
-            return super().present(value, revision)
+            return self.at_revision(value, revision)
         source = self.family.get(_api_version(value), self)
         obj = self._decode(value)
         source.structural.fit(obj.content, lenient=True)
         source.structural.default(obj.content)
-        if source is not self:
-            obj = self.converted(obj, source)
         metadata = obj.metadata
         metadata.generation = metadata.generation or 1
         metadata.resource_version = str(revision)
-        return self.body(obj)
+        return source.body(obj)
 
 
 def _copied(content: Plain) -> Plain:

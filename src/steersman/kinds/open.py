@@ -49,11 +49,17 @@ class _Raw(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class _Told(msgspec.Struct):
+    api_version: str = msgspec.field(name="apiVersion", default="")
+
+
 class _Known(msgspec.Struct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 _RAW: Final = msgspec.json.Decoder(_Raw)
+_TOLD: Final = msgspec.json.Decoder(_Told)
+_API_VERSION: Final = b'"apiVersion":"'
 
 
 class OpenKind(Kind[OpenObject]):
@@ -111,6 +117,10 @@ class OpenKind(Kind[OpenObject]):
     # What is stored and served
 
     def value(self, obj: OpenObject) -> bytes:
+        return self.value_as_is(obj)
+
+    def value_as_is(self, obj: OpenObject) -> bytes:
+        """The value of an object that need not fit the kind's schema."""
         metadata = obj.metadata
         version, metadata.resource_version = metadata.resource_version, ""
         try:
@@ -127,6 +137,10 @@ class OpenKind(Kind[OpenObject]):
         return self._encoded(obj)[1:]
 
     def present(self, value: bytes, revision: int) -> bytes:
+        return self.at_revision(value, revision)
+
+    def at_revision(self, value: bytes, revision: int) -> bytes:
+        """The body of a value of this version, as it is."""
         head = self._head
         if value.startswith(head):  # no member of its own comes before the metadata
             metadata = bytes(_RAW.decode(value).metadata)
@@ -141,6 +155,19 @@ class OpenKind(Kind[OpenObject]):
 
     def body_of(self, value: bytes) -> bytes:
         return value[1:]
+
+    def value_of(self, body: bytes) -> bytes:
+        """The value of a body of this version: it has no resourceVersion."""
+        obj = self.decode(body)
+        obj.metadata.resource_version = ""
+        return self._encoded(obj)
+
+    @staticmethod
+    def version_of(body: bytes) -> str:
+        """The apiVersion that a body says."""
+        if body.startswith(_API_VERSION):  # no member of its own comes before it
+            return body[len(_API_VERSION) : body.index(b'"', len(_API_VERSION))].decode()
+        return _TOLD.decode(b"{" + body).api_version
 
     def decode(self, body: bytes) -> OpenObject:
         return self._decode(b"{" + body)

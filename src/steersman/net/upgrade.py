@@ -37,6 +37,11 @@ class UpgradedConnection:
         """
         self._transport = transport
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is open both ways, and nothing has come that is yet to be read."""
+        return not (self._closed or self._eof or self._pieces)
+
     async def read(self) -> bytes:
         """The next bytes, b"" at the end."""
         while not self._pieces:

@@ -1,33 +1,31 @@
-"""Conversions that have to wait, e.g. for another program, used by code that cannot.
+"""Conversions between the versions of a kind that are made where objects are stored and read again.
 
-Objects that are read are converted in batches before anything is made of them (`endpoints.Scope.converted`). What is
-written goes through code that converts here and there (patches, ownership by version): `settled` runs it, and where it
-asks for what is not converted yet, it is stopped there, that is converted, and it is run again. So such code must leave
-what it is given as it is until it has converted all it needs.
+Stored objects may be of any version. A storage converts what it reads to the version of the request, all at once, and
+what it writes to the stored one, so the code between them has objects of one version. Only who owns which field is
+worked out in the versions that the owners wrote in, by code that cannot wait: `settled` runs it, and where it asks for
+what is not converted yet, it is stopped there, that is converted, and it is run again. So such code must leave what it
+is given as it is until it has converted all it needs.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import local
-from time import perf_counter
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
-from steersman.kinds.kind import Kind
+from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 
-_TURN: Final = 0.004
-"""Seconds for which objects are decoded or encoded before others have the loop."""
 _MOST_RUNS: Final = 100
-"""Versions of one object that may be needed one after the other; upstream's objects have three or four at most."""
+"""Conversions of one object that may be needed one after the other; upstream's owners have three or four versions."""
 
-_Key = tuple["WaitingConversion", bool, bytes]
+_Key = tuple["Conversion", str, bytes]
+"""What converts, the apiVersion that is wanted, and the value of the object."""
 
 
 class _Here(local):
@@ -46,51 +44,31 @@ class _Unconverted(Exception):
         self.key = key
 
 
-class WaitingConversion:
-    """Between the stored version of a kind and another one. `convert(objects, target)` gives them in that kind, in
-    their order; it may wait, and raises StatusError."""
+class Conversion(ABC):
+    """Between the versions of a kind. `kinds` are all there are, by apiVersion, those too that are not served."""
 
-    def __init__(
-        self, stored: Kind[Any], other: Kind[Any], convert: Callable[[Sequence[Any], Kind[Any]], Awaitable[list[Any]]]
-    ) -> None:
-        self._stored = stored
-        self._other = other
-        self._convert = convert
+    kinds: Mapping[str, OpenKind]
 
-    def to_hub(self, obj: Any) -> Any:
-        """An object of the other version as the stored one, within `settled`."""
-        return self._settled(obj, to_hub=True)
+    @abstractmethod
+    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+        """The objects of these values, none of which is of the target's version, in that, in their order.
 
-    def from_hub(self, obj: Any) -> Any:
-        """An object of the stored version as the other one, within `settled`."""
-        return self._settled(obj, to_hub=False)
+        What is large of them is worked on in `lane`. Raises StatusError.
+        """
 
-    def _settled(self, obj: Any, *, to_hub: bool) -> Any:
-        source, target = self._kinds(to_hub=to_hub)
-        key = (self, to_hub, source.body(obj))
+    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+        """One object of `source` as one of `target`, within `settled`; itself if that is the same."""
+        if source is target:
+            return obj
+        key = (self, target.api_version, source.value_as_is(obj))
         known = None if _here.converted is None else _here.converted.get(key)
         if known is None:
             raise _Unconverted(key)
-        return target.decode(known)
+        return target.decode(target.body_of(known))
 
-    def _kinds(self, *, to_hub: bool) -> tuple[Kind[Any], Kind[Any]]:
-        return (self._other, self._stored) if to_hub else (self._stored, self._other)
-
-    async def bodies(self, bodies: Sequence[bytes], *, to_hub: bool = False) -> list[bytes]:
-        """The same objects in the other version, or from there in the stored one, converted all at once."""
-        source, target = self._kinds(to_hub=to_hub)
-        converted = await self._convert([source.decode(body) async for body in _unhurried(bodies)], target)
-        return [target.body(obj) async for obj in _unhurried(converted)]
-
-
-async def _unhurried(values: Sequence[T]) -> AsyncIterator[T]:
-    """Them all, while others have the loop now and then."""
-    began = perf_counter()
-    for value in values:
-        if perf_counter() - began > _TURN:
-            await asyncio.sleep(0)
-            began = perf_counter()
-        yield value
+    @abstractmethod
+    async def close(self) -> None:
+        """Nothing is converted any more."""
 
 
 async def settled(lane: SlowLane | None, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -104,8 +82,8 @@ async def settled(lane: SlowLane | None, work: Callable[P, R], *args: P.args, **
             return await done(lane, _run, converted, partial(work, *args, **kwargs))
         except _Unconverted as needed:
             key = needed.key
-        conversion, to_hub, body = key
-        (converted[key],) = await conversion.bodies([body], to_hub=to_hub)
+        conversion, version, value = key
+        (converted[key],) = await conversion.values([value], conversion.kinds[version], lane)
     raise RuntimeError("a conversion is asked for again and again")
 
 

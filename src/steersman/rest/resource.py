@@ -12,7 +12,7 @@ from steersman.kinds.kind import Kind
 from steersman.machinery.identity.schema import GroupKind, GroupResource, GroupVersionKind
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
-from steersman.rest.conversion import WaitingConversion
+from steersman.rest.conversion import Conversion
 from steersman.rest.needs import S
 from steersman.rest.strategy import NameValidator, Strategy
 
@@ -68,8 +68,8 @@ class OtherVersion:
     """Names of selectable fields in this version -> the hub's."""
     deprecation_warning: str = ""
     """Sent with every request in this version."""
-    conversion: WaitingConversion | None = None
-    """What converts, if that has to wait: `to_hub` and `from_hub` are its own then, and columns read this version."""
+    own_fields: Mapping[str, Callable[[Any], str]] | None = None
+    """Where the resource has a `conversion`: what reads the selectable fields of this version's objects."""
     subresources: tuple[Subresource[Any], ...] | None = None
     """Those of this version, where they are not the stored version's."""
 
@@ -187,6 +187,10 @@ class Resource(Generic[T, S]):
     returns_deleted_object: bool = False
     """Whether DELETE answers with the object instead of a Status."""
     other_versions: tuple[OtherVersion, ...] = ()
+    conversion: Conversion | None = None
+    """What converts where objects are stored and read: the storage takes and gives objects of the request's version,
+    all that works on them sees that one, and of the other versions `to_hub` and `from_hub` are not used. None where
+    objects become the stored version's before they come to the storage."""
     deprecation_warning: str = ""
     """Sent with every request for it in the stored version."""
     ttl: int | Callable[[S], int] = 0

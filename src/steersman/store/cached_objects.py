@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from threading import get_ident
 from typing import Final, Generic, TypeVar
 
@@ -15,13 +15,13 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.validation.formats import is_path_segment_name
 from steersman.rest.bound import BoundResource
-from steersman.rest.capabilities import Encoded, Item
+from steersman.rest.capabilities import Encoded, Item, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
 from steersman.storage.cache.cacher import Cacher
 from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Range, Storage, StorageUnavailable
-from steersman.store.selection import Selection
+from steersman.store.selection import Accept, Selection
 from steersman.store.storage_errors import available, not_ready
 
 _NO_KEYS: Final = frozenset({".", ".."})
@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 class CachedObjects(Generic[T]):
     """See the module. What is large is worked on in `slow_lane`, the server's."""
+
+    converts = False
+    """Whether requests may see entries otherwise than they are stored (`seen`)."""
 
     def __init__(self, bound: BoundResource[T], storage: Storage, slow_lane: SlowLane) -> None:
         self.resource = resource = bound.resource
@@ -130,6 +133,14 @@ class CachedObjects(Generic[T]):
 
     def not_found(self, ctx: Context, name: str) -> StatusError:
         return errors.not_found(self.qualified(ctx), name)
+
+    def accept(self, ctx: Context, options: ListOptions) -> Accept | None:
+        """A test of entries, as the request sees them, for these options; None if they select everything."""
+        return self.select.accept(options)
+
+    async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """The entries as the request sees them, in its version. Raises StatusError."""
+        return entries
 
     async def wait_current(self) -> None:
         """Waits until the cache has everything that is committed, anywhere. Raises StatusError 429, 504."""

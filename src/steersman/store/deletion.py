@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,11 +15,10 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.rest.allocator import Allocator
-from steersman.rest.capabilities import CheckDelete, Deleted, Encoded, Item, Listing, ListOptions
+from steersman.rest.capabilities import CheckDelete, Deleted, Encoded, Item, Listing
 from steersman.rest.context import Context
 from steersman.storage.cache.entry import Entry
 from steersman.store import metadata
-from steersman.store.listing import list_items
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 
@@ -70,9 +69,9 @@ async def _delete_once(
     strategy = store.strategy
     if is_large(entry.body):
         ctx.lane = store.slow_lane.of(ctx.user.name)
-    obj = await done(ctx.lane, store.decode, entry)
+    obj = await store.read(ctx, entry)
     if check is not None:
-        await check(await done(ctx.lane, store.decode, entry))
+        await check(await store.read(ctx, entry))
     graceful, pending = metadata.before_delete(strategy, ctx, obj, options, store.resource.group_kind)
     if pending:
         return Deleted(entry, False)
@@ -86,7 +85,7 @@ async def _delete_once(
     stays = kept_by_itself or has_finalizers or (graceful and bool(options.grace_period_seconds))
     if not stays and not graceful:
         return await _remove(store, ctx, key, entry.revision)
-    value = await done(ctx.lane, store.kind.value, obj)
+    value = await store.encoded(ctx, obj)
     present = store.kind.present
     if present(value, entry.revision) == entry.body:
         return Deleted(entry, False)
@@ -135,7 +134,7 @@ async def delete_after_update(store: StoredObjects[Any], ctx: Context, key: str,
     """An update took the last finalizer of an object that was waiting to go: it goes. The answer is the update."""
     if not ctx.dry_run and await _remove(store, ctx, key, entry.revision) is None:
         return None
-    value = await done(ctx.lane, store.kind.value, new)
+    value = await store.encoded(ctx, new)
     return Encoded(store.kind.present(value, entry.revision), entry.revision)
 
 
@@ -143,15 +142,15 @@ async def delete_collection(
     store: StoredObjects[Any],
     ctx: Context,
     delete_options: DeleteOptions,
-    options: ListOptions,
+    find: Callable[[], Awaitable[Listing]],
     check: CheckDelete | None,
 ) -> Listing:
-    """Deletes what the options select, a few at a time; objects that are gone already do not matter.
+    """Deletes what is found, a few at a time; objects that are gone already do not matter.
 
     Raises StatusError 400 where there is something to delete, but in no one namespace.
     """
     _warn(store, ctx, delete_options)
-    found = await list_items(store, ctx, options)
+    found = await find()
     for batch in _batches(found.items):
         work = (_delete_listed(store, ctx, item, delete_options, check) for item in batch)
         for result in await asyncio.gather(*work, return_exceptions=True):

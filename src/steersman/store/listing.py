@@ -48,25 +48,29 @@ async def list_items(store: CachedObjects[Any], ctx: Context, options: ListOptio
     if options.continue_token:
         if version not in ("", "0"):
             raise errors.bad_request("specifying resource version is not allowed when using continue")
-        return await _continue(store, prefix, options, limit=0 if version else options.limit)
+        return await _continue(store, ctx, prefix, options, limit=0 if version else options.limit)
     if not version:
         await store.wait_current()
-        return await _list_now(store, prefix, options, limit=options.limit)
+        return await _list_now(store, ctx, prefix, options, limit=options.limit)
     revision = parse_version(version)
     if revision and (options.resource_version_match == EXACT or (options.limit and not options.resource_version_match)):
-        return await _list_at(store, prefix, options, revision, "", limit=options.limit, token="")
+        return await _list_at(store, ctx, prefix, options, revision, "", limit=options.limit, token="")
     if revision:
         await store.wait_fresh(revision)
-    return await _list_now(store, prefix, options, limit=options.limit if revision else 0)
+    return await _list_now(store, ctx, prefix, options, limit=options.limit if revision else 0)
 
 
-async def _list_now(store: CachedObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
-    accept = store.select.accept(options)
+async def _list_now(
+    store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
+) -> Listing:  # fmt: skip
+    accept = store.accept(ctx, options)
     name = options.field_selector.requires_exact_match("metadata.name")
     cacher = store.cacher
     revision, any_large = cacher.revision, cacher.large > 0
     if name is not None and (prefix != store.prefix or not store.resource.namespaced):
         entry = cacher.get(prefix + name)
+        if entry is not None and store.converts:
+            (entry,) = await store.seen(ctx, (entry,))
         items = [entry] if entry is not None and (accept is None or accept(entry)) else []
         return Listing(items, revision, any_large=any_large)
     if accept is None:
@@ -76,6 +80,8 @@ async def _list_now(store: CachedObjects[Any], prefix: str, options: ListOptions
         token = continue_token.encode(found[-1].key, prefix, revision)
         return Listing(found, revision, token, cacher.count(prefix) - len(found), any_large)
     found, _ = cacher.list(prefix)
+    if store.converts:
+        found = await store.seen(ctx, found)
     items, last = await _select(found, accept, limit, any_large=any_large)
     token = continue_token.encode(last, prefix, revision) if last else ""
     return Listing(items, revision, token, any_large=any_large)
@@ -122,20 +128,23 @@ def _at_most(entries: Sequence[Entry], size: int) -> Sequence[Entry]:
     return entries
 
 
-async def _continue(store: CachedObjects[Any], prefix: str, options: ListOptions, *, limit: int) -> Listing:
+async def _continue(
+    store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, *, limit: int
+) -> Listing:
     start, revision = continue_token.decode(options.continue_token, prefix)
     if revision < 0:
         await store.wait_current()
         revision = store.cacher.revision
     token = continue_token.encode(start.rstrip("\0"), prefix, -1)
-    return await _list_at(store, prefix, options, revision, start, limit=limit, token=token)
+    return await _list_at(store, ctx, prefix, options, revision, start, limit=limit, token=token)
 
 
 async def _list_at(
-    store: CachedObjects[Any], prefix: str, options: ListOptions, revision: int, start: str, *, limit: int, token: str
-) -> Listing:
+    store: CachedObjects[Any], ctx: Context, prefix: str, options: ListOptions, revision: int, start: str, *,
+    limit: int, token: str,
+) -> Listing:  # fmt: skip
     """The list as it was at `revision`, from `start` on; `token` goes on inconsistently where that is gone."""
-    accept = store.select.accept(options)
+    accept = store.accept(ctx, options)
     cacher = store.cacher
     await store.wait_fresh(revision)
     try:
@@ -143,6 +152,8 @@ async def _list_at(
     except Compacted:
         raise (continue_token.expired_page(token) if token else continue_token.expired_list()) from None
     if accept is not None:
+        if store.converts:
+            found = await store.seen(ctx, found)
         items, last = await _select(found, accept, limit, any_large=True)
         return Listing(items, revision, continue_token.encode(last, prefix, revision) if last else "")
     if not more:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
@@ -93,7 +94,7 @@ class Store(StoredObjects[T]):
         """See rest.capabilities.Watcher."""
         if self.is_cold:
             await self.warm()
-        return await watching.watch(self, ctx, options, sink)
+        return await watching.watch(self, ctx, options, sink, self.accept(ctx, options))
 
     async def delete(
         self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
@@ -109,7 +110,7 @@ class Store(StoredObjects[T]):
         """See rest.capabilities.CollectionDeleter."""
         if self.is_cold:
             await self.warm()
-        return await deletion.delete_collection(self, ctx, delete_options, options, check)
+        return await deletion.delete_collection(self, ctx, delete_options, partial(self.list, ctx, options), check)
 
     # Creating
 
@@ -198,7 +199,7 @@ class Store(StoredObjects[T]):
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage says it, which a dry run does not reach
             raise errors.plain_internal("resourceVersion should not be set on objects to be created")
         key = self.key(meta.namespace, meta.name)
-        value = await done(ctx.lane, self.kind.value, obj)
+        value = await self.encoded(ctx, obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
@@ -279,7 +280,7 @@ class Store(StoredObjects[T]):
         self, ctx: Context, key: str, entry: Entry, change: Change, rules: _Rules[T]
     ) -> Item | None:  # fmt: skip
         """One attempt; None if another write came first and the object is to be read again."""
-        old: Any = await done(ctx.lane, self.decode, entry)
+        old: Any = await self.read(ctx, entry)
         if change.uid and change.uid != old.metadata.uid:
             raise self._wrong_uid(ctx, key, old.metadata.name, change.uid, old.metadata.uid)
         new: Any = await change.make(old)
@@ -297,7 +298,7 @@ class Store(StoredObjects[T]):
                 ctx, new, old
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
-            value = await done(ctx.lane, self.kind.value, new)
+            value = await self.encoded(ctx, new)
             if self.kind.present(value, entry.revision) == entry.body:
                 return entry
             if ctx.dry_run:

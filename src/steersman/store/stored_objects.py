@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
-from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.large_work.slow_lane import SlowLane, done
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.bound import BoundResource
+from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy
+from steersman.storage.cache.entry import Entry
 from steersman.storage.interface import Event, KeyValue, Storage
 from steersman.store.cached_objects import CachedObjects
 from steersman.store.storage_errors import committed
@@ -27,6 +29,14 @@ class StoredObjects(CachedObjects[T]):
         self.inquiries: Mapping[str, Inquiry[T]] = bound.inquiries
         """By subresource, "" for the resource itself."""
         self.ttl = bound.ttl
+
+    def read(self, ctx: Context, entry: Entry) -> Awaitable[T]:
+        """The object of an entry as the request is to work on it, its own copy. Raises StatusError."""
+        return done(ctx.lane, self.decode, entry)
+
+    def encoded(self, ctx: Context, obj: T) -> Awaitable[bytes]:
+        """The value to store for an object that the request has worked on. Raises StatusError."""
+        return done(ctx.lane, self.kind.value, obj)
 
     def add(self, key: str, value: bytes) -> Awaitable[KeyValue | None]:
         """Stores a new value; None if the key is taken."""

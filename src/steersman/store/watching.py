@@ -10,11 +10,14 @@ from steersman.rest.context import Context
 from steersman.storage.interface import Compacted
 from steersman.store import listing
 from steersman.store.cached_objects import CachedObjects
+from steersman.store.selection import Accept
 from steersman.store.storage_errors import end_of_watch, not_ready
 
 
-async def watch(store: CachedObjects[Any], ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
-    """Starts a watch; see rest.capabilities.Watcher.
+async def watch(
+    store: CachedObjects[Any], ctx: Context, options: ListOptions, sink: Sink, accept: Accept | None
+) -> WatchStart:
+    """Starts a watch of what `accept` selects; see rest.capabilities.Watcher.
 
     Without a version, at "0", or with sendInitialEvents, it begins with the objects there are; the snapshot and the
     subscription are made in one turn of the loop, so nothing is missed or told twice; what the snapshot has for this
@@ -23,7 +26,6 @@ async def watch(store: CachedObjects[Any], ctx: Context, options: ListOptions, s
     name = options.field_selector.requires_exact_match("metadata.name")
     prefix = store.collection(ctx.action.namespace, name)
     target = prefix + name if name and (ctx.action.namespace or not store.resource.namespaced) else prefix
-    accept = store.select.accept(options)
     version = options.resource_version
     revision = listing.parse_version(version, plain=True) if version else 0
     cacher = store.cacher

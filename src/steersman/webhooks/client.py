@@ -18,12 +18,17 @@ from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import DialError, dial, resolve
 from steersman.net.client.http_client import Answer, BadAnswer, send
+from steersman.net.client.kept import KeptConnections
 from steersman.net.message import BodyAborted
+from steersman.net.upgrade import UpgradedConnection
 from steersman.webhooks.kubeconfig import Endpoint
 
 TIMEOUT: Final = 30.0
 """Seconds for a request with its answer."""
 MAX_ANSWER_BYTES: Final = 3 << 20
+AT_ONCE: Final = 64
+_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe"})
+"""What a request finds that is sent on a connection that is closed."""
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
@@ -42,21 +47,36 @@ class WebhookError(Exception):
 
 
 class WebhookClient:
-    """Posts to one endpoint. `backoff` is in seconds, before the second attempt; before later ones it is longer."""
+    """Posts to one endpoint, over connections that are kept.
+
+    `backoff` is in seconds, before the second attempt; before later ones it is longer; None: there is one attempt only.
+    At most `at_once` requests are under way, the others wait.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, backoff: float, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
-    ) -> None:
+        self, endpoint: Endpoint, backoff: float | None, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep, *,
+        max_answer_bytes: int = MAX_ANSWER_BYTES, at_once: int = AT_ONCE, user_agent: str = "steersman",
+    ) -> None:  # fmt: skip
         self._endpoint = endpoint
         self._backoff = backoff
         self._sleep = sleep
         query = f"{'&' if '?' in endpoint.target else '?'}timeout={format_duration(int(TIMEOUT * 1e9))}"
         self._target = endpoint.target + query
         self._url = f"{endpoint.url}{query}"
+        self._connections = KeptConnections(self._connect)
+        self._max_answer_bytes = max_answer_bytes
+        self._room = asyncio.Semaphore(at_once)
+        self._user_agent = user_agent
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        self._connections.close()
 
     async def post(self, body: bytes) -> bytes:
         """The body of the answer, which is not empty. Raises WebhookError, and StatusError for an answer that says that
         it failed."""
+        if self._backoff is None:
+            return await self._post_patiently(body)
         wait = self._backoff
         for step in range(_STEPS):
             try:
@@ -82,7 +102,7 @@ class WebhookClient:
 
     async def _post(self, body: bytes) -> bytes:
         try:
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(TIMEOUT), self._room:
                 return await self._exchange(body)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -101,32 +121,57 @@ class WebhookClient:
         endpoint = self._endpoint
         headers = [
             ("Host", endpoint.url.partition("://")[2].partition("/")[0]),
-            ("User-Agent", "steersman"),
+            ("User-Agent", self._user_agent),
             ("Content-Length", str(len(body))),
             ("Accept", "application/json, */*"),
             ("Content-Type", "application/json"),
         ]
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        addresses = await resolve(endpoint.host) if endpoint.server_name != endpoint.host else ()
-        connection = await dial(endpoint.server_name, endpoint.port, endpoint.tls, addresses=addresses)
+        connection, answer = await self._send(headers, body)
         try:
-            answer = await send(connection, "POST", self._target, headers, _whole(body))
+            data = await answer.read(self._max_answer_bytes + 1)
         except BaseException:
-            connection.close()
-            raise
-        try:
-            data = await answer.read(MAX_ANSWER_BYTES + 1)
-        finally:
             await answer.close()
-        if len(data) > MAX_ANSWER_BYTES:
-            raise WebhookError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
+            raise
+        if answer.leaves_open:
+            self._connections.give_back(connection)
+        else:
+            await answer.close()
+        if len(data) > self._max_answer_bytes:
+            raise WebhookError(f"the answer is longer than {self._max_answer_bytes} bytes")
         if not 200 <= answer.status <= 206:
             raise _refusal(answer, data)
         if not data:
             content_type = answer.header("content-type")
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data
+
+    async def _send(self, headers: list[tuple[str, str]], body: bytes) -> tuple[UpgradedConnection, Answer]:
+        """The answer, its head read, and the connection it comes on. One that was kept, and that the other side has
+        closed meanwhile, is left for another."""
+        while True:
+            connection, is_old = await self._connections.take()
+            try:
+                return connection, await send(connection, "POST", self._target, headers, _whole(body))
+            except BadAnswer as error:
+                connection.close()
+                if not (is_old and str(error) in _HUNG_UP):
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+
+    async def _connect(self) -> UpgradedConnection:
+        endpoint = self._endpoint
+        host, port = endpoint.host, endpoint.port
+        if endpoint.locate is not None:
+            try:
+                host, port = await endpoint.locate()
+            except StatusError as error:
+                raise DialError(error.message) from None
+        addresses = await resolve(host) if endpoint.server_name != host else ()
+        return await dial(endpoint.server_name, port, endpoint.tls, addresses=addresses)
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ import base64
 import os
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +43,9 @@ class Endpoint:
     """By which its certificate is verified."""
     credentials: Callable[[], str]
     """The Authorization header, empty for none. Raises OSError if it is in a file that cannot be read."""
+    locate: Callable[[], Awaitable[tuple[str, int]]] | None = None
+    """Finds out for each connection to which host and port it is made, where that is not `host` and `port`. Raises
+    StatusError."""
 
 
 def load_kubeconfig(path: Path) -> Endpoint:
@@ -141,13 +144,19 @@ def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
         raise KubeconfigError(f"the server {quote(server)} has no host")
     tls = None
     if url.scheme == "https":
-        tls = _tls(authority, certificate, key, insecure=insecure)
+        tls = client_tls(authority, certificate, key, insecure=insecure)
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     server_name = cluster.text("tls-server-name") or url.hostname
     return Endpoint(server, url.hostname, port, target, tls, server_name, _credentials(user))
 
 
-def _tls(authority: bytes, certificate: bytes, key: bytes, *, insecure: bool) -> ssl.SSLContext:
+def client_tls(
+    authority: bytes, certificate: bytes = b"", key: bytes = b"", *, insecure: bool = False
+) -> ssl.SSLContext:  # fmt: skip
+    """How a server is verified: by an authority in PEM, or by those of the system, which takes milliseconds to read.
+
+    Raises KubeconfigError.
+    """
     context = ssl.create_default_context() if not authority else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         if insecure:

@@ -16,6 +16,7 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
+from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
 
@@ -29,19 +30,26 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
     async def prepare(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.action.name)
-        return await scope.run(write.ctx.lane, _patched, write, old)
+        current, obj = await done(write.ctx.lane, _patched, write, old)
+        return await scope.run(write.ctx.lane, _owned, write, obj, current)
 
     return await write.answer((await store_changed(write, prepare)).item)
 
 
-def _patched(write: Write, old: Any) -> Any:
-    """What the patch makes of a stored object: defaulted, in the stored version, with the owners of its fields."""
+def _patched(write: Write, old: Any) -> tuple[Any, Any]:
+    """A stored object in the version of the request, and what the patch makes of it, defaulted."""
     scope, request = write.scope, write.request
     current = scope.other.from_hub(old) if scope.other else old
     obj = patched(write, current, scope.kind)
     check_names(scope, request, obj.metadata)
     scope.kind.default(obj)
-    entries = own_changed(scope, request, obj, current, write.options.field_manager)
+    return current, obj
+
+
+def _owned(write: Write, obj: Any, current: Any) -> Any:
+    """What a patch made, as the storage takes it, with the owners of its fields; `current` is what was there."""
+    scope = write.scope
+    entries = own_changed(scope, write.request, obj, current, write.options.field_manager)
     hub = scope.to_hub(obj)
     hub.metadata.managed_fields = entries
     return hub

@@ -154,7 +154,7 @@ class WatchStream:
         self._timers.append(loop.call_later(self._seconds, self.finish))
         initial = self._start.initial or ()
         size = sum(len(item.body) for item in initial)
-        if len(initial) > _SLICE or size > _SLICE_BYTES or any(map(self._takes_long, initial)):
+        if len(initial) > _SLICE or size > _SLICE_BYTES or any(map(self._is_long, initial)):
             self._filler = loop.create_task(self._fill(initial))
             return
         self._send_initial(initial)
@@ -192,7 +192,7 @@ class WatchStream:
         writer = self._writer
         assert writer is not None
         try:
-            for some in slices_of(await self._scope.converted(initial), _SLICE_BYTES):
+            for some in slices_of(initial, _SLICE_BYTES):
                 if any(map(self._is_long, some)):
                     encoded = await self._lane.run(self._encoded, some)
                     if self._over():
@@ -217,10 +217,6 @@ class WatchStream:
         logger.error("a watch of %s failed", self._scope.group_resource, exc_info=error)
         if self._writer is not None:
             self._writer.abort()
-
-    def _takes_long(self, item: Item) -> bool:
-        """Whether encoding an object would hold the loop, or has to wait for its conversion."""
-        return self._scope.waiting is not None or self._is_long(item)
 
     def _is_long(self, item: Item) -> bool:
         """Whether encoding an object would hold the loop; as it is stored it is only joined."""
@@ -274,7 +270,7 @@ class WatchStream:
             known = event.representations = {}
         data = known.get(self._key)
         if type(data) is not bytes:
-            if self._takes_long(event.entry):
+            if self._is_long(event.entry):
                 self._waiting, self._waiting_size = [], 0
                 self._wait(event)
                 self._filler = asyncio.get_running_loop().create_task(self._catch_up())
@@ -296,9 +292,8 @@ class WatchStream:
             while self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._waiting_size = 0
-                items = await self._scope.converted([event.entry for event in waiting])
-                for event, item in zip(waiting, items, strict=True):
-                    data = await self._encoded_once(event, item)
+                for event in waiting:
+                    data = await self._encoded_once(event)
                     if self._over():
                         return
                     self._write(data)
@@ -306,11 +301,8 @@ class WatchStream:
         except (asyncio.CancelledError, Exception) as error:
             self._broken_off(error)
 
-    async def _encoded_once(self, event: WatchEvent, item: Item) -> bytes:
-        """An event's bytes, made in the slow lane by the first watcher that needs them.
-
-        `item` is its object, converted if that had to wait.
-        """
+    async def _encoded_once(self, event: WatchEvent) -> bytes:
+        """An event's bytes, made in the slow lane by the first watcher that needs them."""
         known = event.representations
         if known is None:
             known = event.representations = {}
@@ -318,7 +310,7 @@ class WatchStream:
         if isinstance(data, bytes):
             return data
         if data is None:
-            making = self._scope.shared.slow_lane.run(self._encode, event.type, item)
+            making = self._scope.shared.slow_lane.run(self._encode, event.type, event.entry)
             known[self._key] = data = asyncio.ensure_future(making)
             data.add_done_callback(partial(_made, known, self._key))
         return await asyncio.shield(data)

@@ -19,6 +19,10 @@ class Version:
     to_hub: Callable[[Any], Any] | None = None
     from_hub: Callable[[Any], Any] | None = None
 
+    @property
+    def api_version(self) -> str:
+        return self.kind.api_version
+
 
 class VersionConverter:
     """`FieldManager.convert` of a kind in the version `own`, given all its versions by apiVersion.
@@ -27,9 +31,13 @@ class VersionConverter:
     a dict. Raises TypedError for an object with two items of one key, which is taken as it is in its own version only.
     """
 
-    def __init__(self, own: str, versions: Mapping[str, Version]) -> None:
+    def __init__(
+        self, own: str, versions: Mapping[str, Version], convert: Callable[[Any, Version, Version], Any] | None = None
+    ) -> None:
+        """`convert(object, its version, the one wanted)` stands in place of the way through the stored version."""
         self._own = versions[own]
         self._versions = versions
+        self._convert = convert or _by_hub
 
     def __call__(self, obj: Any, api_version: str) -> tuple[OwnedKind, Any] | None:
         target = self._versions.get(api_version)
@@ -39,7 +47,7 @@ class VersionConverter:
         if not isinstance(obj, dict):
             if target is self._own:
                 return kind, obj
-            found = _converted(obj, self._own, target)
+            found = self._convert(obj, self._own, target)
             validate(kind.schema.root, kind.owned(found))
             return kind, found
         if obj.get("apiVersion") == api_version:
@@ -48,11 +56,11 @@ class VersionConverter:
         if source is None:
             return None
         read = source.kind.from_plain(obj).obj
-        converted: Plain = kind.owned(read if source is target else _converted(read, source, target))
+        converted: Plain = kind.owned(read if source is target else self._convert(read, source, target))
         validate(kind.schema.root, converted)
         return kind, {**converted, "apiVersion": api_version, "kind": obj.get("kind")}
 
 
-def _converted(obj: Any, source: Version, target: Version) -> Any:
+def _by_hub(obj: Any, source: Version, target: Version) -> Any:
     hub = obj if source.to_hub is None else source.to_hub(obj)
     return hub if target.from_hub is None else target.from_hub(hub)

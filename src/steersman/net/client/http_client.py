@@ -64,6 +64,18 @@ class Answer:
         """None for a body that ends with the connection."""
         self._complete = False
         self._cut = False
+        self._version = ""
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether the connection can carry another request, once the body has been read: both sides are done, and
+        neither has said that it closes."""
+        closes = any(each.strip(" \t") == "close" for each in lower(self.header("connection")).split(","))
+        is_sent = self._sending is None or self._sending.done()
+        is_read = self._complete and self._at >= len(self._input)
+        return (
+            is_sent and is_read and not closes and not self._cut and self._version == "HTTP/1.1" and self.status >= 200
+        )
 
     def header(self, name: str) -> str:
         """The first value of a field, or ""."""
@@ -151,6 +163,7 @@ class Answer:
         except Fault:
             raise _exceeded(f"{MAX_FIELDS} fields") from None
         self.status = code
+        self._version = protocol
         return protocol
 
     def _frame_body(self, version: str) -> None:
@@ -198,15 +211,14 @@ class Answer:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in pieces, as they come. Raises BodyAborted."""
         steps = 0
-        complete = self._complete
-        while not complete:
-            piece, complete = self._take()
+        while not self._complete:
+            piece, self._complete = self._take()
             if piece:
                 yield piece
                 steps += 1
                 if not steps % _STEPS_A_TURN:
                     await asyncio.sleep(0)  # pieces that are there already would be taken without a wait
-            if piece or complete:
+            if piece or self._complete:
                 continue
             data = await self._connection.read()
             if not data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Selectable(NamedTuple):
@@ -40,16 +40,18 @@ class WatchEvent:
     """One event as all watchers that get it share it.
 
     `type` is ADDED, MODIFIED or DELETED. The `entry` of a DELETED event is the last state the watcher knew, presented
-    at the revision of the event. `representations` is for its encodings, so that each is made once for all watchers.
+    at the revision of the event; `before` is the object as it was before the change, None if there was none.
+    `representations` is for its encodings, so that each is made once for all watchers.
     """
 
-    __slots__ = ("entry", "representations", "revision", "type")
+    __slots__ = ("before", "entry", "representations", "revision", "type")
 
-    def __init__(self, type: str, entry: Entry, revision: int) -> None:
+    def __init__(self, type: str, entry: Entry, revision: int, before: Entry | None = None) -> None:
         self.type = type
         self.entry = entry
         self.revision = revision
-        self.representations: dict[object, bytes] | None = None
+        self.before = before
+        self.representations: dict[Any, Any] | None = None
 
     def __repr__(self) -> str:
         return f"WatchEvent({self.type}, {self.entry.key!r}, {self.revision})"

@@ -166,8 +166,9 @@ class Announcement:
     def modified(self) -> WatchEvent:
         """The object changed."""
         if self._modified is None:
-            assert self._change.current is not None
-            self._modified = WatchEvent("MODIFIED", self._change.current, self._change.revision)
+            change = self._change
+            assert change.current is not None
+            self._modified = WatchEvent("MODIFIED", change.current, change.revision, change.previous)
         return self._modified
 
     def deleted(self) -> WatchEvent:
@@ -179,7 +180,7 @@ class Announcement:
             body = self._present(change.previous_value, change.revision)
             left = Entry(change.key, body, change.revision)
             left.selectable = change.previous.selectable
-            self._deleted = WatchEvent("DELETED", left, change.revision)
+            self._deleted = WatchEvent("DELETED", left, change.revision, change.previous)
         return self._deleted
 
     def selected(self, accept: Accept) -> WatchEvent | None:

@@ -1,0 +1,243 @@
+"""How the objects of a definition become those of another version: as they are (None), or by a webhook.
+
+Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
+from typing import Final
+from urllib.parse import urlsplit
+
+from steersman.api.apiextensions.v1 import CustomResourceConversion, WebhookClientConfig
+from steersman.apiextensions.conversion_metrics import ConversionMetrics
+from steersman.apiextensions.conversion_review import (
+    CALL,
+    KNOWN_VERSIONS,
+    ReviewError,
+    converted_objects,
+    review_of,
+    taken,
+)
+from steersman.kinds.custom import CustomKind
+from steersman.kinds.open import OpenKind, OpenObject
+from steersman.machinery.errors.status import StatusError, plain_internal
+from steersman.machinery.identity.names import new_uid
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.metrics import Registry
+from steersman.registry.core.services.locating import locate_service
+from steersman.registry.services import Services
+from steersman.rest.conversion import Conversion
+from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, client_tls
+
+_TURN: Final = 0.004
+"""Seconds for which objects are converted before others have the loop."""
+_REVIEW_BYTES: Final = 2 << 20
+"""Bytes of objects that are converted by one request, if it is not a single one."""
+_MAX_ANSWER_BYTES: Final = 16 << 20
+_AT_ONCE: Final = 32
+"""Requests that may be under way to one webhook."""
+_PORT: Final = 443
+
+
+class Converters:
+    """Makes the conversions of definitions; what they have been doing is told as upstream's metrics."""
+
+    def __init__(self, services: Services, registry: Registry) -> None:
+        self._services = services
+        self._metrics = ConversionMetrics(registry)
+        self._lane = services.slow_lane
+
+    def make(
+        self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
+    ) -> Conversion:  # fmt: skip
+        """That of the definition of this name, whose versions have these kinds, by apiVersion."""
+        webhook = None if declared is None or declared.strategy != "Webhook" else declared.webhook
+        if webhook is None or webhook.client_config is None:
+            return NoneConversion(kinds, self._lane)
+        versions = webhook.conversion_review_versions or []
+        return WebhookConversion(
+            name, kinds, versions, webhook.client_config, self._services, self._metrics, self._lane
+        )
+
+
+class NoneConversion(Conversion):
+    """Objects are the same in all versions, as far as these know them."""
+
+    def __init__(self, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
+        self.kinds = kinds
+        self._customs = kinds
+        self._lane = lane
+
+    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+        kind = self._customs[target.api_version]
+        found = []
+        began = perf_counter()
+        for value in values:
+            if perf_counter() - began > _TURN:
+                await asyncio.sleep(0)
+                began = perf_counter()
+            own_lane = self._lane if lane is None and is_large(value) else lane
+            found.append(await done(own_lane, self._converted_value, value, kind))
+        return found
+
+    def _converted_value(self, value: bytes, target: CustomKind) -> bytes:
+        body = target.body_of(value)
+        source = self._customs.get(target.version_of(body), target)
+        return target.value_as_is(target.converted(source.decode(body), source))
+
+    async def close(self) -> None:
+        """Keeps nothing."""
+
+    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+        if source is target:
+            return obj
+        return self._customs[target.api_version].converted(obj, self._customs[source.api_version])
+
+
+class WebhookConversion(Conversion):
+    """A webhook converts."""
+
+    def __init__(
+        self, name: str, kinds: Mapping[str, CustomKind], versions: Sequence[str], config: WebhookClientConfig,
+        services: Services, metrics: ConversionMetrics, lane: SlowLane,
+    ) -> None:  # fmt: skip
+        self.kinds = kinds
+        self._customs = kinds
+        self._name = name
+        self._review_version = next((each for each in versions if each in KNOWN_VERSIONS), "")
+        self._config = config
+        self._services = services
+        self._metrics = metrics
+        self._lane = lane
+        self._client: asyncio.Task[WebhookClient] | None = None
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None and client.done() and not client.cancelled() and client.exception() is None:
+            client.result().close()
+
+    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+        kind = self._customs[target.api_version]
+        found: list[bytes] = []
+        for some in _requests(values):
+            found += await self._converted_values(some, kind, lane)
+        return found
+
+    async def _converted_values(
+        self, values: Sequence[bytes], target: CustomKind, lane: SlowLane | None
+    ) -> list[bytes]:
+        """The same for one request. What is wrong with the answer for several is found out one by one: upstream asks
+        for each alone, so a webhook may have learned to convert one only. Raises StatusError."""
+        began = perf_counter()
+        source = target.version_of(target.body_of(values[0]))
+        version = source.rpartition("/")[2]
+        try:
+            converted = await self._reviewed(values, target, lane)
+        except ReviewError as error:
+            took = perf_counter() - began
+            self._metrics.failed(self._name, version, target.version, took, error.failure)
+            if len(values) > 1 and error.failure != CALL:
+                return [(await self._converted_values([value], target, lane))[0] for value in values]
+            text = str(error)
+            raise plain_internal(
+                text if error.told_alone else f"conversion webhook for {source}, Kind={target.name}{text}"
+            ) from None
+        self._metrics.succeeded(self._name, version, target.version, perf_counter() - began)
+        return converted
+
+    async def _reviewed(
+        self, values: Sequence[bytes], target: CustomKind, lane: SlowLane | None
+    ) -> list[bytes]:  # fmt: skip
+        version = self._review_version
+        if not version:
+            raise ReviewError("no supported conversion review versions", CALL, told_alone=True)
+        uid = new_uid()
+        answer = await self._asked(review_of(version, uid, target.api_version, values))
+        own_lane = self._lane if lane is None and is_large(answer) else lane
+        objects = await done(own_lane, converted_objects, answer, version, uid, len(values))
+        found = []
+        began = perf_counter()
+        for value, raw in zip(values, objects, strict=True):
+            if perf_counter() - began > _TURN:
+                await asyncio.sleep(0)
+                began = perf_counter()
+            own_lane = self._lane if lane is None and is_large(raw) else lane
+            found.append(await done(own_lane, self._taken, value, raw, target))
+        return found
+
+    def _taken(self, value: bytes, raw: bytes, target: CustomKind) -> bytes:
+        return target.value_as_is(taken(raw, target.decode(target.body_of(value)), target))
+
+    async def _asked(self, review: bytes) -> bytes:
+        """The answer to a review. Raises ReviewError."""
+        try:
+            async with asyncio.timeout(2 * TIMEOUT):  # it may say itself when it wants to be asked again
+                return await (await self._connected()).post(review)
+        except (WebhookError, KubeconfigError) as error:
+            raise ReviewError(f" failed: {error}", CALL) from None
+        except StatusError as error:
+            raise ReviewError(f" failed: {error.message}", CALL) from None
+        except TimeoutError:
+            raise ReviewError(" failed: context deadline exceeded", CALL) from None
+
+    async def _connected(self) -> WebhookClient:
+        """The client, which is made when it is first needed, beside the loop: reading authorities takes a while."""
+        if self._client is None:
+            self._client = asyncio.ensure_future(self._made_client())
+        client = self._client
+        try:
+            return await asyncio.shield(client)
+        except KubeconfigError:
+            self._client = None
+            raise
+
+    async def _made_client(self) -> WebhookClient:
+        config = self._config
+        endpoint = await asyncio.to_thread(_endpoint, config, self._services)
+        return WebhookClient(
+            endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE,
+            user_agent="kube-apiserver-admission",
+        )  # fmt: skip
+
+
+def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Values that are sent together."""
+    start = size = 0
+    for at, value in enumerate(values):
+        size += len(value)
+        if at > start and size > _REVIEW_BYTES:
+            yield values[start:at]
+            start, size = at, len(value)
+    if start < len(values):
+        yield values[start:]
+
+
+def _endpoint(config: WebhookClientConfig, services: Services) -> Endpoint:
+    """Where a webhook is. Raises KubeconfigError."""
+    tls = client_tls(config.ca_bundle.strip())
+    service = config.service
+    if service is not None:
+        name, namespace, path = service.name, service.namespace, service.path or "/"
+        port = service.port or _PORT
+        host = f"{name}.{namespace}.svc"
+
+        async def locate() -> tuple[str, int]:
+            return await locate_service(services, namespace, name, port)
+
+        return Endpoint(f"https://{host}:{port}{path}", host, port, path, tls, host, _no_credentials, locate)
+    try:
+        url = urlsplit(config.url or "")
+        port = url.port or _PORT
+    except ValueError as error:
+        raise KubeconfigError(f"Unparsable URL: {error}") from None
+    target = url.path or "/"
+    address = f"https://{url.netloc}{target}"
+    return Endpoint(address, url.hostname or "", port, target, tls, url.hostname or "", _no_credentials)
+
+
+def _no_credentials() -> str:
+    return ""

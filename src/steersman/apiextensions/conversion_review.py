@@ -1,0 +1,210 @@
+"""ConversionReviews: what a conversion webhook is asked, and what of its answer is taken.
+
+Follows k8s.io/apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`; the texts are its. It converts
+one object at a time, so what is wrong with one of many is told as if it were the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.apiextensions.v1 import ConversionReview
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.kinds.custom import CustomKind
+from steersman.kinds.open import OpenObject
+from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.serializer import decode_plain
+from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
+from steersman.machinery.errors.field import Path, aggregate, quote
+from steersman.machinery.identity.schema import (
+    GroupVersionError,
+    no_kind_registered,
+    parse_group_version,
+)
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.validation.object_meta import validate_annotations
+from steersman.machinery.validation.selectors import validate_labels
+from steersman.schema import CoercionError
+
+KNOWN_VERSIONS: Final = ("v1", "v1beta1")
+
+CALL: Final = "conversion_webhook_call_failure"
+MALFORMED: Final = "conversion_webhook_malformed_response_failure"
+PARTIAL: Final = "conversion_webhook_partial_response_failure"
+INVALID: Final = "conversion_webhook_invalid_converted_object_failure"
+
+_GROUP: Final = "apiextensions.k8s.io"
+_KIND: Final = "ConversionReview"
+_REVIEW: Final = (
+    b'{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%b","request":{"uid":"%b","desiredAPIVersion":"%b",'
+    b'"objects":[%b]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}\n'
+)
+_NOTHING: Final = (b"", b"null")
+_LABELS: Final = Path("metadata", "labels")
+_ANNOTATIONS: Final = Path("metadata", "annotation")
+
+
+class ReviewError(Exception):
+    """An answer that cannot be used. `failure` is what metrics call it; `told_alone` says that the text is all that
+    clients are told, not what follows the name of the kind."""
+
+    def __init__(self, text: str, failure: str, *, told_alone: bool = False) -> None:
+        super().__init__(text)
+        self.failure = failure
+        self.told_alone = told_alone
+
+
+def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes]) -> bytes:
+    """The review that asks for these objects in another version."""
+    return _REVIEW % (version.encode(), uid.encode(), api_version.encode(), b",".join(values))
+
+
+def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[bytes]:
+    """The objects in the answer to a review, as JSON. Raises ReviewError."""
+    try:
+        review = _read(data, version)
+    except DecodeError as error:
+        raise ReviewError(f" failed: {error}", CALL) from None
+    response = review.response
+    if version == "v1":
+        found = f"{review.api_version or '/'}, Kind={review.kind}"
+        wanted = f"{_GROUP}/v1, Kind={_KIND}"
+        if found != wanted:
+            raise ReviewError(f" failed: expected webhook response of {wanted}, got {found}", MALFORMED)
+    if response is None:
+        raise ReviewError(" failed: no response provided", MALFORMED)
+    if version == "v1" and response.uid != uid:
+        text = f" failed: expected response.uid={quote(uid)}, got {quote(response.uid)}"
+        raise ReviewError(text, MALFORMED)
+    result = response.result
+    if result.status != "Success":
+        why = result.message or f"response.result.status was '{result.status}', not 'Success'"
+        raise ReviewError(f" failed: {why}", MALFORMED)
+    objects = [bytes(each or b"") for each in response.converted_objects or ()]
+    if len(objects) != count:
+        raise ReviewError(f" returned {len(objects)} objects, expected {count}", PARTIAL)
+    return objects
+
+
+def _read(data: bytes, version: str) -> ConversionReview:
+    """The review in an answer. Raises DecodeError."""
+    media = media_of(data)
+    api_version, kind = peek_type_meta(data, media)
+    wanted = f"{_GROUP}/{version}"
+    try:
+        parse_group_version(api_version)
+    except GroupVersionError as error:
+        raise DecodeError(str(error)) from None
+    actual = (api_version or wanted, kind or _KIND)
+    if actual != (wanted, _KIND):
+        if actual not in _REGISTERED:
+            raise DecodeError(no_kind_registered(actual[1], actual[0]))
+        found = actual[0].rpartition("/")[2]
+        raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{_KIND}): unknown conversion")
+    if media == "yaml":
+        data = yaml_as_json(data)
+    try:
+        return decode_object(ConversionReview, data, "json", want_strict=False, as_sent=True, is_peeked=True).obj
+    except DecodeError as error:
+        raise DecodeError(str(error).replace(" v1.Conversion", f" {version}.Conversion")) from None
+
+
+_REGISTERED: Final = frozenset(
+    {(f"{_GROUP}/{version}", kind) for version in KNOWN_VERSIONS for kind in (_KIND, "CustomResourceDefinition")}
+    | {("v1", "Status")}
+)
+
+
+def taken(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
+    """An object of an answer, as it counts: all of its metadata but labels and annotations is that of the original, and
+    the schema of its version prunes it. Raises ReviewError."""
+    plain = _plain(raw)
+    version = plain.get("apiVersion", "")
+    if version != target.api_version:
+        raise _invalid_object(f"invalid groupVersion (expected {target.api_version}, received {version})")
+    if plain["kind"] != target.name:
+        raise _invalid_object(f"invalid kind (expected {target.name}, received {plain['kind']})")
+    given, kept = plain.get("metadata"), original.metadata
+    _check_same(given, kept)
+    if not isinstance(given, dict):
+        shown = f"invalid metadata of type {_go_type(given)} in converted object"
+        raise _invalid_metadata("missing metadata in converted object" if "metadata" not in plain else shown)
+    metadata = msgspec.structs.replace(
+        kept, labels=_texts(given, "labels", kept.labels), annotations=_texts(given, "annotations", kept.annotations)
+    )
+    content = {name: value for name, value in plain.items() if name not in ("apiVersion", "kind", "metadata")}
+    try:
+        target.structural.fit(content)
+    except CoercionError as error:
+        raise ReviewError(str(error), INVALID, told_alone=True) from None
+    return OpenObject(metadata, content)
+
+
+def _plain(raw: bytes) -> dict[str, Any]:
+    if raw in _NOTHING:
+        raise ReviewError("unexpected end of JSON input", INVALID, told_alone=True)
+    plain = None if is_too_deep(raw) else decode_plain(raw)
+    if not isinstance(plain, dict):
+        why = f"json: cannot unmarshal {_json_type(plain)} into Go value of type map[string]interface {{}}"
+        raise ReviewError(why, INVALID, told_alone=True)
+    kind = plain.get("kind")
+    if not isinstance(kind, str) or not kind:
+        text = raw.decode("utf-8", "replace")
+        raise ReviewError(f"Object 'Kind' is missing in '{text}'", INVALID, told_alone=True)
+    return plain
+
+
+def _check_same(given: Any, kept: ObjectMeta) -> None:
+    """Raises ReviewError if the object is not the one that was sent."""
+    for what, name, old in (("name", "name", kept.name), ("namespace", "namespace", kept.namespace),
+                            ("UID", "uid", kept.uid)):  # fmt: skip
+        new = given.get(name) if isinstance(given, dict) else None
+        new = new if isinstance(new, str) else ""
+        if new != old:
+            raise ReviewError(f" returned invalid object: must have the same {what}: {old} != {new}", INVALID)
+
+
+def _texts(given: Mapping[str, Any], name: str, old: Mapping[str, str]) -> dict[str, str]:
+    """The labels or annotations of an answer."""
+    found = given.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise _invalid_metadata(f"invalid metadata.{name} of type {_go_type(found)} in converted object")
+    for key, value in found.items():
+        if not isinstance(value, str):
+            text = f"metadata.{name}[{key}] must be a string, but is {_go_type(value)} in converted object"
+            raise _invalid_metadata(text)
+    if found != old:
+        validated = validate_labels(found, _LABELS) if name == "labels" else validate_annotations(found, _ANNOTATIONS)
+        if wrong := list(validated):
+            raise _invalid_metadata(aggregate(wrong))
+    return found
+
+
+def _invalid_object(why: str) -> ReviewError:
+    return ReviewError(f" returned invalid object at index 0: {why}", INVALID)
+
+
+def _invalid_metadata(why: str) -> ReviewError:
+    return ReviewError(f" returned invalid metadata: {why}", INVALID)
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bool):
+        return "bool"
+    return "array" if isinstance(value, list) else "number"
+
+
+def _go_type(value: Any) -> str:
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "bool"
+    types = {str: "string", int: "int64", float: "float64", list: "[]interface {}"}
+    return types.get(type(value), "map[string]interface {}")

@@ -1,0 +1,62 @@
+"""Where requests of this server to a Service go: an endpoint if one is ready, else the cluster's address for it.
+
+Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver does either, by a flag;
+where nothing passes on what is sent to cluster addresses, endpoints can be reached all the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from steersman.api.core.v1 import Service
+from steersman.api.discovery.v1 import EndpointSlice
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import not_found, plain_internal, service_unavailable
+from steersman.machinery.identity.schema import GroupResource
+from steersman.registry.services import Services
+
+_SERVICES = GroupResource("", "services")
+_LABEL = "kubernetes.io/service-name"
+
+
+async def locate_service(services: Services, namespace: str, name: str, port: int) -> tuple[str, int]:
+    """Host and port. Raises StatusError with upstream's texts."""
+    service: Service | None = await services.objects("", "services").find(namespace, name)
+    if service is None:
+        raise not_found(GroupResource("", "service"), name)
+    spec = service.spec
+    if spec.type == "ExternalName":
+        return spec.external_name, port
+    found = next((each for each in spec.ports if each.port == port), None)
+    if found is None:
+        raise service_unavailable(f"no service port {port} found for service {quote(name)}")
+    slices = await _slices(services, namespace, name)
+    families = spec.ip_families
+    preferred = families[0] if families else ""
+    slices.sort(key=lambda each: (each.address_type != preferred, random.random()))
+    located = _endpoint(slices, found.name)
+    if located is not None:
+        return located
+    if spec.cluster_ip == "None":
+        raise plain_internal('cannot route to service with ClusterIP "None"')
+    return spec.cluster_ip, port
+
+
+async def _slices(services: Services, namespace: str, name: str) -> list[EndpointSlice]:
+    every = services.objects("discovery.k8s.io", "endpointslices").every(namespace)
+    return [each async for each, _ in every if each.metadata.labels.get(_LABEL) == name]
+
+
+def _endpoint(slices: Sequence[EndpointSlice], port_name: str) -> tuple[str, int] | None:
+    """A ready endpoint, from a random one on."""
+    for each in slices:
+        number = next((port.port for port in each.ports or () if port.name == port_name and port.port), None)
+        endpoints = each.endpoints or []
+        if number is None or not endpoints:
+            continue
+        start = random.randrange(len(endpoints))
+        for endpoint in [*endpoints[start:], *endpoints[:start]]:
+            if endpoint.conditions.ready is not False and endpoint.addresses:
+                return endpoint.addresses[0], number
+    return None

@@ -1,0 +1,178 @@
+"""What is told of a watch in the version it was asked for in, where what is stored may be of another."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from steersman.kinds.open import OpenKind
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.capabilities import Sink, WatchHandle, WatchStart
+from steersman.storage.cache.entry import Entry, WatchEvent
+from steersman.store.selection import Accept
+
+logger = logging.getLogger(__name__)
+
+_WAITING_LIMIT: Final = 8 << 20
+"""Bytes of objects that may wait to be converted for one watch before it is ended; the client goes on from its last
+version."""
+_EVENT_SIZE: Final = 500
+_TOGETHER: Final = 500
+"""Events at most that are converted at once."""
+_AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds after which a conversion that failed is tried again: what has happened cannot be told without it."""
+
+
+class Converts(Protocol):
+    """What converts entries."""
+
+    async def converted(
+        self, kind: OpenKind, items: Sequence[Entry], lane: SlowLane | None, *, anew: bool = False
+    ) -> Sequence[Entry]: ...
+
+
+class ConvertingSink:
+    """Between a cache that tells of everything and a watcher that is to see one version, and in that what `accept`
+    selects. Events keep their order: while one waits for its conversion, those after it wait too."""
+
+    def __init__(self, store: Converts, kind: OpenKind, accept: Accept | None, sink: Sink) -> None:
+        self._store = store
+        self._kind = kind
+        self._accept = accept
+        self._sink = sink
+        self._waiting: list[WatchEvent] = []
+        self._waiting_size = 0
+        self._task: asyncio.Task[None] | None = None
+        self._handle: WatchHandle | None = None
+        self._is_over = False
+
+    def begun(self, start: WatchStart) -> WatchStart:
+        """How the watch begins, as the watcher is to see it: not yet converted."""
+        self._handle = start.handle
+        if self._is_over:
+            start.handle.cancel()
+        told = start.current_revision
+        return WatchStart(
+            start.initial, start.revision, self, lambda: told() if self._task is None else None, start.last_change
+        )
+
+    def cancel(self) -> None:
+        """Ends the watch."""
+        self._is_over = True
+        self._waiting = []
+        if self._handle is not None:
+            self._handle.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    # From the cache
+
+    def deliver(self, event: WatchEvent) -> None:
+        """Passes an event on, at once if nothing of it has to be converted."""
+        if self._is_over:
+            return
+        if self._task is None and all(map(self._is_own, self._looked_at(event))):
+            self._tell(event, event.entry if event.type != "DELETED" else None, event.before)
+            return
+        self._waiting.append(event)
+        self._waiting_size += _EVENT_SIZE + len(event.entry.body)
+        if self._waiting_size > _WAITING_LIMIT:
+            self.cancel()
+            self._sink.failed(None)
+        elif self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._convert())
+            self._task.add_done_callback(self._ended)
+
+    def failed(self, error: StatusError | None) -> None:
+        """Passes on that the watch has ended by itself."""
+        self.cancel()
+        self._sink.failed(error)
+
+    async def drain(self) -> None:
+        """See rest.capabilities.Sink."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+        await self._sink.drain()
+
+    # Conversion
+
+    def _looked_at(self, event: WatchEvent) -> list[Entry]:
+        """The entries that an event is made of: the present one unless the object is gone, and the one before where
+        that is told or looked at."""
+        found = [] if event.type == "DELETED" else [event.entry]
+        if event.before is not None and (self._accept is not None or event.type == "DELETED"):
+            found.append(event.before)
+        return found
+
+    def _is_own(self, entry: Entry) -> bool:
+        return self._kind.version_of(entry.body) == self._kind.api_version
+
+    async def _convert(self) -> None:
+        """Converts and tells what waits, and what comes meanwhile."""
+        while self._waiting:
+            some, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
+            self._waiting_size -= sum(_EVENT_SIZE + len(each.entry.body) for each in some)
+            entries = [entry for event in some for entry in self._looked_at(event)]
+            converted = iter(await self._converted(entries))
+            for event in some:
+                count = len(self._looked_at(event))
+                found = [next(converted) for _ in range(count)]
+                current = None if event.type == "DELETED" else found[0]
+                self._tell(event, current, found[-1] if event.before is not None else None)
+
+    async def _converted(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Entries in the version of the watch; tried again until it works, or the watch is over."""
+        tries = 0
+        while True:
+            try:
+                return await self._store.converted(self._kind, entries, None)
+            except StatusError as error:
+                if not tries:
+                    logger.warning("a watch of %s waits: %s", self._kind.gvk, error.message)
+            await asyncio.sleep(_AGAIN[min(tries, len(_AGAIN) - 1)])
+            tries += 1
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            logger.error("a watch of %s failed", self._kind.gvk, exc_info=error)
+            self.failed(None)
+        elif self._waiting and not self._is_over:  # it came in the turn in which the task was done
+            self._task = asyncio.get_running_loop().create_task(self._convert())
+            self._task.add_done_callback(self._ended)
+
+    def _tell(self, event: WatchEvent, current: Entry | None, before: Entry | None) -> None:
+        """What an event is to the watcher. `before` need not be of its version where nobody looks at it."""
+        accept = self._accept
+        if self._is_over:
+            return
+        is_accepted = current is not None and (accept is None or accept(current))
+        if accept is None:
+            was_accepted = before is not None
+        else:
+            was_accepted = before is not None and accept(before)
+        if is_accepted:
+            assert current is not None
+            self._sink.deliver(self._shared(event, "MODIFIED" if was_accepted else "ADDED", current))
+        elif was_accepted:
+            assert before is not None
+            self._sink.deliver(self._shared(event, "DELETED", before))
+
+    def _shared(self, event: WatchEvent, type_: str, entry: Entry) -> WatchEvent:
+        """The event that all watchers of this version are told for which it is of this type: it is encoded once."""
+        known = event.representations
+        if known is None:
+            known = event.representations = {}
+        key = (self._kind.api_version, type_)
+        found: WatchEvent | None = known.get(key)
+        if found is None:
+            if entry.revision != event.revision:
+                body = self._kind.at_revision(self._kind.value_of(entry.body), event.revision)
+                entry = Entry(entry.key, body, event.revision)
+            found = known[key] = WatchEvent(type_, entry, event.revision)
+        return found

@@ -1,0 +1,222 @@
+"""The store of a kind whose objects may be stored in one version and asked for in another.
+
+The cache has every object in the version it was stored in. What leaves it is converted to the version of the request,
+what comes to be stored to the stored version, so a request works in its own version alone, as upstream's storages of
+custom resources do (one for each version). What has been converted for a list or a watch is kept with the cache's
+entry; a read of one object asks again, as upstream's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Final, TypeVar
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.kinds.open import OpenKind, OpenObject
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.selectors import fields, labels
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import (
+    Change,
+    CheckCreate,
+    CheckDelete,
+    Deleted,
+    Encoded,
+    Item,
+    Listing,
+    ListOptions,
+    Sink,
+    Updated,
+    WatchStart,
+)
+from steersman.rest.context import Context
+from steersman.rest.conversion import Conversion
+from steersman.storage.cache.entry import Entry
+from steersman.storage.interface import Storage
+from steersman.store.converting_sink import ConvertingSink
+from steersman.store.selection import Accept, Selection
+from steersman.store.store import Store
+from steersman.store.watching import watch
+
+T = TypeVar("T")
+AnItem = TypeVar("AnItem", bound=Item)
+
+_TURN: Final = 0.004
+"""Seconds for which objects are taken apart and put together before others have the loop."""
+
+
+class ConvertingStore(Store[OpenObject]):
+    """See the module. The resource has a `conversion`."""
+
+    converts = True
+
+    def __init__(self, bound: BoundResource[OpenObject], storage: Storage, slow_lane: SlowLane) -> None:
+        super().__init__(bound, storage, slow_lane)
+        resource = bound.resource
+        assert resource.conversion is not None
+        self._conversion: Conversion = resource.conversion
+        self._kinds = {each.version: each for each in self._conversion.kinds.values()}
+        stored = self._conversion.kinds[resource.kind.api_version]
+        self._stored = stored
+        self._selections = {stored.version: self.select}
+        for other in resource.other_versions:
+            own = replace(resource, kind=other.kind, selectable_fields=other.own_fields or {})
+            self._selections[other.version] = Selection(own)
+        self._converting: dict[tuple[int, str], asyncio.Task[dict[int, bytes]]] = {}
+        """Entries that are being converted, by identity and the apiVersion that is wanted."""
+
+    async def stop(self) -> None:
+        await super().stop()
+        await self._conversion.close()
+
+    def _kind_of(self, ctx: Context) -> OpenKind:
+        """The kind in the version of a request; what the server itself does is in the stored one."""
+        return self._kinds.get(ctx.action.version, self._stored)
+
+    # What the verbs see
+
+    def accept(self, ctx: Context, options: ListOptions) -> Accept | None:
+        return self._selections[self._kind_of(ctx).version].accept(options)
+
+    async def read(self, ctx: Context, entry: Entry) -> OpenObject:
+        (seen,) = await self.seen(ctx, (entry,))
+        return await done(ctx.lane, self._stored.decode, seen.body)
+
+    async def encoded(self, ctx: Context, obj: OpenObject) -> bytes:
+        kind = self._kind_of(ctx)
+        if kind is self._stored:
+            return await super().encoded(ctx, obj)
+        value = await done(ctx.lane, kind.value_as_is, obj)
+        (converted,) = await self._conversion.values([value], self._stored, ctx.lane)
+        return converted
+
+    async def seen(self, ctx: Context, entries: Sequence[Entry]) -> Sequence[Entry]:
+        return await self.converted(self._kind_of(ctx), entries, ctx.lane)
+
+    # The verbs
+
+    async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
+        return await self._answered(ctx, await super().get(ctx, name, resource_version), anew=not resource_version)
+
+    async def list(self, ctx: Context, options: ListOptions) -> Listing:
+        listing = await super().list(ctx, options)
+        return replace(listing, items=await self.converted(self._kind_of(ctx), listing.items, ctx.lane))
+
+    async def create(self, ctx: Context, obj: OpenObject, check: CheckCreate | None = None) -> Item:
+        return await self._answered(ctx, await super().create(ctx, obj, check))
+
+    async def update(self, ctx: Context, name: str, change: Change) -> Updated:
+        item, is_new = await super().update(ctx, name, change)
+        return Updated(await self._answered(ctx, item), is_new)
+
+    async def delete(
+        self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
+    ) -> Deleted:
+        item, is_gone = await super().delete(ctx, name, options, check)
+        # of what is gone only names are told
+        return Deleted(item if is_gone else await self._answered(ctx, item), is_gone)
+
+    async def _answered(self, ctx: Context, item: Item, *, anew: bool = False) -> Item:
+        (seen,) = await self.converted(self._kind_of(ctx), (item,), ctx.lane, anew=anew)
+        return seen
+
+    async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+        if self.is_cold:
+            await self.warm()
+        kind, accept = self._kind_of(ctx), self.accept(ctx, options)
+        converting = ConvertingSink(self, kind, accept, sink)
+        name = options.field_selector.requires_exact_match("metadata.name")
+        by_name = fields.one_term_equal_selector("metadata.name", name) if name else fields.Selector()
+        everything = replace(options, label_selector=labels.Selector(), field_selector=by_name)
+        start = converting.begun(await watch(self, ctx, everything, converting, None))
+        if start.initial is not None:
+            try:
+                found = await self.converted(kind, start.initial, None)
+            except BaseException:
+                start.handle.cancel()
+                raise
+            start.initial = found if accept is None else [each for each in found if accept(_entry(each))]
+        return start
+
+    # Conversion
+
+    async def converted(
+        self, kind: OpenKind, items: Sequence[AnItem], lane: SlowLane | None, *, anew: bool = False
+    ) -> Sequence[AnItem]:
+        """Items (entries of the cache, as entries) of the version of `kind`: others are converted, all at once.
+
+        What is kept with an entry is not converted again, unless `anew`. Raises what the conversion raises.
+        """
+        wanted = kind.api_version
+        known: dict[int, bytes] = {}
+        missing: list[AnItem] = []
+        async for item in _unhurried(items):
+            if kind.version_of(item.body) == wanted:
+                continue
+            body = None if anew or item.representations is None else item.representations.get(wanted)
+            if body is None:
+                missing.append(item)
+            else:
+                known[id(item)] = body
+        if missing:
+            known |= await self._converted_once(kind, missing, lane)
+        if not known:
+            return items
+        return [_other(item, known[id(item)]) if id(item) in known else item for item in items]
+
+    async def _converted_once(self, kind: OpenKind, items: Sequence[Any], lane: SlowLane | None) -> dict[int, bytes]:
+        """Converts, once for all who want the same items meanwhile; the bodies by the identity of the items."""
+        wanted = kind.api_version
+        begun = [item for item in items if (id(item), wanted) not in self._converting]
+        if begun:
+            task = asyncio.ensure_future(self._convert(kind, begun, lane))
+            for item in begun:
+                self._converting[id(item), wanted] = task
+        known: dict[int, bytes] = {}
+        for task in {self._converting[id(item), wanted] for item in items}:
+            known |= await asyncio.shield(task)
+        return known
+
+    async def _convert(self, kind: OpenKind, items: Sequence[Any], lane: SlowLane | None) -> dict[int, bytes]:
+        try:
+            values = []
+            async for item in _unhurried(items):
+                own_lane = self.slow_lane if lane is None and is_large(item.body) else lane
+                values.append(await done(own_lane, self._source(item).value_of, item.body))
+            converted = await self._conversion.values(values, kind, lane)
+            known: dict[int, bytes] = {}
+            async for item, value in _unhurried(list(zip(items, converted, strict=True))):
+                body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)
+                self.remember(item, kind.api_version, body)
+                known[id(item)] = body
+            return known
+        finally:
+            for item in items:
+                del self._converting[id(item), kind.api_version]
+
+    def _source(self, item: Any) -> OpenKind:
+        return self._conversion.kinds.get(self._stored.version_of(item.body), self._stored)
+
+
+def _other(item: Any, body: bytes) -> Any:
+    if isinstance(item, Entry):
+        return Entry(item.key, body, item.revision)
+    return Encoded(body, item.revision)
+
+
+def _entry(item: Any) -> Entry:
+    assert isinstance(item, Entry)
+    return item
+
+
+async def _unhurried(values: Sequence[T]) -> AsyncIterator[T]:
+    """Them all, while others have the loop now and then."""
+    began = perf_counter()
+    for value in values:
+        if perf_counter() - began > _TURN:
+            await asyncio.sleep(0)
+            began = perf_counter()
+        yield value
