@@ -64,7 +64,9 @@ class Conversion(ABC):
         known = None if _here.converted is None else _here.converted.get(key)
         if known is None:
             raise _Unconverted(key)
-        return target.decode(target.body_of(known))
+        found = target.decode(target.body_of(known))
+        found.metadata.resource_version = obj.metadata.resource_version
+        return found
 
     @abstractmethod
     async def close(self) -> None:

@@ -81,8 +81,8 @@ class ConvertingStore(Store[OpenObject]):
     def accept(self, ctx: Context, options: ListOptions) -> Accept | None:
         return self._selections[self._kind_of(ctx).version].accept(options)
 
-    async def read(self, ctx: Context, entry: Entry) -> OpenObject:
-        (seen,) = await self.seen(ctx, (entry,))
+    async def read(self, ctx: Context, entry: Entry, *, anew: bool = False) -> OpenObject:
+        (seen,) = await self.converted(self._kind_of(ctx), (entry,), ctx.lane, anew=anew)
         return await done(ctx.lane, self._stored.decode, seen.body)
 
     async def encoded(self, ctx: Context, obj: OpenObject) -> bytes:

@@ -69,7 +69,7 @@ async def _delete_once(
     strategy = store.strategy
     if is_large(entry.body):
         ctx.lane = store.slow_lane.of(ctx.user.name)
-    obj = await store.read(ctx, entry)
+    obj = await store.read(ctx, entry, anew=True)
     if check is not None:
         await check(await store.read(ctx, entry))
     graceful, pending = metadata.before_delete(strategy, ctx, obj, options, store.resource.group_kind)

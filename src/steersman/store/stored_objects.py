@@ -30,8 +30,11 @@ class StoredObjects(CachedObjects[T]):
         """By subresource, "" for the resource itself."""
         self.ttl = bound.ttl
 
-    def read(self, ctx: Context, entry: Entry) -> Awaitable[T]:
-        """The object of an entry as the request is to work on it, its own copy. Raises StatusError."""
+    def read(self, ctx: Context, entry: Entry, *, anew: bool = False) -> Awaitable[T]:
+        """The object of an entry as the request is to work on it, its own copy.
+
+        Where it is converted for that, and has been before, it is again only if `anew`. Raises StatusError.
+        """
         return done(ctx.lane, self.decode, entry)
 
     def encoded(self, ctx: Context, obj: T) -> Awaitable[bytes]:
