@@ -37,6 +37,7 @@ class CustomScale:
         self._path = declared.spec_replicas_path
         self._wanted = split_path(declared.spec_replicas_path)
         self._there = split_path(declared.status_replicas_path)
+        self.replicas = tuple(f"f:{name}" for name in self._wanted)
         self._selector = split_path(declared.label_selector_path) if declared.label_selector_path else None
 
     def read(self, obj: OpenObject) -> Scale:

@@ -128,12 +128,9 @@ def _action_manager(kind: Kind[Any], subresource: str) -> FieldManager:
     return FieldManager(kind, subresource)
 
 
-_REPLICAS: Final = ("f:spec", "f:replicas")
-
-
 def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
     """Gives a Scale the entries of those who own the number of replicas in its parent."""
-    view.metadata.managed_fields = to_scale(parent.metadata.managed_fields, {scope.api_version: _REPLICAS})
+    view.metadata.managed_fields = to_scale(parent.metadata.managed_fields, scope.replicas_paths)
 
 
 def own_view(
@@ -143,14 +140,14 @@ def own_view(
     show_in_view(scope, parent, before)
     entries = _view_manager(kind).update(view, before, _manager(request, given), times.now())
     own = parent.metadata
-    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, scope.replicas_paths)
 
 
 def own_applied_view(scope: Scope, parent: Any, view: Any) -> None:
     """Puts who owns the number of replicas after an apply of the Scale into the parent."""
     own = parent.metadata
     entries = view.metadata.managed_fields
-    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, {scope.api_version: _REPLICAS})
+    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, scope.replicas_paths)
 
 
 @lru_cache(maxsize=16)

@@ -105,6 +105,18 @@ class Scope(Generic[C]):
         name = self.resource.name_cell
         return (NAME if name is None else replace(NAME, cell=name), *columns)
 
+    @cached_property
+    def replicas_paths(self) -> dict[str, tuple[str, ...] | None]:
+        """By apiVersion, where objects of each version say the number of replicas that their Scale shows; None where
+        they have none."""
+        paths: dict[str, tuple[str, ...] | None] = {}
+        for each in self.resource.versions.values():
+            if each.group == self.group:
+                below = self.resource.subresources if each.subresources is None else each.subresources
+                views = (subresource.view for subresource in below)
+                paths[each.kind.api_version] = next((view.replicas for view in views if view is not None), None)
+        return paths
+
     def body(self, item: Item) -> bytes:
         """An item's body in this version; one of another version is made once and kept with the item."""
         if self.other is None:

@@ -28,6 +28,8 @@ SCALE_COLUMNS: Final = (
 class ScaleView:
     """The Scale of any object that has `spec.replicas`, `spec.selector` (of either form) and `status.replicas`."""
 
+    replicas = ("f:spec", "f:replicas")
+
     def read(self, obj: Any) -> Scale:
         """The Scale of `obj`."""
         metadata: ObjectMeta = obj.metadata

@@ -129,6 +129,12 @@ class Subresource(Generic[S]):
 class ObjectView(Protocol):
     """Another kind's view of an object, e.g. Scale of a Deployment."""
 
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Where objects say the number that the view changes, as the tracking of ownership names it: `f:spec`,
+        `f:replicas`."""
+        ...
+
     def read(self, obj: Any) -> Any:
         """The view of `obj`. Raises StatusError."""
         ...
