@@ -24,6 +24,7 @@ from steersman.server.config import Config
 from steersman.server.discovery import Discovery
 from steersman.server.server import Server
 from steersman.storage.memory import MemoryStorage
+from steersman.store.converting_store import ConvertingStore
 from steersman.store.store import Store
 
 NOTES = Resource(
@@ -104,7 +105,10 @@ class SmallServer:
         self.storage = MemoryStorage(compaction_interval=0, lease_interval=0)
         self._bound = tuple(map(bind, resources))
         self.stores: dict[str, Store[Any]] = {
-            each.resource.plural: Store(each, self.storage, SlowLane()) for each in self._bound
+            each.resource.plural: (Store if each.resource.conversion is None else ConvertingStore)(
+                each, self.storage, SlowLane()
+            )
+            for each in self._bound
         }
 
     async def start(self, paths: dict[str, Callable[[Request], Awaitable[Response]]] | None = None) -> None:

@@ -38,7 +38,6 @@ class CustomKind(OpenKind):
         self._schema_text: Final = compress(schema, 1)
         self._structural: Structural | None = None
         self.family: Mapping[str, CustomKind] = {self.api_version: self}
-        """The kind in all versions, by apiVersion: objects may have been stored in any of them."""
 
     @property
     def is_cold(self) -> bool:

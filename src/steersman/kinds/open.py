@@ -83,6 +83,8 @@ class OpenKind(Kind[OpenObject]):
         openapi: Mapping[str, Any] = ANY_OBJECT,
     ) -> None:
         super().__init__(gvk, list_name, default=default)
+        self.family: Mapping[str, OpenKind] = {self.api_version: self}
+        """The kind in all versions, by apiVersion: objects may have been stored in any of them, and stay so."""
         self._openapi = openapi
         self._schema = schema
         self._head = encode_sorted({"apiVersion": self.api_version, "kind": self.name})[:-1] + b',"metadata":'
@@ -137,7 +139,8 @@ class OpenKind(Kind[OpenObject]):
         return self._encoded(obj)[1:]
 
     def present(self, value: bytes, revision: int) -> bytes:
-        return self.at_revision(value, revision)
+        source = self if len(self.family) == 1 else self.family.get(self.version_of(value[1:]), self)
+        return source.at_revision(value, revision)
 
     def at_revision(self, value: bytes, revision: int) -> bytes:
         """The body of a value of this version, as it is."""

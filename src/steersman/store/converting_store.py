@@ -152,17 +152,17 @@ class ConvertingStore(Store[OpenObject]):
         """
         wanted = kind.api_version
         known: dict[int, bytes] = {}
-        missing: list[AnItem] = []
+        missing: dict[int, AnItem] = {}
         async for item in _unhurried(items):
             if kind.version_of(item.body) == wanted:
                 continue
             body = None if anew or item.representations is None else item.representations.get(wanted)
             if body is None:
-                missing.append(item)
+                missing[id(item)] = item
             else:
                 known[id(item)] = body
         if missing:
-            known |= await self._converted_once(kind, missing, lane)
+            known |= await self._converted_once(kind, list(missing.values()), lane)
         if not known:
             return items
         return [_other(item, known[id(item)]) if id(item) in known else item for item in items]
@@ -173,6 +173,7 @@ class ConvertingStore(Store[OpenObject]):
         begun = [item for item in items if (id(item), wanted) not in self._converting]
         if begun:
             task = asyncio.ensure_future(self._convert(kind, begun, lane))
+            task.add_done_callback(_seen_failing)
             for item in begun:
                 self._converting[id(item), wanted] = task
         known: dict[int, bytes] = {}
@@ -199,6 +200,12 @@ class ConvertingStore(Store[OpenObject]):
 
     def _source(self, item: Any) -> OpenKind:
         return self._conversion.kinds.get(self._stored.version_of(item.body), self._stored)
+
+
+def _seen_failing(task: asyncio.Task[Any]) -> None:
+    """Those who waited for it may all have gone."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _other(item: Any, body: bytes) -> Any:
