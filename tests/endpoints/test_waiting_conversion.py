@@ -40,12 +40,15 @@ class Converter(Conversion):
         self.fails = False
         self.held: asyncio.Event | None = None
         self.closed = 0
+        self.came = asyncio.Condition()
 
     async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
         objects = [target.decode(target.body_of(each)) for each in values]
         assert all(target.version_of(target.body_of(each)) != target.api_version for each in values)
         assert not any(each.metadata.resource_version for each in objects)
-        self.calls.append((target.api_version, [each.metadata.name for each in objects]))
+        async with self.came:
+            self.calls.append((target.api_version, [each.metadata.name for each in objects]))
+            self.came.notify_all()
         for _ in range(len(self.calls) % 3 + 1):
             await asyncio.sleep(0)
         if self.held is not None:
@@ -447,8 +450,8 @@ async def test_a_watch_waits_for_a_conversion_that_fails_and_tells_all_of_it_lat
     converter.fails = True
     for number in range(3):
         await ask(server, "POST", V1, gadget(f"g{number}", "v1", size=f"{number}x1"))
-    while len(converter.calls) < 3:
-        await asyncio.sleep(0)
+    async with converter.came:
+        await converter.came.wait_for(lambda: len(converter.calls) >= 3)
     converter.fails = False
     assert [width for _, _, width in await next_events(pieces, 3)] == [0, 1, 2]
     await watch.aclose()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steersman.kinds.custom import CustomKind, VersionedObject
+from steersman.kinds.custom import CustomKind
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.identity.schema import GroupVersionKind
 
@@ -57,23 +57,31 @@ def test_another_version_is_converted_when_it_is_stored() -> None:
     old, new = kind("v1", b=B, c=B), kind("v2", a=A, b=B)
     old.family = new.family = {"e.x/v1": old, "e.x/v2": new}
     obj = old.read(BODY.replace(b'"zz"', b'"c"'), "json", strict=False).obj
-    value = new.value(VersionedObject(obj, old))
+    value = new.value_as_is(new.converted(obj, old))
     assert json.loads(value) == {"apiVersion": "e.x/v2", "kind": "Foo", "metadata": {"name": "n"}, "b": 1}
     assert obj.content == {"b": 1, "c": 2}
     # what another version left unset is defaulted when it is read
     assert json.loads(b"{" + new.present(value, 1))["a"] == "one"
 
 
-def test_a_copy_shares_nothing_and_stays_of_its_version() -> None:
+def test_a_copy_shares_nothing() -> None:
     found = kind(b={"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     obj = found.read(BODY.replace(b'"b":1', b'"b":{"c":1}'), "json", strict=False).obj
-    copied = found.copy(VersionedObject(obj, found))
+    copied = found.copy(obj)
     copied.content["b"]["c"] = 2
     copied.metadata.labels["a"] = "b"
     assert obj.content["b"] == {"c": 1}
     assert not obj.metadata.labels
-    assert isinstance(copied, VersionedObject)
-    assert copied.of is found
+
+
+def test_what_was_stored_in_another_version_is_presented_in_that() -> None:
+    old, new = kind("v1", a=A, b=B), kind("v2", b=B)
+    old.family = new.family = {"e.x/v1": old, "e.x/v2": new}
+    body = new.present(BODY[:-8] + b"}", 9)
+    assert json.loads(b"{" + body) == {
+        "apiVersion": "e.x/v1", "kind": "Foo", "metadata": {"generation": 1, "name": "n", "resourceVersion": "9"},
+        "a": "one", "b": 1,
+    }  # fmt: skip
 
 
 def test_metadata_of_embedded_objects_must_be_readable() -> None:

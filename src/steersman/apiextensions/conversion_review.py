@@ -16,15 +16,13 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenObject
 from steersman.machinery.codec.configuration import media_of
-from steersman.machinery.codec.serializer import decode_plain
-from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
+from steersman.machinery.codec.strict import DecodeError, decode_object, decode_untyped, peek_type_meta, yaml_as_json
 from steersman.machinery.errors.field import Path, aggregate, quote
 from steersman.machinery.identity.schema import (
     GroupVersionError,
     no_kind_registered,
     parse_group_version,
 )
-from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.validation.object_meta import validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.schema import CoercionError
@@ -146,7 +144,10 @@ def taken(raw: bytes, original: OpenObject, target: CustomKind) -> OpenObject:
 def _plain(raw: bytes) -> dict[str, Any]:
     if raw in _NOTHING:
         raise ReviewError("unexpected end of JSON input", INVALID, told_alone=True)
-    plain = None if is_too_deep(raw) else decode_plain(raw)
+    try:
+        plain = decode_untyped(raw)
+    except DecodeError as error:
+        raise ReviewError(str(error), INVALID, told_alone=True) from None
     if not isinstance(plain, dict):
         why = f"json: cannot unmarshal {_json_type(plain)} into Go value of type map[string]interface {{}}"
         raise ReviewError(why, INVALID, told_alone=True)

@@ -9,6 +9,7 @@ any other. The resourceVersion is spliced in before the uid, which comes last in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ class _Known(msgspec.Struct):
 _RAW: Final = msgspec.json.Decoder(_Raw)
 _TOLD: Final = msgspec.json.Decoder(_Told)
 _API_VERSION: Final = b'"apiVersion":"'
+_VERSION_AT_END: Final = re.compile(rb'"resourceVersion":"[^"]*",\Z')
 
 
 class OpenKind(Kind[OpenObject]):
@@ -160,7 +162,16 @@ class OpenKind(Kind[OpenObject]):
         return value[1:]
 
     def value_of(self, body: bytes) -> bytes:
-        """The value of a body of this version: it has no resourceVersion."""
+        """The value of a body of this version: it has no resourceVersion. It is cut out where `at_revision` puts it."""
+        head = self._head[1:]
+        if body.startswith(head):
+            metadata = bytes(_RAW.decode(b"{" + body).metadata)
+            found = metadata.rfind(_UID)
+            if found > 0 and metadata.endswith(b'"}') and b'"' not in metadata[found + len(_UID) : -2]:
+                version = _VERSION_AT_END.search(metadata, 0, found)
+                if version is not None:
+                    at = len(head)
+                    return b"{" + body[: at + version.start()] + body[at + found :]
         obj = self.decode(body)
         obj.metadata.resource_version = ""
         return self._encoded(obj)

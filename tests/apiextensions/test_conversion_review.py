@@ -1,0 +1,193 @@
+"""What of a webhook's answer is taken, and what is said of the rest. The texts were recorded from kube-apiserver."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.apiextensions.conversion_review import CALL, ReviewError, converted_objects, review_of, taken
+from steersman.kinds.custom import CustomKind
+from steersman.kinds.open import OpenObject
+from steersman.machinery.identity.schema import GroupVersionKind
+
+UID = "b8d0"
+V1, BETA = "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"
+SCHEMA = {
+    "type": "object",
+    "properties": {"spec": {"type": "object", "properties": {"host": {"type": "string", "default": "none"}}}},
+}
+FOO = CustomKind(GroupVersionKind("e.x", "v2", "Foo"), "FooList", json.dumps(SCHEMA).encode())
+TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def answer(response: Any = None, **more: Any) -> dict[str, Any]:
+    """The answer of a webhook that converts one object, unless `response` and `more` say otherwise."""
+    whole = {"uid": UID, "result": {"status": "Success"}, "convertedObjects": [{}]}
+    if isinstance(response, dict):
+        whole |= response
+    return {"kind": "ConversionReview", "apiVersion": V1, "response": whole} | more
+
+
+def without(value: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if key != name}
+
+
+def test_a_review_asks_for_objects_as_they_are():
+    review = json.loads(review_of("v1beta1", UID, "e.x/v2", [b'{"a":1}', b'{"b":2}']))
+    assert review == {
+        "kind": "ConversionReview",
+        "apiVersion": BETA,
+        "request": {"uid": UID, "desiredAPIVersion": "e.x/v2", "objects": [{"a": 1}, {"b": 2}]},
+        "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
+    }
+
+
+@pytest.mark.parametrize("data", [
+    json.dumps(answer()), json.dumps(answer())[:-1] + ', "kind": "ConversionReview"}',
+    json.dumps(answer(unknown=1)), json.dumps(answer(request={"uid": "x", "objects": []}), indent=1),
+    "kind: ConversionReview\napiVersion: apiextensions.k8s.io/v1\nresponse:\n  uid: b8d0\n  result: {status: Success}\n"
+    "  convertedObjects: [{}]\n",
+])  # fmt: skip
+def test_answers_may_be_written_in_many_ways(data):
+    assert converted_objects(data.encode(), "v1", UID, 1) == [b"{}"]
+
+
+@pytest.mark.parametrize(("data", "text"), [
+    ("not json", f"couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
+                 f"{TYPE_META}"),
+    ("[]", f"couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type "
+           f"{TYPE_META}"),
+    ('{"kind": NaN}', "couldn't get version/kind; json parse error: invalid character 'N' looking for beginning of "
+                      "value"),
+    (json.dumps(answer()) + " {}", "couldn't get version/kind; json parse error: invalid character '{' after top-level "
+                                   "value"),
+    ("{}", f"expected webhook response of {V1}, Kind=ConversionReview, got /, Kind="),
+    (without(answer(), "kind"), f"expected webhook response of {V1}, Kind=ConversionReview, got {V1}, Kind="),
+    (without(answer(), "apiVersion"), f"expected webhook response of {V1}, Kind=ConversionReview, got /, "
+                                      "Kind=ConversionReview"),
+    (answer(kind="Pod", apiVersion="v1"), 'no kind "Pod" is registered for version "v1" in scheme '
+                                          '"pkg/runtime/scheme.go:111"'),
+    (answer(kind="Pod"), f'no kind "Pod" is registered for version "{V1}" in scheme "pkg/runtime/scheme.go:111"'),
+    (answer(kind="Status", apiVersion="v1"), "converting (v1.Status) to (v1.ConversionReview): unknown conversion"),
+    (answer(apiVersion=BETA), "converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion"),
+    (without(answer(), "response"), "no response provided"),
+    (answer() | {"response": "text"}, "json: cannot unmarshal string into Go struct field ConversionReview.response of "
+                                      "type v1.ConversionResponse"),
+    (answer({"convertedObjects": "text"}), "json: cannot unmarshal string into Go struct field ConversionResponse."
+                                           "response.convertedObjects of type []runtime.RawExtension"),
+    (answer({"result": "text"}), "json: cannot unmarshal string into Go struct field "
+                                 "ConversionResponse.response.result of type v1.Status"),
+    (answer({"uid": "other"}), f'expected response.uid="{UID}", got "other"'),
+    (answer({"result": {"status": "Failure", "message": "I will not"}}), "I will not"),
+    (answer({"result": {"status": "Failure"}}), "response.result.status was 'Failure', not 'Success'"),
+    (answer({"result": {}}), "response.result.status was '', not 'Success'"),
+])  # fmt: skip
+def test_answers_that_cannot_be_used(data, text):
+    body = data if isinstance(data, str) else json.dumps(data)
+    with pytest.raises(ReviewError) as raised:
+        converted_objects(body.encode(), "v1", UID, 1)
+    assert str(raised.value) == f" failed: {text}"
+
+
+@pytest.mark.parametrize(("objects", "found"), [([], 0), (None, 0), ([{}, {}], 2)])
+def test_there_must_be_as_many_objects_as_were_sent(objects, found):
+    data = json.dumps(answer({"convertedObjects": objects})).encode()
+    with pytest.raises(ReviewError, match=rf"^ returned {found} objects, expected 1$"):
+        converted_objects(data, "v1", UID, 1)
+
+
+def test_the_older_review_is_read_more_leniently():
+    data = json.dumps(answer({"uid": "other"}, apiVersion=BETA)).encode()
+    assert converted_objects(data, "v1beta1", UID, 1) == [b"{}"]
+    with pytest.raises(ReviewError, match=r"^ failed: no response provided$"):
+        converted_objects(b"{}", "v1beta1", UID, 1)
+    with pytest.raises(ReviewError) as raised:
+        converted_objects(json.dumps(answer()).encode(), "v1beta1", UID, 1)
+    text = " failed: converting (v1.ConversionReview) to (v1beta1.ConversionReview): unknown conversion"
+    assert (str(raised.value), raised.value.failure) == (text, CALL)
+
+
+# Objects
+
+ORIGINAL = OpenObject(
+    ObjectMeta(name="a", namespace="ns", uid="u", generation=3, labels={"l": "1"}, annotations={"a": "1"},
+               finalizers=["e.x/wait"])
+)  # fmt: skip
+METADATA = {"name": "a", "namespace": "ns", "uid": "u", "labels": {"l": "1"}, "annotations": {"a": "1"}}
+
+
+def an_object(metadata: Any = None, **more: Any) -> dict[str, Any]:
+    """A converted object; `metadata` adds to that of the original."""
+    return {"apiVersion": "e.x/v2", "kind": "Foo", "metadata": METADATA | (metadata or {}), **more}
+
+
+def take(value: Any) -> OpenObject:
+    return taken(value if isinstance(value, bytes) else json.dumps(value).encode(), ORIGINAL, FOO)
+
+
+def test_only_labels_and_annotations_of_an_object_may_be_changed():
+    changed = take(an_object({
+        "labels": {"new": "2"}, "annotations": None, "finalizers": [], "generation": 9, "resourceVersion": "7",
+        "ownerReferences": [{"name": "x"}], "deletionTimestamp": "2001-01-01T00:00:00Z", "managedFields": [],
+        "creationTimestamp": "2001-01-01T00:00:00Z",
+    })).metadata  # fmt: skip
+    assert changed == ObjectMeta(
+        name="a", namespace="ns", uid="u", generation=3, labels={"new": "2"}, finalizers=["e.x/wait"]
+    )
+    assert ORIGINAL.metadata.labels == {"l": "1"}
+
+
+def test_what_the_schema_does_not_know_is_pruned_and_nothing_is_defaulted_or_validated():
+    found = take(an_object({"unknown": 1}, spec={"host": 7, "other": 1}, top=1))
+    assert found.content == {"spec": {"host": 7}}
+    assert take(an_object(spec={})).content == {"spec": {}}
+    assert take(an_object(spec="text")).content == {"spec": "text"}
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (an_object() | {"apiVersion": "e.x/v1"}, "returned invalid object at index 0: invalid groupVersion (expected "
+                                             "e.x/v2, received e.x/v1)"),
+    (without(an_object(), "apiVersion"), "returned invalid object at index 0: invalid groupVersion (expected e.x/v2, "
+                                         "received )"),
+    (an_object() | {"kind": "Bar"}, "returned invalid object at index 0: invalid kind (expected Foo, received Bar)"),
+    (an_object({"name": "z"}), "returned invalid object: must have the same name: a != z"),
+    (an_object({"namespace": "z"}), "returned invalid object: must have the same namespace: ns != z"),
+    (an_object({"uid": "z"}), "returned invalid object: must have the same UID: u != z"),
+    (without(an_object(), "metadata"), "returned invalid object: must have the same name: a != "),
+    (an_object() | {"metadata": "t"}, "returned invalid object: must have the same name: a != "),
+    (an_object({"labels": "t"}), "returned invalid metadata: invalid metadata.labels of type string in converted "
+                                 "object"),
+    (an_object({"labels": {"new": 3}}), "returned invalid metadata: metadata.labels[new] must be a string, but is "
+                                        "int64 in converted object"),
+    (an_object({"annotations": ["x"]}), "returned invalid metadata: invalid metadata.annotations of type []interface "
+                                        "{} in converted object"),
+])  # fmt: skip
+def test_objects_that_are_not_what_was_sent(value, text):
+    with pytest.raises(ReviewError) as raised:
+        take(value)
+    assert str(raised.value) == f" {text}"
+
+
+@pytest.mark.parametrize(("metadata", "path"), [
+    ({"labels": {"new": "!!"}}, "metadata.labels"), ({"labels": {"!!": "x"}}, "metadata.labels"),
+    ({"annotations": {"!!": "x"}}, "metadata.annotation"),
+])  # fmt: skip
+def test_labels_and_annotations_that_are_changed_must_be_valid(metadata, path):
+    with pytest.raises(ReviewError) as raised:
+        take(an_object(metadata))
+    assert str(raised.value).startswith(f' returned invalid metadata: {path}: Invalid value: "!!": ')
+
+
+@pytest.mark.parametrize(("raw", "text"), [
+    (b"null", "unexpected end of JSON input"),
+    (b'"text"', "json: cannot unmarshal string into Go value of type map[string]interface {}"),
+    (b"[1]", "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+    (b'{"apiVersion": "e.x/v2"}', "Object 'Kind' is missing in '{\"apiVersion\": \"e.x/v2\"}'"),
+])  # fmt: skip
+def test_what_is_no_object_is_told_alone(raw, text):
+    with pytest.raises(ReviewError) as raised:
+        take(raw)
+    assert (str(raised.value), raised.value.told_alone) == (text, True)
