@@ -26,7 +26,6 @@ from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors.status import StatusError, plain_internal
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
-from steersman.machinery.metrics import Registry
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
 from steersman.rest.conversion import Conversion
@@ -44,11 +43,11 @@ _PORT: Final = 443
 
 
 class Converters:
-    """Makes the conversions of definitions; what they have been doing is told as upstream's metrics."""
+    """Makes the conversions of definitions."""
 
-    def __init__(self, services: Services, registry: Registry) -> None:
+    def __init__(self, services: Services, metrics: ConversionMetrics) -> None:
         self._services = services
-        self._metrics = ConversionMetrics(registry)
+        self._metrics = metrics
         self._lane = services.slow_lane
 
     def make(

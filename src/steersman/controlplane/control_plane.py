@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.apiextensions.api_services import CustomAPIServices
-from steersman.apiextensions.conversion import Converters
+from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
 from steersman.authentication.interface import TokenAuthenticator
 from steersman.catalogue.rest_mapper import RESTMapper
@@ -239,7 +239,7 @@ class ControlPlane:
         for resource, implementation in served:
             server.catalogue.put(resource, implementation, serves=runtime.serves)
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
-        definitions = self._definitions(stores, Converters(services, common.registry), running)
+        definitions = self._definitions(stores, services, ConversionMetrics(common.registry), running)
         bootstrap = Bootstrap(
             server, stores.objects, service_range=ranges[0], authentication_info=authentication_info(options, files)
         )
@@ -267,13 +267,15 @@ class ControlPlane:
         upkeep.follow()
         return _announced(options, files, server.external_address.port)
 
-    def _definitions(self, stores: Stores, converters: Converters, running: AsyncExitStack) -> Definitions:
-        services = CustomAPIServices(stores.objects("apiregistration.k8s.io", "apiservices"))
+    def _definitions(
+        self, stores: Stores, services: Services, metrics: ConversionMetrics, running: AsyncExitStack
+    ) -> Definitions:
+        announcing = CustomAPIServices(stores.objects("apiregistration.k8s.io", "apiservices"))
         key = ("apiextensions.k8s.io", "customresourcedefinitions")
-        definitions = Definitions(stores.store(*key), stores.objects(*key), self, services, converters)
-        running.push_async_callback(services.stop)
+        definitions = Definitions(stores.store(*key), stores.objects(*key), self, announcing, services, metrics)
+        running.push_async_callback(announcing.stop)
         running.push_async_callback(definitions.stop)
-        services.start()
+        announcing.start()
         return definitions
 
     def _add_checks(self, server: Server, stores: Stores) -> None:
