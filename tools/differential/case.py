@@ -15,6 +15,8 @@ from typing import Any, Final
 NAME: Final = "@NAME@"
 """Stands for the name of the case's objects, in paths and bodies."""
 NAMESPACE: Final = "@NS@"
+SINCE: Final = "@SINCE@"
+"""Stands, in paths, for the first resourceVersion that a server has answered in the case."""
 
 _SHOWN: Final = 2000
 
@@ -34,15 +36,26 @@ class Step:
     """What an edit does, for the reader of a report."""
     attempts: int = 1
     """How often an edit is made again where somebody else has written in between."""
+    accept: str = "application/json"
+    until: Callable[[Any], bool] | None = None
+    """The request is made again until its body is so, for some seconds."""
+    pause: float = 0.0
+    """Seconds after it, in which the server finds out about what was written."""
+    conditions: bool = False
+    """Whether the conditions of a definition are compared too; they are left out where they come sooner or later."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        return {"Content-Type": self.content_type} if self.body is not None or self.edit is not None else {}
+        fields = {"Accept": self.accept}
+        if self.body is not None or self.edit is not None:
+            fields["Content-Type"] = self.content_type
+        return fields
 
     def __str__(self) -> str:
         shown = self.about if self.edit is not None else "" if self.body is None else _text(self.body)
         media = "" if self.content_type == "application/json" else f" [{self.content_type.partition('/')[2]}]"
-        return f"{self.method} {self.path}{media} {shown}".rstrip()[:_SHOWN]
+        accepted = "" if self.accept == "application/json" else f" ({self.accept})"
+        return f"{self.method} {self.path}{media}{accepted} {shown}".rstrip()[:_SHOWN]
 
 
 def _text(body: Any) -> str:
@@ -57,6 +70,8 @@ class Case:
     steps: list[Step] = field(default_factory=list)
     cleanup: list[Step] = field(default_factory=list)
     """What is asked in the end in any case; the answers do not matter."""
+    is_slow: bool = False
+    """Whether it takes so long that it is not played again with fewer steps."""
 
 
 Generator = Callable[[Random], Case]

@@ -7,19 +7,36 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import count
 from random import Random
+from threading import Lock
 from typing import Any, Final
 
-from . import apply_sequences, definitions, objects, patches, path_comparer, selectors, subresources
-from .case import Case, Generator, Step, named
+from . import (
+    apply_sequences,
+    custom,
+    custom_changes,
+    definitions,
+    objects,
+    patches,
+    path_comparer,
+    selectors,
+    serving,
+    subresources,
+)
+from .case import SINCE, Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
 
 NAMESPACE: Final = "differential"
 CONFLICT: Final = 409
+_TOO_MANY: Final = 429
+_PATIENCE: Final = 10.0
+"""Seconds that a step waits until what it asks for is so."""
+_BETWEEN: Final = 0.05
 KINDS: Final[dict[str, Generator]] = {
     "apply": apply_sequences.cases,
     "json": patches.json_cases,
@@ -29,11 +46,15 @@ KINDS: Final[dict[str, Generator]] = {
     "objects": objects.cases,
     "subresources": subresources.cases,
     "definitions": definitions.cases,
+    "custom": custom.cases,
+    "custom-changes": custom_changes.cases,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = ("on-request", "definitions")
-"""Left out unless they are named: one needs servers with --runtime-config=api/all=true, the other servers that take
+_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes")
+"""Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
 definitions."""
+_PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {"custom": serving.custom_cases}
+"""Those that need more than their own objects: what makes that on both servers, for a seed."""
 PATHS: Final = "paths"
 """A kind whose cases are played by a runner of its own; left out unless it is named."""
 
@@ -62,9 +83,13 @@ class Comparer:
 
     a: Client
     b: Client
+    plays: Iterator[int] = field(default_factory=lambda: count(1))
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
-    _plays: int = 0
     steps: int = 0
+
+    def another(self) -> Comparer:
+        """One that asks the same servers over connections of its own."""
+        return Comparer(self.a.another(), self.b.another(), self.plays)
 
     def prepare(self) -> None:
         """Makes the namespace, and what else all cases need."""
@@ -75,11 +100,12 @@ class Comparer:
 
     def close(self) -> None:
         self._pool.shutdown()
+        self.a.close()
+        self.b.close()
 
     def play(self, case: Case) -> Difference | None:
         """Plays the steps until one is answered differently."""
-        self._plays += 1
-        name = f"case-{self._plays}"
+        name = f"case-{next(self.plays)}"
         try:
             return self._play(case, name)
         finally:
@@ -89,14 +115,19 @@ class Comparer:
 
     def _play(self, case: Case, name: str) -> Difference | None:
         views = (Normaliser(), Normaliser())
+        first = ["", ""]
         for number, step in enumerate(case.steps):
             self.steps += 1
             (one, sent), (other, _) = self._pool.map(
-                lambda client, step=step: _ask(client, step, name), (self.a, self.b)
+                lambda client, since, step=step: _ask(client, step, name, since), (self.a, self.b), first
             )
+            first = [since or _version_of(answer) for since, answer in zip(first, (one, other), strict=True)]
             if not one.code:
                 return None  # the server that is right has failed, and so says nothing about the other
-            lines = list(differences(views[0].answer(one), views[1].answer(other)))
+            time.sleep(step.pause)
+            seen = [view.answer(answer, conditions=step.conditions)
+                    for view, answer in zip(views, (one, other), strict=True)]  # fmt: skip
+            lines = list(differences(*seen))
             if lines:
                 return Difference(case, number, lines, sent if step.edit is not None else None)
         return None
@@ -114,16 +145,33 @@ class Comparer:
         return found
 
 
-def _ask(client: Client, step: Step, name: str) -> tuple[Answer, Any]:
+def _version_of(answer: Answer) -> str:
+    """The resourceVersion of what was answered, "" if it has none."""
+    metadata = answer.body.get("metadata") if isinstance(answer.body, dict) else None
+    found = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _ask(client: Client, step: Step, name: str, since: str = "") -> tuple[Answer, Any]:
     """The answer to a step, and the body that was sent."""
-    path = named(step.path, name, NAMESPACE)
-    for _ in range(step.attempts):
+    path = named(step.path, name, NAMESPACE).replace(SINCE, since)
+    if step.until is not None:
+        end = time.monotonic() + _PATIENCE
+        while not step.until(client.ask(step.method, path, headers=step.headers).body) and time.monotonic() < end:
+            time.sleep(_BETWEEN)
+    attempts = step.attempts
+    end = time.monotonic() + _PATIENCE
+    while attempts:
         body: Any = step.body
         if step.edit is not None:
             body = step.edit(client.ask("GET", path.partition("?")[0]).body)
         if body is not None:
             body = named(body, name, NAMESPACE)
         answer = client.ask(step.method, path, body, step.headers)
+        if answer.code == _TOO_MANY and time.monotonic() < end:
+            time.sleep(_BETWEEN)  # what is served has just changed
+            continue
+        attempts -= 1
         if answer.code != CONFLICT:
             break
     return answer, body
@@ -142,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=200, help="cases of each kind (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="what the cases are made from (default: 1)")
     parser.add_argument("--case", type=int, help="play this case only, by its number")
+    parser.add_argument("--jobs", type=int, default=1, help="cases that are played at the same time (default: 1)")
     parser.add_argument("--show", type=int, default=5, help="differences to show of each kind (default: 5)")
     options = parser.parse_args(arguments)
     kinds = options.kinds.split(",")
@@ -159,25 +208,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
             comparer.close()
 
 
-def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
-    began = time.monotonic()
-    numbers = range(options.cases) if options.case is None else (options.case,)
-    steps, different, once = comparer.steps, 0, 0
-    for number in numbers:
-        case = KINDS[kind](Random(f"{options.seed}/{kind}/{number}"))
+@dataclass
+class _Tally:
+    """What has been found of one kind of cases."""
+
+    kind: str
+    options: argparse.Namespace
+    different: int = 0
+    once: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def try_case(self, comparer: Comparer, number: int, generator: Generator) -> None:
+        """Plays a case, again if there is a difference, and prints what stays."""
+        case = generator(Random(f"{self.options.seed}/{self.kind}/{number}"))
         found = comparer.play(case)
         if found is None:
-            continue
+            return
+        title = f"{self.kind} case {number} of seed {self.options.seed}"
         if comparer.play(case) is None:
             # upstream looks at what it has cached first, and if that was old, warnings of the first look stay
-            once += 1
-            print(found.report(f"{kind} case {number} of seed {options.seed}, not so when played again"), flush=True)
-            continue
-        different += 1
-        if different <= options.show:
-            print(comparer.shrink(found).report(f"{kind} case {number} of seed {options.seed}"), flush=True)
-    seconds = time.monotonic() - began
-    print(f"{kind}: {len(numbers)} cases, {comparer.steps - steps} requests, {different} differ, {once} differed only "
-          f"once, {seconds:.0f} s", flush=True)  # fmt: skip
-    sys.stdout.flush()
-    return 1 if different else 0
+            with self._lock:
+                self.once += 1
+                print(found.report(f"{title}, not so when played again"), flush=True)
+            return
+        with self._lock:
+            self.different += 1
+            is_shown = self.different <= self.options.show
+        if is_shown:
+            smallest = (found if case.is_slow else comparer.shrink(found)).report(title)
+            with self._lock:
+                print(smallest, flush=True)
+
+
+def _run(comparer: Comparer, kind: str, options: argparse.Namespace) -> int:
+    prepare = _PREPARED.get(kind)
+    generator = KINDS[kind] if prepare is None else prepare((comparer.a, comparer.b), options.seed)
+    began = time.monotonic()
+    numbers = range(options.cases) if options.case is None else (options.case,)
+    tally = _Tally(kind, options)
+    comparers = [comparer.another() for _ in range(options.jobs)]
+    try:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda job: [tally.try_case(comparers[job], number, generator)
+                                       for number in numbers[job :: options.jobs]], range(options.jobs)))  # fmt: skip
+    finally:
+        for each in comparers:
+            each.close()
+    steps, seconds = sum(each.steps for each in comparers), time.monotonic() - began
+    print(f"{kind}: {len(numbers)} cases, {steps} requests, {tally.different} differ, {tally.once} differed only once, "
+          f"{seconds:.0f} s", flush=True)  # fmt: skip
+    return 1 if tally.different else 0

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+import yaml
+
 from .server import Answer
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -15,7 +17,13 @@ _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
 _PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP |Duplicate value: )(3[0-2]\d{3})')
 _SELF: Final = re.compile(r"selfType\d+")
 """The name of a type in messages about rules, which is another one each time."""
-_QUOTED_VERSION: Final = re.compile(r'(resourceVersion\\*":\\*")(\d+)')
+_QUOTED_VERSION: Final = re.compile(r'(resourceVersion(?:\\*":\\*"|: "))(\d+)')
+_GENERATED: Final = re.compile(r"-gen-[a-z0-9]{5}")
+_IN_RECORD: Final = re.compile(r"(ResourceVersion in record \()(\d+)")
+_LIST_IN_YAML: Final = re.compile(
+    r'(\nmetadata:\n  continue: )[^\n]*\n  (?:remainingItemCount: \d+\n  )?resourceVersion: "\d*"\n'
+)
+_AGE: Final = re.compile(r"\d+s")
 _DIFF: Final = "\n@@ -"
 _EMPTY: Final = re.compile(r"(: ?)(\[\]|\{\})(?=[:,}])")
 _QUOTED: Final = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
@@ -23,7 +31,6 @@ _COMPACT: Final = (",", ":")
 _OF_WRITES: Final = ("managedFields", "resourceVersion")
 _UNORDERED: Final = "The order in patch list:"
 _UNKNOWN: Final = re.compile(r'unknown field "[^"]*"')
-_UNTYPED: Final = "failed to create typed patch object"
 _UNDECLARED: Final = "field not declared in schema"
 _AROUND: Final = 60
 _WORDS: Final = re.compile(r"[,\[\] ]+")
@@ -35,9 +42,10 @@ class Normaliser:
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
 
-    def answer(self, answer: Answer) -> dict[str, Any]:
-        """An answer as plain data, with what may differ taken out."""
-        body = self._value("", _without_conditions(_without_versions(answer.body)))
+    def answer(self, answer: Answer, *, conditions: bool = False) -> dict[str, Any]:
+        """An answer as plain data, with what may differ taken out; with `conditions` a definition keeps its own."""
+        found = _without_versions(_status_in_yaml(answer.body))
+        body = self._value("", _with_conditions(found) if conditions else _without_conditions(found))
         out: dict[str, Any] = {"code": answer.code, "body": body}
         if answer.warnings:
             # those about what a JSON patch has copied come in one order or another
@@ -52,6 +60,8 @@ class Normaliser:
         if isinstance(value, list):
             items = [self._value(name, item) for item in value]
             # their order is that of their times, which may fall on either side of a second
+            if name == "cells":
+                return ["<age>" if isinstance(each, str) and _AGE.fullmatch(each) else each for each in items]
             return sorted(items, key=_identity) if name == "managedFields" else items
         if isinstance(value, str):
             if name == "resourceVersion" and value.isdigit():
@@ -65,6 +75,9 @@ class Normaliser:
         text = _explained(_TIME.sub("<time>", text))
         text = _UID.sub(lambda match: self._place("uid", match[0]), text)
         text = _SELF.sub("selfType", text)
+        text = _IN_RECORD.sub(lambda match: match[1] + self._place("version", match[2]), text)
+        text = _LIST_IN_YAML.sub(r"\1", text)
+        text = _GENERATED.sub("-gen-<random>", text)
         text = _ADDRESS.sub(lambda match: self._place("address", match[0]), text)
         text = _PORT.sub(lambda match: match[1] + self._place("port", match[2]), text)
         return _QUOTED_VERSION.sub(lambda match: match[1] + self._place("version", match[2]), text)
@@ -87,8 +100,8 @@ def _explained(text: str) -> str:
     the same as none at all; a few other messages show which of them it was, too.
     """
     text = _EMPTY.sub(r"\1null", text)
-    if text.startswith(_UNTYPED) and _UNDECLARED in text:
-        return f"{_UNTYPED}: {_UNDECLARED}"  # Go's random order says what else was seen before it
+    if _UNDECLARED in text:
+        return f"{text.partition(':')[0]}: {_UNDECLARED}"  # Go's random order says what else was seen before it
     if "errors:\n" in text:  # they come in the order of a map
         text = "\n".join(sorted(text.split("\n")))
     text = _QUOTED.sub(_sorted, text)
@@ -107,12 +120,20 @@ def _sorted(quoted: re.Match[str]) -> str:
         return quoted[0]
 
 
+def _status_in_yaml(found: Any) -> Any:
+    """A Status as data, of which the order of causes does not matter."""
+    return yaml.safe_load(found) if isinstance(found, str) and "\nkind: Status\n" in found else found
+
+
 def _without_versions(found: Any) -> Any:
     """A list without what depends on all else that has been written to a server.
 
     Upstream gives a token to go on where more is stored, be it of other cases; here it says that more matches.
     """
-    if not isinstance(found, dict) or "items" not in found:
+    if isinstance(found, dict) and found.get("kind") == "APIResourceList":
+        # custom resources come in the order of a map
+        return {**found, "resources": sorted(found["resources"], key=lambda each: str(each["name"]))}
+    if not isinstance(found, dict) or not ("items" in found or found.get("kind") == "Table"):
         return found
     metadata = {name: item for name, item in found["metadata"].items() if name not in ("resourceVersion", "continue")}
     return {**found, "metadata": metadata}
@@ -125,6 +146,15 @@ def _without_conditions(found: Any) -> Any:
     metadata = {name: item for name, item in found["metadata"].items() if name not in _OF_WRITES}
     status = {"storedVersions": found["status"]["storedVersions"]}
     return {**found, "metadata": metadata, "status": status}
+
+
+def _with_conditions(found: Any) -> Any:
+    """A CustomResourceDefinition whose conditions are in one order, without what each write of them leaves."""
+    if not isinstance(found, dict) or found.get("kind") != "CustomResourceDefinition":
+        return found
+    metadata = {name: item for name, item in found["metadata"].items() if name not in _OF_WRITES}
+    conditions = sorted(found["status"].get("conditions") or [], key=lambda each: str(each.get("type")))
+    return {**found, "metadata": metadata, "status": {**found["status"], "conditions": conditions}}
 
 
 def _order_causes(status: dict[str, Any]) -> None:

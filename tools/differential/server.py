@@ -29,6 +29,17 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
+def _data(text: str) -> Any:
+    """The JSON of a body, a list of it if there is one value on each line. Raises ValueError."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        lines = text.splitlines()
+        if len(lines) < 2 or not lines[0].startswith("{"):
+            raise
+        return [json.loads(line) for line in lines]
+
+
 class Client:
     """Asks one server, always over the same connection; it is opened again when the server has closed it."""
 
@@ -66,7 +77,7 @@ class Client:
                     return Answer(0, "the connection was closed without an answer")
                 continue
             try:
-                found = json.loads(text)
+                found = _data(text)
             except ValueError:
                 found = text
             return Answer(response.status, found, tuple(response.headers.get_all("Warning") or ()))

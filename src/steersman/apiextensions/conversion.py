@@ -66,6 +66,8 @@ class Converters:
 class NoneConversion(Conversion):
     """Objects are the same in all versions, as far as these know them."""
 
+    renames = True
+
     def __init__(self, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
         self.kinds = kinds
         self._customs = kinds

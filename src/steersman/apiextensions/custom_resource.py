@@ -66,7 +66,7 @@ def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[
         other_versions=tuple(_other(each, known) for each in served),
         conversion=conversion,
         deprecation_warning=_warning(stored, versions),
-        storage_version_hash=_version_hash(stored),
+        storage_version_hash=_version_hash(stored) if stored.declared.served else "",
     )
     return resource, known
 
@@ -101,7 +101,9 @@ def _subresources(version: Version, known: Versions) -> tuple[Subresource[Any], 
     if version.declared.has_status:
         found.append(Subresource(name="status", strategy=StatusStrategy(known)))
     if below is not None and below.scale is not None:
-        found.append(scale_subresource(below.scale))
+        # what is of another version is defaulted when it is read
+        default = version.kind.default if version is known.stored else None
+        found.append(scale_subresource(below.scale, default))
     return tuple(found)
 
 

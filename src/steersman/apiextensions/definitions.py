@@ -240,10 +240,8 @@ class Definitions:
             self._serving.announce(known.group, known.plural)
 
     def _taken(self, definition: Declared) -> TakenNames:
-        own, group = definition.metadata.name, definition.spec.group
-        return names_taken(
-            known.accepted for name, known in self._known.items() if known.group == group and name != own
-        )
+        group = definition.spec.group
+        return names_taken(known.accepted for known in self._known.values() if known.group == group)
 
     async def _serve(self, definition: Declared) -> None:
         name, spec = definition.metadata.name, definition.spec

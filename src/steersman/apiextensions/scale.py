@@ -5,6 +5,7 @@ Follows k8s.io/apiextensions-apiserver `pkg/registry/customresource` (etcd.go, v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,23 +18,35 @@ from steersman.machinery.errors.field import FieldError, Path, invalid, quote
 from steersman.machinery.errors.status import bad_request, internal, plain_internal
 from steersman.machinery.json_path import NestedFieldError, nested_field, split_path
 from steersman.registry.scale import SCALE
-from steersman.rest.resource import AGE, Subresource
+from steersman.rest.resource import AGE, Column, Subresource
 
 UNSET: Final = -(2**31)
 """The number of replicas, in a Scale that is changed, of an object that does not say it."""
 _MOST: Final = 2**31 - 1
+_COLUMNS: Final = (
+    Column(
+        "Desired", lambda scale: scale.spec.replicas or None, type="integer", description="Number of desired replicas"
+    ),
+    Column("Available", lambda scale: scale.status.replicas, type="integer", description="Number of actual replicas"),
+    replace(AGE, type="date"),
+)
+"""Read off the JSON of a Scale, which does not have a wanted number of 0."""
 
 
-def scale_subresource(declared: CustomResourceSubresourceScale) -> Subresource[Any]:
-    """The subresource of a version, in which it is given objects."""
-    columns = (*(each for each in SCALE.columns if each.cell is not None), replace(AGE, type="date"))
-    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared), columns=columns)
+def scale_subresource(
+    declared: CustomResourceSubresourceScale, default: Callable[[OpenObject], None] | None = None
+) -> Subresource[Any]:
+    """The subresource of a version, in which it is given objects; `default` fills in what a change has made."""
+    return Subresource(name=SCALE.name, kind=SCALE.kind, view=CustomScale(declared, default), columns=_COLUMNS)
 
 
 class CustomScale:
     """The Scale of an object whose paths are declared."""
 
-    def __init__(self, declared: CustomResourceSubresourceScale) -> None:
+    def __init__(
+        self, declared: CustomResourceSubresourceScale, default: Callable[[OpenObject], None] | None = None
+    ) -> None:
+        self._default = default
         self._path = declared.spec_replicas_path
         self._wanted = split_path(declared.spec_replicas_path)
         self._there = split_path(declared.status_replicas_path)
@@ -76,6 +89,8 @@ class CustomScale:
                 raise plain_internal(f"value cannot be set because .{'.'.join(self._wanted[:-1])} is not a map")
             place = below
         place[self._wanted[-1]] = view.spec.replicas
+        if self._default is not None:
+            self._default(obj)
         if view.metadata.resource_version:
             obj.metadata.resource_version = view.metadata.resource_version
 

@@ -13,9 +13,10 @@ import msgspec
 from steersman.apiextensions.scale import scale_errors
 from steersman.apiextensions.version import Version
 from steersman.kinds.open import OpenObject
-from steersman.machinery.errors.field import FieldError, quote
+from steersman.machinery.errors.field import FieldError, Path, quote, required
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.managed_fields import same
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy, TakesLong
@@ -38,7 +39,11 @@ class Versions:
 
     def of(self, ctx: Context) -> Version:
         """That of a request; what the server itself writes is of the stored one."""
-        return self._by_name.get(ctx.action.version, self.stored)
+        return self.named(ctx.action.version)
+
+    def named(self, version: str) -> Version:
+        """That of this name; the stored one if there is none."""
+        return self._by_name.get(version, self.stored)
 
     def check_create(self, name: str) -> None:
         """Raises StatusError 403 when nothing can be created any more."""
@@ -55,10 +60,9 @@ class CustomResourceStrategy(Strategy[OpenObject]):
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
-        self.reset_fields = self._reset()
 
-    def _reset(self) -> tuple[str, ...]:
-        return ("status",) if self._versions.stored.declared.has_status else ()
+    def reset_fields_in(self, version: str) -> tuple[str, ...]:
+        return ("status",) if self._versions.named(version).declared.has_status else ()
 
     def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
         self._versions.check_create(obj.metadata.name)
@@ -73,7 +77,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
             new.content.pop(_STATUS, None)
             if _STATUS in before:
                 new.content[_STATUS] = before[_STATUS]
-        if new.content != before:
+        if not same(new.content, before):
             new.metadata.generation = old.metadata.generation + 1
 
     def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
@@ -83,7 +87,9 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         errors += scale_errors(version.declared, obj.content)
         errors += structural.validate_embedded(plain)
         errors += structural.validate_lists(plain)
-        return self._with_rules(ctx, version, errors, plain, None, None)
+        # the name is judged with the rest of the metadata, but without it no rule is
+        lacking = () if obj.metadata.name else (required(Path("metadata", "name"), ""),)
+        return self._with_rules(ctx, version, errors, plain, None, None, lacking)
 
     def warnings_on_create(self, ctx: Context, obj: OpenObject) -> Iterator[str]:
         return finalizer_warnings(obj.metadata.finalizers)
@@ -113,11 +119,12 @@ class CustomResourceStrategy(Strategy[OpenObject]):
 
     def _with_rules(
         self, ctx: Context, version: Version, errors: list[FieldError], plain: dict[str, Any],
-        before: dict[str, Any] | None, correlated: Correlated | None,
+        before: dict[str, Any] | None, correlated: Correlated | None, others: Iterable[FieldError] = (),
     ) -> Iterator[FieldError]:  # fmt: skip
+        """The errors there are, and those of the rules, unless these or `others` are of a kind that forbids them."""
         if not version.kind.structural.has_rules:
             return iter(errors)
-        blocked = blocks_rules(errors)
+        blocked = blocks_rules([*errors, *others])
         if blocked is not None:
             return iter([*errors, blocked])
         is_here = ctx.lane is None
@@ -136,7 +143,7 @@ class CustomResourceStrategy(Strategy[OpenObject]):
 class StatusStrategy(CustomResourceStrategy):
     """`/status`: all but the status and who owns it is kept."""
 
-    def _reset(self) -> tuple[str, ...]:
+    def reset_fields_in(self, version: str) -> tuple[str, ...]:
         return ("metadata", "spec")
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:

@@ -17,6 +17,7 @@ from steersman.endpoints.scope import Scope, go_package
 from steersman.kinds.built_in import is_built_in
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.protobuf import documents as protobuf
+from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.codec.strict import Decoded, DecodeError, Media, peek_type_meta, strict_error, yaml_as_json
 from steersman.machinery.errors.field import Path, invalid
 from steersman.machinery.errors.status import (
@@ -56,6 +57,7 @@ _NO_PROTOBUF: Final = (
     "the body of the request was in an unknown format - accepted media types include: application/json, "
     "application/yaml"
 )
+_NULL_VERSION: Final = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
 _YAML_HEADING: Final = "yaml: unmarshal errors:\n"
 
 
@@ -134,10 +136,11 @@ def decode(
     decoded = _read_at_once(data, kind, strict=strict) if language == "json" else None
     if decoded is None:
         if scope.resource.by_definition and wanted == scope.gvk:
-            _check_custom_kind(scope, data, language)
-        actual = _actual_kind(data, language, wanted)
-        if actual != wanted and str(actual.group_version) not in also:
-            raise _other_kind(scope, actual, wanted)
+            _check_custom_kind(scope, data, language, strict=strict, of_status=request.action.subresource == "status")
+        else:
+            actual = _actual_kind(data, language, wanted)
+            if actual != wanted and str(actual.group_version) not in also:
+                raise _other_kind(scope, actual, wanted)
         try:
             decoded = kind.read(data, language, strict=strict)
         except DecodeError as error:
@@ -240,31 +243,44 @@ def _actual_kind(data: bytes, language: Media, wanted: GroupVersionKind) -> Grou
     return group_version.with_kind(kind or wanted.kind)
 
 
-def _check_custom_kind(scope: Scope, data: bytes, language: Media) -> None:
-    """Raises StatusError 400 and 422 for a body that is not of the kind that a definition makes."""
+def _check_custom_kind(scope: Scope, data: bytes, language: Media, *, strict: bool, of_status: bool) -> None:
+    """Raises StatusError 400 and 422 for a body that is not of the kind that a definition makes.
+
+    Of the status of an object all but the status is thrown away, the kind too.
+    """
     wanted = scope.gvk
     try:
         api_version, kind = peek_type_meta(data, language)
     except DecodeError as error:
         raise _unrecognized(wanted.kind, str(error), data) from None
     if not kind:
-        text = (yaml_as_json(data) if language == "yaml" else data).decode("utf-8", "replace")
-        raise _unrecognized(wanted.kind, f"Object 'Kind' is missing in '{text}'", data)
+        text = (yaml_as_json(data) if language == "yaml" and not strict else data).decode("utf-8", "replace")
+        why = f"Object 'Kind' is missing in '{text}'"
+        if not strict:  # what reads without strictness looks for a kind itself, and takes the one of the path for it
+            raise cannot_be_handled(_actual_kind(data, language, wanted), wanted, why)
+        raise _unrecognized(wanted.kind, why, data)
     try:
         version = parse_group_version(api_version)
     except GroupVersionError as error:
         raise _unrecognized(wanted.kind, str(error), data) from None
     if version != wanted.group_version:
+        if not api_version and _has_null_version(data, language):
+            raise cannot_be_handled(GroupVersionKind("", "", kind), wanted, _NULL_VERSION)
         raise bad_request(
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({wanted.group_version})"
         )
-    if kind != wanted.kind:
+    if kind != wanted.kind and not of_status:
         try:
             name = scope.kind.read(data, language, strict=False).obj.metadata.name
         except DecodeError as error:
             raise cannot_be_handled(wanted, wanted, str(error)) from None
         raise wrong_type_meta(wanted, api_version, kind, name)
+
+
+def _has_null_version(data: bytes, language: Media) -> bool:
+    plain = decode_plain(yaml_as_json(data) if language == "yaml" else data)
+    return isinstance(plain, dict) and "apiVersion" in plain and plain["apiVersion"] is None
 
 
 def wrong_type_meta(wanted: GroupVersionKind, api_version: str, kind: str, name: str) -> StatusError:

@@ -25,6 +25,11 @@ class ServedResource:
         return self.other.kind if self.other else self.resource.kind
 
     @property
+    def deprecation_warning(self) -> str:
+        """What every request in this version is told, "" for nothing."""
+        return (self.other or self.resource).deprecation_warning
+
+    @property
     def subresources(self) -> tuple[Subresource[Any], ...]:
         """Those of this version."""
         own = None if self.other is None else self.other.subresources

@@ -167,7 +167,7 @@ def routes_of(
     routes: Routes = {}
     for each in versions:
         scope = Scope(each.resource, each.other, storage, shared, tables=bound.answerer is None)
-        installer = _Installer(routes, scope, (each.other or each.resource).deprecation_warning)
+        installer = _Installer(routes, scope, each.deprecation_warning)
         _install_resource(installer, scope)
         for subresource in each.subresources:
             _install_subresource(installer, scope, subresource, bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.kinds.kind import Kind
+from steersman.kinds.open import OpenObject
 from steersman.machinery.managed_fields import (
     VIEWS,
     Applier,
@@ -21,6 +22,7 @@ from steersman.machinery.managed_fields import (
     Version,
     VersionConverter,
     excluding,
+    fits,
     manager_name,
     one_version_only,
     resets_of,
@@ -29,8 +31,9 @@ from steersman.machinery.managed_fields import (
 )
 from steersman.machinery.values import times
 from steersman.rest.conversion import Conversion
-from steersman.rest.resource import Resource
+from steersman.rest.resource import OtherVersion, Resource, Subresource
 
+_STATUS: Final = "status"
 _DUPLICATES: Final = (
     ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
     "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
@@ -41,7 +44,7 @@ def field_manager(scope: Scope, subresource: str) -> FieldManager:
     """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
     found = scope.field_managers.get(subresource)
     if found is None:
-        found = scope.field_managers[subresource] = _field_manager(scope.resource, scope.kind, subresource)
+        found = scope.field_managers[subresource] = _field_manager(scope.resource, scope.kind, subresource, scope.other)
     return found
 
 
@@ -50,23 +53,35 @@ def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldMana
     return _field_manager(resource, resource.kind, subresource)
 
 
-def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -> FieldManager:
+def _field_manager(
+    resource: Resource[Any], kind: Kind[Any], subresource: str, other: OtherVersion | None = None
+) -> FieldManager:
+    below = resource.subresources if other is None or other.subresources is None else other.subresources
     return FieldManager(
         kind,
         subresource,
-        _resets(resource, kind.group, subresource),
+        _resets(resource, kind, subresource, below),
         _converter(resource, kind),
         VIEWS.get((kind.group, resource.plural)),
     )
 
 
-def _resets(resource: Resource[Any], group: str, subresource: str) -> Mapping[str, Filter]:
-    """What a write to a resource or subresource resets: as its strategy says, or as of the built-in one of its name."""
-    versions = [each.kind for each in resource.versions.values() if each.group == group]
-    strategies = {"": resource.strategy, **{each.name: each.strategy for each in resource.subresources}}
+def _resets(
+    resource: Resource[Any], kind: Kind[Any], subresource: str, below: Sequence[Subresource[Any]]
+) -> Mapping[str, Filter]:  # fmt: skip
+    """What a write to a resource or subresource resets: as its strategy says, or as of the built-in one of its name.
+
+    What a definition makes resets fields of the version written in only.
+    """
+    group = kind.group
+    versions = [kind] if resource.by_definition else [
+        each.kind for each in resource.versions.values() if each.group == group
+    ]  # fmt: skip
+    strategies = {"": resource.strategy, **{each.name: each.strategy for each in below}}
     strategy = strategies.get(subresource)
-    if strategy is not None and strategy.reset_fields:
-        return dict.fromkeys((each.api_version for each in versions), excluding(*strategy.reset_fields))
+    reset = () if strategy is None else strategy.reset_fields_in(kind.version)
+    if reset:
+        return dict.fromkeys((each.api_version for each in versions), excluding(*reset))
     return resets_of(group, resource.plural, subresource, (each.version for each in versions))
 
 
@@ -91,6 +106,8 @@ def _converter(resource: Resource[Any], kind: Kind[Any]) -> Convert:
 
 def _settled_converter(conversion: Conversion, kind: Kind[Any]) -> Convert:
     def convert(obj: Any, source: Version, target: Version) -> Any:
+        if conversion.renames:
+            return obj
         return conversion.converted(obj, conversion.kinds[source.api_version], conversion.kinds[target.api_version])
 
     versions = {name: Version(each) for name, each in conversion.kinds.items()}
@@ -104,13 +121,34 @@ def _manager(request: Request, given: str) -> str:
 def own_new(scope: Scope, request: Request, obj: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of a new object of the request's version; `given` is the request's fieldManager."""
     fields = field_manager(scope, request.action.subresource)
+    if scope.resource.by_definition and not _has_types(scope, fields, obj, None):
+        return []
     return fields.create(_by_hub(scope, obj), _manager(request, given), times.now())
 
 
 def own_changed(scope: Scope, request: Request, new: Any, old: Any, given: str) -> list[ManagedFieldsEntry]:
     """The entries of an object that is to replace `old`, both of the request's version."""
     fields = field_manager(scope, request.action.subresource)
+    if scope.resource.by_definition and not _has_types(scope, fields, new, old):
+        return []
     return fields.update(_by_hub(scope, new), old, _manager(request, given), times.now())
+
+
+def _has_types(scope: Scope, fields: FieldManager, obj: OpenObject, old: OpenObject | None) -> bool:
+    """Whether a write of a definition's object has the types of its schema; where it has not, upstream forgets owners.
+
+    What will be stored is judged before that: left are what is thrown away, and what was of another version.
+    """
+    if old is not None and scope.resource.other_versions and not fits(fields.schema, old.content):
+        return False
+    of_status = bool(fields.subresource)
+    before = {} if old is None else old.content
+    lost = {
+        name: value
+        for name, value in obj.content.items()
+        if (name == _STATUS) != of_status and (name not in before or before[name] != value)
+    }
+    return not lost or fits(fields.schema, lost)
 
 
 def _by_hub(scope: Scope, obj: Any) -> Any:

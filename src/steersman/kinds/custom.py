@@ -18,8 +18,15 @@ from steersman.schema import CoercionError, Structural, compile_schema
 
 Plain = dict[str, Any]
 
+_STATUS: Final = "status"
 _ROOM: Final = 16 << 20
 """Bytes of values that this server has made and has not forgotten yet."""
+
+
+class MergedObject(OpenObject):
+    """What an apply has made, which is judged before it is made to fit the schema."""
+
+    __slots__ = ()
 
 
 class CustomKind(OpenKind):
@@ -30,6 +37,7 @@ class CustomKind(OpenKind):
     """
 
     needs_type_meta = True
+    refits = True
 
     def __init__(self, gvk: GroupVersionKind, list_name: str, schema: bytes) -> None:
         """`schema` is the JSON of an `openAPIV3Schema`, `null` for none; it is compiled when it is first needed."""
@@ -91,6 +99,12 @@ class CustomKind(OpenKind):
     def from_plain(self, data: Plain) -> Decoded[OpenObject]:
         return self._fitted(super().from_plain(_copied(data)), strict=True)
 
+    def from_applied(self, data: Plain) -> Decoded[OpenObject]:
+        found = super().from_plain(_copied(data))
+        merged = MergedObject(found.obj.metadata, found.obj.content)
+        merged.kind, merged.api_version = found.obj.kind, found.obj.api_version
+        return Decoded(merged, found.warnings)
+
     def _fitted(self, read: Decoded[OpenObject], *, strict: bool) -> Decoded[OpenObject]:
         try:
             unknown = self.structural.fit(read.obj.content, strict=strict)
@@ -115,6 +129,10 @@ class CustomKind(OpenKind):
     # What is stored and served
 
     def value(self, obj: OpenObject) -> bytes:
+        if isinstance(obj, MergedObject):
+            self.structural.fit(obj.content, lenient=True)
+        if _STATUS not in obj.content and any(name == _STATUS for name, _ in self.structural.root.defaulted):
+            self._fill(obj)  # it was thrown away, and is there again when the object is read
         value = super().value(obj)
         _made.add(value, self._mark)
         return value
@@ -124,14 +142,25 @@ class CustomKind(OpenKind):
         rest is read, and made to fit its own."""
         if _made.is_by(value, self._mark):
             return self.at_revision(value, revision)
+        source, obj = self._read_anew(value)
+        obj.metadata.resource_version = str(revision)
+        return source.body(obj)
+
+    def body_as_read(self, value: bytes) -> bytes:
+        if _made.is_by(value, self._mark):
+            return self.body_of(value)
+        source, obj = self._read_anew(value)
+        return source.body(obj)
+
+    def _read_anew(self, value: bytes) -> tuple[CustomKind, OpenObject]:
+        """What was stored under another schema, or by another server, and the kind in its version, which it fits."""
         source = self.family.get(_api_version(value), self)
         obj = self._decode(value)
         source.structural.fit(obj.content, lenient=True)
         source.structural.default(obj.content)
         metadata = obj.metadata
         metadata.generation = metadata.generation or 1
-        metadata.resource_version = str(revision)
-        return source.body(obj)
+        return source, obj
 
 
 def _copied(content: Plain) -> Plain:

@@ -49,6 +49,8 @@ class Kind(ABC, Generic[T]):
     go_type: GoType | None = None
     """The type that strategic merge patches go by; None for kinds that cannot be patched so (415)."""
     is_open = False
+    refits = False
+    """Whether what is presented may be another object than what is stored: pruned, defaulted, of another version."""
     """Whether its JSON is any JSON, whose keys are sorted as Go prints a map; it brings its own schema for OpenAPI."""
     needs_type_meta = False
     """Whether what clients send must say kind and apiVersion."""
@@ -132,6 +134,11 @@ class Kind(ABC, Generic[T]):
         Warnings are of unknown members. Raises DecodeError.
         """
 
+    def from_applied(self, data: Plain) -> Decoded[T]:
+        """The same of what an apply has merged, or converts to find owners: of a kind that is pruned nothing is taken
+        out. Raises DecodeError."""
+        return self.from_plain(data)
+
     # What is stored and served
 
     @abstractmethod
@@ -145,6 +152,10 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def present(self, value: bytes, revision: int) -> bytes:
         """The body served for a stored value written at `revision`."""
+
+    def body_as_read(self, value: bytes) -> bytes:
+        """The body of what would be read if this value were stored."""
+        return self.body_of(value)
 
     @abstractmethod
     def body_of(self, value: bytes) -> bytes:

@@ -117,9 +117,10 @@ class _Described:
         if self.namespaced and everywhere:
             suffix += "ForAllNamespaces"
         scoped = "Namespaced" if in_namespace else ""
+        name = self.kind.name if scoped or prefix else self.kind.name[:1].upper() + self.kind.name[1:]
         return Operation(
             path=f"{self.root}/{scope}{self.served.resource.plural}{'/{name}' if named else ''}{place}", method=method,
-            id=f"{verb}{self.title}{prefix}{scoped}{self.kind.name}{suffix}", tag=self.tag, action=action,
+            id=f"{verb}{self.title}{prefix}{scoped}{name}{suffix}", tag=self.tag, action=action,
             parameters=(*parameters, *around, *((NAME,) if named else ())),
             **({"kind": self.kind.gvk, "consumes": self.consumes, "produces": self.produces} | more),
         )  # fmt: skip

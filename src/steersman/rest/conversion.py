@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import local
-from typing import Final, ParamSpec, TypeVar
+from typing import ClassVar, Final, ParamSpec, TypeVar
 
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.large_work.slow_lane import SlowLane, done
@@ -48,6 +48,8 @@ class Conversion(ABC):
     """Between the versions of a kind. `kinds` are all there are, by apiVersion, those too that are not served."""
 
     kinds: Mapping[str, OpenKind]
+    renames: ClassVar[bool] = False
+    """Whether an object is taken for one of another version as it is, by those who look for its owners."""
 
     @abstractmethod
     async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:

@@ -59,6 +59,10 @@ class Strategy(Generic[T, S]):
     paths such as "status" and "metadata/labels" (upstream's GetResetFields). Those of the built-in resources are in
     `machinery.managed_fields.reset_fields`."""
 
+    def reset_fields_in(self, version: str) -> tuple[str, ...]:
+        """The same for requests in one version."""
+        return self.reset_fields
+
     def bind(self, services: S) -> Strategy[T]:
         """This strategy with what it needs of the rest of the server; itself if that is nothing."""
         return self

@@ -145,6 +145,8 @@ class Server:
         found = self.catalogue.find(action.group, action.version, action.resource)
         if found is None or not action.name or bool(action.namespace) != found.resource.namespaced:
             return not_found_text()
+        if found.deprecation_warning:
+            request.warnings.append(found.deprecation_warning)
         return error_response(request, not_found(found.resource.group_resource, action.name))
 
     def _path_handler(self, path: str) -> PathHandler | None:

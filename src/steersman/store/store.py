@@ -45,6 +45,7 @@ from steersman.rest.resource import KEYS
 from steersman.rest.strategy import Strategy, TakesLong
 from steersman.storage.cache.entry import Entry
 from steersman.store import deletion, listing, metadata, watching
+from steersman.store.storage_errors import available
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
 
@@ -205,7 +206,7 @@ class Store(StoredObjects[T]):
                 raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
             if meta.resource_version:
                 return Encoded(await done(ctx.lane, self.kind.body, obj))
-            return Encoded(self.kind.body_of(value))
+            return Encoded(self.kind.body_as_read(value))
         _check_size(value)
         stored = await self.add(key, value)
         if stored is None:
@@ -299,7 +300,7 @@ class Store(StoredObjects[T]):
             ):
                 return await deletion.delete_after_update(self, ctx, key, entry, new)
             value = await self.encoded(ctx, new)
-            if self.kind.present(value, entry.revision) == entry.body:
+            if self.kind.present(value, entry.revision) == entry.body and not await self._is_stale(key, entry, value):
                 return entry
             if ctx.dry_run:
                 return Encoded(self.kind.present(value, entry.revision), entry.revision)
@@ -312,6 +313,13 @@ class Store(StoredObjects[T]):
         finally:
             if settle is not None:
                 await _settled(settle(stored))
+
+    async def _is_stale(self, key: str, entry: Entry, value: bytes) -> bool:
+        """Whether an object is written though nothing has changed: it is stored in another version or form."""
+        if not self.kind.refits:
+            return False
+        stored = await available(self.storage.get(key))
+        return stored is not None and stored.mod_revision == entry.revision and stored.value != value
 
     def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
         """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""

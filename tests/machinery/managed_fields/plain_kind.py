@@ -19,6 +19,7 @@ class PlainKind:
 
     gvk = GroupVersionKind("e.x", "v1", "Foo")
     api_version = "e.x/v1"
+    is_open = True
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -33,7 +34,7 @@ class PlainKind:
     def differing(self, old: Plain, new: Plain) -> tuple[Plain, Plain]:
         return differing_dicts(old, new)
 
-    def from_plain(self, data: Plain) -> Decoded[Plain]:
+    def from_applied(self, data: Plain) -> Decoded[Plain]:
         return Decoded(data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE
+from steersman.api.meta.v1 import PartialObjectMetadata
 from steersman.endpoints.bodies import body_media_type, check_names, decode
 from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.negotiation import Representation
@@ -19,7 +20,7 @@ from steersman.endpoints.table import include_object, view_table
 from steersman.endpoints.writing import Write, parse
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode, encode_in_order
-from steersman.machinery.errors.status import conflict, plain_internal
+from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, Getter, Item, Make, Updater
@@ -29,6 +30,10 @@ _NO_OWNERS: Final = (
     "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to "
     "proper version: request to convert CR to an invalid group/version: autoscaling/v1"
 )
+
+_BAD_REQUEST: Final = 400
+_UNTYPED_VIEW: Final = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+"""What upstream says of any Scale of a custom resource that it cannot read: it looks for the kind's name in vain."""
 
 
 async def get_view(scope: Scope[Getter], subresource: Subresource, request: Request) -> Response:
@@ -45,7 +50,12 @@ async def update_view(scope: Scope[Updater], subresource: Subresource, request: 
     write = await parse(scope, request, body_media_type, update_options)
     kind = _kind(subresource)
     validation = write.options.field_validation
-    view = await done(write.ctx.lane, decode, scope, request, write.data, write.media, validation, kind)
+    try:
+        view = await done(write.ctx.lane, decode, scope, request, write.data, write.media, validation, kind)
+    except StatusError as error:
+        if scope.resource.by_definition and error.code == _BAD_REQUEST:
+            raise bad_request(_UNTYPED_VIEW) from None
+        raise
     check_names(scope, request, view.metadata)
 
     async def replaced(_old: Any) -> Any:
@@ -160,4 +170,9 @@ def _rendered(scope: Scope, subresource: Subresource, request: Request, item: It
         named = scope.resource.by_definition
         table = view_table(view, subresource.columns, wanted, include_object(request, wanted), named=named)
         return encoded_response(encode_in_order(table), wanted)
+    if wanted.as_kind == "PartialObjectMetadata":
+        partial = PartialObjectMetadata(
+            kind=wanted.as_kind, api_version=f"meta.k8s.io/{wanted.as_version}", metadata=view.metadata
+        )
+        return encoded_response(encode(partial), wanted)
     return encoded_response(encode(view), wanted)

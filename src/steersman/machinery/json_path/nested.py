@@ -6,9 +6,11 @@ Follows k8s.io/apimachinery `apis/meta/v1/unstructured/helpers.go` and its words
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from steersman.machinery.errors.go_print import go_type, go_value
+
+_INT64: Final = 2**63
 
 
 class NestedFieldError(ValueError):
@@ -34,6 +36,8 @@ def nested_field(data: Any, names: Sequence[str], kind: type[int] | type[str] | 
         if name not in value:
             return None
         value = value[name]
+    if type(value) is int and not -_INT64 <= value < _INT64:
+        value = float(value)  # as Go's decoder has it
     if kind is not None and type(value) is not kind:
         raise _wrong(names, value, "int64" if kind is int else "string")
     return value

@@ -5,6 +5,7 @@ Pure: no I/O, no clock. Field sets are the dicts that FieldsV1 is; schemas tell 
 
 from steersman.machinery.managed_fields.applier import Applied, Applier
 from steersman.machinery.managed_fields.builtin import custom_schema, schema_of_kind
+from steersman.machinery.managed_fields.comparison import same
 from steersman.machinery.managed_fields.filters import Filter, excluding
 from steersman.machinery.managed_fields.internal_views import VIEWS
 from steersman.machinery.managed_fields.managers import FORGET_ALL, ManagedFieldsError, decode_managers
@@ -18,10 +19,11 @@ from steersman.machinery.managed_fields.plain import (
 )
 from steersman.machinery.managed_fields.requests import differ_in_times_only, manager_name
 from steersman.machinery.managed_fields.reset_fields import resets_of
-from steersman.machinery.managed_fields.scale import to_parent, to_scale
+from steersman.machinery.managed_fields.scale import ReplicasPaths, to_parent, to_scale
 from steersman.machinery.managed_fields.schema import DEDUCED, Schema
 from steersman.machinery.managed_fields.tracker import Convert, FieldManager, OwnedKind, one_version_only
 from steersman.machinery.managed_fields.typed_error import TypedError
+from steersman.machinery.managed_fields.typed_value import fits
 from steersman.machinery.managed_fields.versions import Version, VersionConverter
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Filter",
     "ManagedFieldsError",
     "OwnedKind",
+    "ReplicasPaths",
     "Schema",
     "SchemaError",
     "TypedError",
@@ -47,11 +50,13 @@ __all__ = [
     "differing_metadata",
     "differing_structs",
     "excluding",
+    "fits",
     "manager_name",
     "one_version_only",
     "plain_metadata",
     "plain_object",
     "resets_of",
+    "same",
     "schema_of_kind",
     "to_parent",
     "to_scale",

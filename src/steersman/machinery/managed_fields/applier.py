@@ -76,7 +76,7 @@ class Applier:
             raise plain_internal(f"failed to decode managed fields: {error}") from None
         if not managers:
             managers = self._owner_before(live, whole, time)
-        self._validate(patch, whole, is_plain=isinstance(live, dict))
+        self._validate(patch, whole, is_plain=isinstance(live, dict) or self.fields.kind.is_open)
         try:
             applied, obj = self._with_last_applied(whole, patch, managers, manager, time, force=force)
         except ApplyConflicts as conflicts:
@@ -166,7 +166,7 @@ class Applier:
                 mine = Managed(owned, api_version, last.time)
             del managers[key]
         managers = self._settled(managers, live, merged, force=force)
-        is_changed = merged != live
+        is_changed = merged is not live and not self.fields.is_same(merged, live)
         if owned:
             managers[key] = mine.taken_at(time) if is_changed else mine
         return managers, merged if is_changed else None

@@ -1,18 +1,34 @@
 """What differs between two values, as sets of fields (structured-merge-diff `typed.Compare`).
 
-Values are plain JSON data.
-Equal parts are passed over by `==`, which takes `true` for 1 and tells nothing apart that JSON schemas would.
+Values are plain JSON data. Equal parts are passed over by `==`, which takes `true` for 1, where a class says what is
+which; by `same` in data of any JSON.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from operator import eq
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from steersman.machinery.lane.threads import give_way
 
 from .field_set import EMPTY, LEAF, FieldSet, in_order
 from .path_elements import SELF
 from .schema import Atom, ListType, MapType
+
+Same = Callable[[Any, Any], bool]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of any JSON are equal, types and all."""
+    if one.__class__ is not other.__class__ or one != other:
+        return False
+    return one.__class__ not in (dict, list) or _SORTED.encode(one) == _SORTED.encode(other)
+
+
+_SORTED: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class Comparison(NamedTuple):
@@ -22,16 +38,18 @@ class Comparison(NamedTuple):
     removed: FieldSet
 
 
-def compare(atom: Atom, old: Any, new: Any) -> Comparison:
+def compare(atom: Atom, old: Any, new: Any, is_same: Same = eq) -> Comparison:
     """What is different in `new`. Raises TypedError where items of a list cannot be told apart."""
     changed: dict[str, Any] = {}
     removed: dict[str, Any] = {}
-    if old != new and not atom.leaf and atom.map is not None:
-        _compare_maps(atom.map, old or EMPTY, new or EMPTY, changed, removed)
+    if not atom.leaf and atom.map is not None and not is_same(old, new):
+        _compare_maps(atom.map, old or EMPTY, new or EMPTY, changed, removed, is_same)
     return Comparison(changed, removed)
 
 
-def _compare_maps(kind: MapType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]) -> None:
+def _compare_maps(
+    kind: MapType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any], is_same: Same
+) -> None:
     if not old:
         if new:
             changed.update(kind.cover(new))
@@ -44,13 +62,13 @@ def _compare_maps(kind: MapType, old: Any, new: Any, changed: dict[str, Any], re
     for name in few:
         if name in many:
             before, item = old[name], new[name]
-            if before is item or before == item:
+            if before is item or is_same(before, item):
                 continue
             element, child = kind.child(name)
             if child is None or child.leaf:
                 changed[element] = LEAF
             else:
-                _compare_values(child, before, item, element, changed, removed)
+                _compare_values(child, before, item, element, changed, removed, is_same)
     if not old.keys() <= new.keys():
         removed.update(kind.cover({name: item for name, item in old.items() if name not in new}))
         del removed[SELF]
@@ -76,7 +94,7 @@ def _sort_in_place(node: dict[str, Any]) -> None:
 
 
 def _compare_values(
-    atom: Atom, old: Any, new: Any, element: str, changed: dict[str, Any], removed: dict[str, Any]
+    atom: Atom, old: Any, new: Any, element: str, changed: dict[str, Any], removed: dict[str, Any], is_same: Same
 ) -> None:
     """Two values that differ, both there, of an atom that is no leaf."""
     give_way()
@@ -89,14 +107,14 @@ def _compare_values(
         is_leaf = True
     elif old_kind is not None and new_kind is not None and old_kind is not new_kind:
         is_leaf = True
-        _compare_kinds(old_kind, old, None, inner_changed, inner_removed)
-        _compare_kinds(new_kind, None, new, inner_changed, inner_removed)
+        _compare_kinds(old_kind, old, None, inner_changed, inner_removed, is_same)
+        _compare_kinds(new_kind, None, new, inner_changed, inner_removed, is_same)
     else:
         # What is on one side is empty or null, or it is a scalar and the path itself changes hands too.
         is_leaf = (old_kind is None and old is not None) or (new_kind is None and new is not None)
         _compare_kinds(
             kind, old if old_kind is not None else None, new if new_kind is not None else None,
-            inner_changed, inner_removed,
+            inner_changed, inner_removed, is_same,
         )  # fmt: skip
     if is_leaf:
         changed[element] = {SELF: LEAF, **inner_changed} if inner_changed else LEAF
@@ -115,12 +133,12 @@ def _granular(atom: Atom, value: Any) -> MapType | ListType | None:
 
 
 def _compare_kinds(
-    kind: MapType | ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]
+    kind: MapType | ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any], is_same: Same
 ) -> None:
     if isinstance(kind, MapType):
-        _compare_maps(kind, old or EMPTY, new or EMPTY, changed, removed)
+        _compare_maps(kind, old or EMPTY, new or EMPTY, changed, removed, is_same)
     else:
-        _compare_lists(kind, old or (), new or (), changed, removed)
+        _compare_lists(kind, old or (), new or (), changed, removed, is_same)
 
 
 def _by_element(kind: ListType, items: Any) -> dict[str, list[Any]]:
@@ -130,7 +148,9 @@ def _by_element(kind: ListType, items: Any) -> dict[str, list[Any]]:
     return out
 
 
-def _compare_lists(kind: ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any]) -> None:
+def _compare_lists(
+    kind: ListType, old: Any, new: Any, changed: dict[str, Any], removed: dict[str, Any], is_same: Same
+) -> None:
     if not old:
         changed.update(kind.cover(list(new)))
         changed.pop(SELF, None)
@@ -139,7 +159,7 @@ def _compare_lists(kind: ListType, old: Any, new: Any, changed: dict[str, Any], 
     before, after = _by_element(kind, old), _by_element(kind, new)
     for element, items in after.items():
         others = before.get(element, ())
-        if items == others:
+        if others and is_same(items, others):
             continue
         if len(items) > 1:
             # Items that cannot be told apart are one field together.
@@ -147,7 +167,7 @@ def _compare_lists(kind: ListType, old: Any, new: Any, changed: dict[str, Any], 
                 removed[element] = child.cover(others[0])
             changed[element] = LEAF
         elif len(others) == 1:
-            _compare_values(child, others[0], items[0], element, changed, removed)
+            _compare_values(child, others[0], items[0], element, changed, removed, is_same)
         else:
             changed[element] = child.cover(items[0])
             if others:

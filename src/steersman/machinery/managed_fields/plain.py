@@ -13,6 +13,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from .comparison import same
+
 Plain = dict[str, Any]
 
 
@@ -132,7 +134,7 @@ def _differing_structs(old: Any, new: Any, where: str) -> tuple[Plain, Plain]:
 def differing_dicts(old: Plain, new: Plain) -> tuple[Plain, Plain]:
     """Two objects that are data already, without members equal in both; of unequal metadata all is kept."""
     names = sorted(
-        name for name in old.keys() | new.keys() if name not in old or name not in new or old[name] != new[name]
+        name for name in old.keys() | new.keys() if name not in old or name not in new or not same(old[name], new[name])
     )
     return (
         plain_object({name: old[name] for name in names if name in old}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import eq
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -18,7 +19,7 @@ from steersman.machinery.codec.strict import Decoded
 from steersman.machinery.identity.schema import GroupVersionKind
 
 from .changes import Changes, before
-from .comparison import Comparison, compare
+from .comparison import Comparison, Same, compare, same
 from .field_set import FieldSet, difference, union
 from .fields_v1 import encode_fields
 from .filters import Filter
@@ -42,6 +43,7 @@ from .plain import Plain, differing_dicts, plain_object
 from .reconcile import decode_reconciled, reconcile
 from .remembered import Remembered
 from .schema import Schema
+from .typed_error import TypedError
 
 _ENTRIES: Final = msgspec.json.Decoder(list[ManagedFieldsEntry], dec_hook=decode_scalar)
 
@@ -57,6 +59,11 @@ class OwnedKind(Protocol):
 
     @property
     def schema(self) -> Schema: ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether objects may hold what their schema does not know."""
+        ...
 
     @property
     def empty(self) -> Plain:
@@ -75,8 +82,8 @@ class OwnedKind(Protocol):
         """Two objects as `owned` has them, without members that are equal in both."""
         ...
 
-    def from_plain(self, data: Plain) -> Decoded[Any]:
-        """The object of plain data. Raises DecodeError."""
+    def from_applied(self, data: Plain) -> Decoded[Any]:
+        """The object of plain data as it is. Raises DecodeError."""
         ...
 
 
@@ -219,6 +226,11 @@ class FieldManager:
         """That of the version written in."""
         return self.kind.schema
 
+    @property
+    def is_same(self) -> Same:
+        """How two values in objects of the kind are compared."""
+        return same if self.kind.is_open else eq
+
     def owned(self, obj: Any) -> Plain:
         """An object as data, without its managedFields."""
         return plain_object(obj) if isinstance(obj, dict) else self.kind.owned(obj)
@@ -228,7 +240,7 @@ class FieldManager:
 
     def compare(self, old: Plain, new: Plain) -> Comparison:
         """What is different in `new`, without what the strategy resets. Raises TypedError."""
-        return self._filtered(compare(self.schema.root, old, new), self.api_version)
+        return self._filtered(compare(self.schema.root, old, new, self.is_same), self.api_version)
 
     def _filtered(self, comparison: Comparison, api_version: str) -> Comparison:
         keep = self.resets.get(api_version)
@@ -261,14 +273,20 @@ class FieldManager:
             version = managed.api_version
             if version in found:
                 continue
-            before, after = self.convert(old, version), self.convert(new, version)
+            before, after = self._converted("old", old, version), self._converted("new", new, version)
             if before is None or after is None:
                 found[version] = None
             else:
                 kind, changed = after
-                compared = compare(kind.schema.root, *_differing(kind, before[1], changed))
+                compared = compare(kind.schema.root, *_differing(kind, before[1], changed), self.is_same)
                 found[version] = self._filtered(compared, version)
         return found
+
+    def _converted(self, what: str, obj: Any, version: str) -> tuple[OwnedKind, Any] | None:
+        try:
+            return self.convert(obj, version)
+        except TypedError as error:
+            raise TypedError(f"failed to convert {what} object: {error}") from None
 
     def transfer(self, managers: Managers, comparisons: Mapping[str, Comparison | None]) -> Managers:
         """What managers keep of their fields; one that keeps nothing is gone."""

@@ -10,7 +10,7 @@ from steersman.machinery.lane.threads import paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
 from .path_elements import SELF, display
-from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, ListType, MapType
+from .schema import BOOLEAN, NUMERIC, STRING, UNTYPED, Atom, ListType, MapType, Schema
 from .typed_error import TypedError
 
 
@@ -21,6 +21,11 @@ def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> None:
     errors = [f"{path}: {what}" if path else what for path, what in _errors(atom, value, allow_duplicates)]
     if errors:
         raise TypedError(*errors)
+
+
+def fits(schema: Schema, value: Any) -> bool:
+    """Whether a value, of any classes, has those of a schema; items may be there twice."""
+    return _fits(schema.root, value, True)
 
 
 def validate_lists(atom: Atom, value: Any) -> None:

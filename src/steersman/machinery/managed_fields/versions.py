@@ -13,7 +13,7 @@ from .typed_value import validate
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a kind, and how it becomes the stored version and comes from it (None: it is that)."""
+    """A version of a kind, and how it becomes the stored version and comes from it (None: as it is)."""
 
     kind: OwnedKind
     to_hub: Callable[[Any], Any] | None = None
@@ -28,7 +28,8 @@ class VersionConverter:
     """`FieldManager.convert` of a kind in the version `own`, given all its versions by apiVersion.
 
     An object, which is of its own version, becomes an object; a dict, which must say its apiVersion and kind, becomes
-    a dict. Raises TypedError for an object with two items of one key, which is taken as it is in its own version only.
+    a dict. Raises TypedError for an object with two items of one key, which is taken as it is in its own version only,
+    and for one that has more than another version knows.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class VersionConverter:
         source = self._versions.get(str(obj.get("apiVersion")))
         if source is None:
             return None
-        read = source.kind.from_plain(obj).obj
+        read = source.kind.from_applied(obj).obj
         converted: Plain = kind.owned(read if source is target else self._convert(read, source, target))
         validate(kind.schema.root, converted)
         return kind, {**converted, "apiVersion": api_version, "kind": obj.get("kind")}

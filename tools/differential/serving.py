@@ -1,0 +1,49 @@
+"""Makes the definitions that cases need on both servers, and waits until both serve them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from .case import Generator
+from .comparison import Normaliser, differences
+from .custom import of_pool, pool
+from .custom_definitions import COLLECTION, Defined
+from .server import Client
+
+_PATIENCE: Final = 30.0
+_SETTLED: Final = 2.5
+"""Seconds after which upstream does not make the first object of a definition wait any more."""
+
+
+def custom_cases(clients: Sequence[Client], seed: int) -> Generator:
+    """Cases about the objects of the definitions of a seed, which are made."""
+    return of_pool(serve(clients, pool(seed)))
+
+
+def serve(clients: Sequence[Client], definitions: Sequence[Defined]) -> list[Defined]:
+    """Creates definitions on both servers, tells where the answers differ, and returns those that both serve."""
+    made = []
+    for each in definitions:
+        answers = [client.ask("POST", COLLECTION, each.body) for client in clients]
+        lines = list(differences(*(Normaliser().answer(answer) for answer in answers)))
+        for line in lines:
+            print(f"definition {each.body['metadata']['name']}: {line}")
+        if all(answer.code == 201 for answer in answers):
+            made.append(each)
+    for client in clients:
+        for each in made:
+            _await(client, each)
+    time.sleep(_SETTLED)
+    return made
+
+
+def _await(client: Client, definition: Defined) -> None:
+    end = time.monotonic() + _PATIENCE
+    for version in definition.versions:
+        path = definition.collection(version["name"], "default")
+        while client.ask("GET", path).code != 200:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{path} is not served")
+            time.sleep(0.05)
