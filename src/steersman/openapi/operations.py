@@ -117,7 +117,7 @@ class _Described:
         if self.namespaced and everywhere:
             suffix += "ForAllNamespaces"
         scoped = "Namespaced" if in_namespace else ""
-        name = self.kind.name if scoped or prefix else self.kind.name[:1].upper() + self.kind.name[1:]
+        name = self.kind.name if scoped or prefix else to_upper(self.kind.name[:1]) + self.kind.name[1:]
         return Operation(
             path=f"{self.root}/{scope}{self.served.resource.plural}{'/{name}' if named else ''}{place}", method=method,
             id=f"{verb}{self.title}{prefix}{scoped}{name}{suffix}", tag=self.tag, action=action,

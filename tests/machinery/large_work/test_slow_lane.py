@@ -265,8 +265,11 @@ async def test_an_error_does_not_outlive_its_request(lane: SlowLane) -> None:
     try:
         with contextlib.suppress(ValueError):
             await lane.run(fail)
-        # the thread has let go of it before it takes what is next
-        await asyncio.gather(lane.run(int), lane.run(int))
+        # a thread has let go of it before it takes what is next; the other may take that in its place for a while
+        for _ in range(100):
+            await asyncio.gather(lane.run(int), lane.run(int))
+            if alive[0]() is None:
+                break
         assert alive[0]() is None
     finally:
         gc.enable()
