@@ -105,6 +105,17 @@ async def test_a_status_is_owned_in_a_version_that_does_not_write_it_apart(clust
     assert "managedFields" not in made["metadata"]
 
 
+async def test_who_writes_a_status_in_a_version_that_alone_has_it_apart_owns_no_more(cluster: Cluster) -> None:
+    apart = version("v2", spec(a=TEXT), storage=False, subresources={"status": {}})
+    await cluster.define(definition(version("v1", spec(a=TEXT)), apart))
+    await cluster.create({"metadata": {"name": "x"}, "spec": {"a": "b"}})
+    path = f"{cluster.path('v2')}/x/status?fieldManager=two"
+    changed = (await cluster.client.patch(path, {"spec": {"a": "c"}, "status": {"replicas": 1}})).json()
+    assert changed["spec"] == {"a": "b"}
+    owned = {each["manager"]: each["fieldsV1"] for each in changed["metadata"]["managedFields"]}
+    assert owned["two"] == {"f:status": {".": {}, "f:replicas": {}}}
+
+
 async def test_a_status_that_is_thrown_away_has_its_default(cluster: Cluster) -> None:
     status = {**schema(a=NUMBER), "default": {"a": 1}}
     await cluster.define(definition(version("v1", schema(status=status), subresources={"status": {}})))

@@ -31,7 +31,7 @@ from steersman.machinery.managed_fields import (
 )
 from steersman.machinery.values import times
 from steersman.rest.conversion import Conversion
-from steersman.rest.resource import OtherVersion, Resource, Subresource
+from steersman.rest.resource import Resource, Subresource
 
 _STATUS: Final = "status"
 _DUPLICATES: Final = (
@@ -44,7 +44,7 @@ def field_manager(scope: Scope, subresource: str) -> FieldManager:
     """Tracks the writes to a resource, or one of its subresources, in the version of `scope`."""
     found = scope.field_managers.get(subresource)
     if found is None:
-        found = scope.field_managers[subresource] = _field_manager(scope.resource, scope.kind, subresource, scope.other)
+        found = scope.field_managers[subresource] = _field_manager(scope.resource, scope.kind, subresource)
     return found
 
 
@@ -53,14 +53,13 @@ def stored_field_manager(resource: Resource[Any], subresource: str) -> FieldMana
     return _field_manager(resource, resource.kind, subresource)
 
 
-def _field_manager(
-    resource: Resource[Any], kind: Kind[Any], subresource: str, other: OtherVersion | None = None
-) -> FieldManager:
-    below = resource.subresources if other is None or other.subresources is None else other.subresources
+def _field_manager(resource: Resource[Any], kind: Kind[Any], subresource: str) -> FieldManager:
+    version = resource.versions.get(kind.gvk)
+    below = None if version is None else version.subresources
     return FieldManager(
         kind,
         subresource,
-        _resets(resource, kind, subresource, below),
+        _resets(resource, kind, subresource, resource.subresources if below is None else below),
         _converter(resource, kind),
         VIEWS.get((kind.group, resource.plural)),
     )

@@ -186,8 +186,8 @@ def _applied(configuration: Configuration, new: Any, same: Any | None, *, is_new
         mismatch = f"the provided object specified uid {new.metadata.uid}, and no existing object was found"
         raise conflict(scope.group_resource, request.action.name, f"uid mismatch: {mismatch}")
     check_names(scope, request, new.metadata)
-    if same is None or scope.other is None or scope.resource.by_definition:
-        return scope.to_hub(new)  # what a definition's kind does not know in this version is gone, as with any write
+    if same is None or scope.other is None:
+        return scope.to_hub(new)
     hub = scope.resource.kind.copy(same)  # no way through another version
     hub.metadata.managed_fields = new.metadata.managed_fields
     return hub
