@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import resource
 import signal
@@ -12,7 +13,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from steersman.cli import main
 from steersman.testing import ServerNotReady, ServerProcess
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -273,3 +276,11 @@ def test_keys_that_others_can_read_are_told_and_serve(make_server):
     server.start()
     assert server.stop() == 0
     assert "others can read" in server.errors.read_text()
+
+
+def test_a_start_that_fails_lets_garbage_be_collected_again(tmp_path: Path) -> None:
+    assert gc.isenabled()
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(main, ["serve", "--data-dir", str(tmp_path / "file"), "--secure-port", "0"])
+    assert result.exit_code != 0
+    assert gc.isenabled()

@@ -100,9 +100,14 @@ def _allow_many_files() -> None:
 def _run(options: Options, tied_to: socket.socket | None) -> int:
     import uvloop
 
+    collecting = gc.isenabled()
     gc.disable()  # until the server is ready
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(options, tied_to))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(options, tied_to))
+    finally:
+        if collecting:
+            gc.enable()
 
 
 async def _serve(options: Options, tied_to: socket.socket | None) -> int:
