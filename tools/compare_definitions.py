@@ -29,6 +29,7 @@ from .differential.command import Comparer
 from .differential.custom import Cases
 from .differential.custom_definitions import COLLECTION, Defined
 from .differential.server import Client, Server
+from .differential.serving import await_served
 
 MODULES: Final = (
     "github.com/argoproj/argo-rollouts@v1.8.3", "github.com/cert-manager/cert-manager@v1.21.2",
@@ -115,7 +116,7 @@ class _Comparison:
         made = [defined for each in definitions if (defined := self._create(each)) is not None]
         for client in self._clients:
             for each in made:
-                _await(client, each)
+                await_served(client, each, _PUBLISHED)
         time.sleep(_SETTLED)
         self._compare_published(made)
         with ThreadPoolExecutor(self._options.jobs) as pool:
@@ -170,16 +171,6 @@ class _Comparison:
             for _ in range(self._options.objects):
                 self._play(comparer, each.path, Cases(random, each).attempt())
         comparer.close()
-
-
-def _await(client: Client, definition: Defined) -> None:
-    end = time.monotonic() + _PUBLISHED
-    for version in definition.versions:
-        path = definition.collection(version["name"], "default")
-        while client.ask("GET", path).code != 200:
-            if time.monotonic() > end:
-                raise RuntimeError(f"{path} is not served")
-            time.sleep(0.05)
 
 
 if __name__ == "__main__":

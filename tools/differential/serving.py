@@ -34,13 +34,14 @@ def serve(clients: Sequence[Client], definitions: Sequence[Defined]) -> list[Def
             made.append(each)
     for client in clients:
         for each in made:
-            _await(client, each)
+            await_served(client, each, _PATIENCE)
     time.sleep(_SETTLED)
     return made
 
 
-def _await(client: Client, definition: Defined) -> None:
-    end = time.monotonic() + _PATIENCE
+def await_served(client: Client, definition: Defined, patience: float) -> None:
+    """Returns once all versions of a definition are served. Raises RuntimeError after `patience` seconds."""
+    end = time.monotonic() + patience
     for version in definition.versions:
         path = definition.collection(version["name"], "default")
         while client.ask("GET", path).code != 200:

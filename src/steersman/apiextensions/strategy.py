@@ -18,6 +18,7 @@ from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.managed_fields import same
 from steersman.machinery.validation.formats import is_qualified_name
+from steersman.machinery.validation.object_meta import STANDARD_FINALIZERS
 from steersman.rest.context import Context
 from steersman.rest.strategy import Strategy, TakesLong
 from steersman.schema import Correlated, blocks_rules
@@ -169,7 +170,6 @@ class StatusStrategy(CustomResourceStrategy):
         return errors
 
 
-_STANDARD_FINALIZERS: Final = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 _PREFER: Final = "prefer a domain-qualified finalizer name{} to avoid accidental conflicts with other finalizer writers"
 
 
@@ -177,6 +177,6 @@ def finalizer_warnings(finalizers: Iterable[str]) -> Iterator[str]:
     """What is to be said of the names of new finalizers."""
     for name in sorted(set(finalizers)):
         texts = list(is_qualified_name(name))
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
+        if "/" not in name and name not in STANDARD_FINALIZERS:
             texts.append(_PREFER.format(" including a path (/)" if "." in name else ""))
         yield from (f"metadata.finalizers: {quote(name)}: {text}" for text in texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steersman.apiextensions.declared import Declared, DeclaredVersion
@@ -19,22 +19,18 @@ class Version:
 
     declared: DeclaredVersion
     kind: CustomKind
-    _rules: Rules | None = field(default=None)
-
-    @property
-    def rules(self) -> Rules | None:
-        """The rules of its schema; None before they are compiled."""
-        return self._rules
+    rules: Rules | None = None
+    """The rules of its schema; None before they are compiled."""
 
     def compile_rules(self) -> Rules:
-        """The same, compiled if need be: that takes some milliseconds for each."""
-        if self._rules is None:
+        """The rules, compiled if need be: that takes some milliseconds for each."""
+        if self.rules is None:
             from steersman.validation_rules.evaluation import Rules  # imports all of CEL
 
             rules = Rules(self.kind.structural.root)
             rules.compile()
-            self._rules = rules
-        return self._rules
+            self.rules = rules
+        return self.rules
 
 
 def versions_of(definition: Declared) -> list[Version]:

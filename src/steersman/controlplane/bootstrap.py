@@ -27,6 +27,7 @@ from steersman.api.discovery import v1 as discovery
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.api.scheduling.v1 import PriorityClass
+from steersman.apiextensions.api_services import AUTOMANAGED
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
 from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
@@ -46,7 +47,7 @@ SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "de
 AUTHENTICATION_INFO: Final = ("kube-system", "extension-apiserver-authentication")
 """Namespace and name of the ConfigMap by which aggregated servers know this one."""
 _RBAC: Final = "rbac.authorization.k8s.io"
-_AUTOMANAGED: Final = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+_AUTOMANAGED: Final = {AUTOMANAGED: "onstart"}
 
 _MADE_AT_START: Final[Reading[str]] = Reading(
     lambda each: each.metadata.name if _AUTOMANAGED.items() <= each.metadata.labels.items() else "",

@@ -50,7 +50,7 @@ _IMMUTABLE: Final = {
     "deletion_grace_period_seconds": "deletionGracePeriodSeconds",
 }
 _immutable: Final = attrgetter(*_IMMUTABLE)
-_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _NOT_QUALIFIED: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _BANNED_OWNERS: Final = frozenset({("v1", "Event")})
 
@@ -250,7 +250,7 @@ def validate_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[Field
 def validate_standard_finalizers(finalizers: Sequence[str], path: Path) -> Iterator[FieldError]:
     """On built-in kinds finalizers are standard ones or have a domain; `path` is that of the list."""
     for index, name in enumerate(finalizers):
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
+        if "/" not in name and name not in STANDARD_FINALIZERS:
             yield field.invalid(path[index], name, _NOT_QUALIFIED)
 
 
