@@ -22,6 +22,21 @@ DELETE: Final[Operation] = "DELETE"
 CONNECT: Final[Operation] = "CONNECT"
 
 
+class Reinvocation:
+    """What plugins that change objects by rules of users keep of one write, as they may be asked twice: once all have
+    been asked, those are again whose object was changed after them (k8s.io/apiserver `ReinvocationContext`)."""
+
+    __slots__ = ("is_second", "kept", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted = False
+        """Whether all are to be asked again."""
+        self.is_second = False
+        """Whether they are."""
+        self.kept: dict[str, Any] = {}
+        """By plugin, what it wants to know then."""
+
+
 @dataclass(slots=True)
 class Attributes:
     """One write to be admitted.
@@ -44,6 +59,20 @@ class Attributes:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     lane: SlowLane | None = None
+    _reinvocation: Reinvocation | None = None
+
+    @property
+    def reinvocation(self) -> Reinvocation:
+        """See there."""
+        if self._reinvocation is None:
+            self._reinvocation = Reinvocation()
+        return self._reinvocation
+
+    @property
+    def is_wanted_again(self) -> bool:
+        """Whether mutating plugins are to be asked once more."""
+        found = self._reinvocation
+        return found is not None and found.wanted and not found.is_second
 
     def lane_where(self, other: SlowLane | None) -> SlowLane | None:
         """Where work on the object takes place with something that is large if `other` is given."""
@@ -83,6 +112,9 @@ class Plugin:
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError to refuse."""
 
+    def close(self) -> None:
+        """Lets go of what it holds; it is not asked any more."""
+
 
 class Chain:
     """All enabled plugins in order."""
@@ -105,10 +137,20 @@ class Chain:
         """Whether any plugin looks at this operation at all."""
         return bool(self._mutating[operation].plugins or self._validating[operation].plugins)
 
+    def close(self) -> None:
+        """Lets all plugins go of what they hold."""
+        for plugin in self.plugins:
+            plugin.close()
+
     async def admit(self, attributes: Attributes) -> None:
-        """Lets every mutating plugin change the object, in order."""
-        for plugin in self._mutating[attributes.operation].of(attributes.action):
+        """Lets every mutating plugin change the object, in order; and once more where one asks for that."""
+        plugins = self._mutating[attributes.operation].of(attributes.action)
+        for plugin in plugins:
             await plugin.admit(attributes)
+        if attributes.is_wanted_again:
+            attributes.reinvocation.is_second = True
+            for plugin in plugins:
+                await plugin.admit(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         """Asks every validating plugin, in order; the first refusal ends it."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from steersman.admission.interface import Plugin
+from steersman.admission_plugins.webhook.metrics import WebhookMetrics
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.rest.objects import Objects, Reading
+from steersman.webhooks.client_config import LocateService
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -25,6 +27,8 @@ class Surroundings:
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
     mapper: RESTMapper
+    locate_service: LocateService
+    webhook_metrics: WebhookMetrics
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 

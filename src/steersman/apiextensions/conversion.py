@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Final
-from urllib.parse import urlsplit
 
 from steersman.api.apiextensions.v1 import CustomResourceConversion, WebhookClientConfig
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
@@ -30,7 +30,8 @@ from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
 from steersman.rest.conversion import Conversion
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, client_tls
+from steersman.webhooks.client_config import PORT, ClientConfig, endpoint_of
+from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 
 _TURN: Final = 0.004
 """Seconds for which objects are converted before others have the loop."""
@@ -39,7 +40,6 @@ _REVIEW_BYTES: Final = 2 << 20
 _MAX_ANSWER_BYTES: Final = 16 << 20
 _AT_ONCE: Final = 32
 """Requests that may be under way to one webhook."""
-_PORT: Final = 443
 
 
 class Converters:
@@ -110,7 +110,7 @@ class WebhookConversion(Conversion):
         self._customs = kinds
         self._name = name
         self._review_version = next((each for each in versions if each in KNOWN_VERSIONS), "")
-        self._config = config
+        self._config = _client_config(config)
         self._services = services
         self._metrics = metrics
         self._lane = lane
@@ -197,12 +197,20 @@ class WebhookConversion(Conversion):
             raise
 
     async def _made_client(self) -> WebhookClient:
-        config = self._config
-        endpoint = await asyncio.to_thread(_endpoint, config, self._services)
+        locate = partial(locate_service, self._services)
+        endpoint = await asyncio.to_thread(endpoint_of, self._config, locate, lambda host: ANONYMOUS)
         return WebhookClient(
             endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE,
             user_agent="kube-apiserver-admission",
         )  # fmt: skip
+
+
+def _client_config(given: WebhookClientConfig) -> ClientConfig:
+    service = given.service
+    if service is None:
+        return ClientConfig(given.ca_bundle, given.url or "")
+    key = service.namespace, service.name
+    return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
 
 
 def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -215,30 +223,3 @@ def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
             start, size = at, len(value)
     if start < len(values):
         yield values[start:]
-
-
-def _endpoint(config: WebhookClientConfig, services: Services) -> Endpoint:
-    """Where a webhook is. Raises KubeconfigError."""
-    tls = client_tls(config.ca_bundle.strip())
-    service = config.service
-    if service is not None:
-        name, namespace, path = service.name, service.namespace, service.path or "/"
-        port = service.port or _PORT
-        host = f"{name}.{namespace}.svc"
-
-        async def locate() -> tuple[str, int]:
-            return await locate_service(services, namespace, name, port)
-
-        return Endpoint(f"https://{host}:{port}{path}", host, port, path, tls, host, _no_credentials, locate)
-    try:
-        url = urlsplit(config.url or "")
-        port = url.port or _PORT
-    except ValueError as error:
-        raise KubeconfigError(f"Unparsable URL: {error}") from None
-    target = url.path or "/"
-    address = f"https://{url.netloc}{target}"
-    return Endpoint(address, url.hostname or "", port, target, tls, url.hostname or "", _no_credentials)
-
-
-def _no_credentials() -> str:
-    return ""

@@ -15,17 +15,12 @@ from steersman.api.apiextensions.v1 import ConversionReview
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenObject
-from steersman.machinery.codec.configuration import media_of
-from steersman.machinery.codec.strict import DecodeError, decode_object, decode_untyped, peek_type_meta, yaml_as_json
+from steersman.machinery.codec.strict import DecodeError, decode_untyped
 from steersman.machinery.errors.field import Path, aggregate, quote
-from steersman.machinery.identity.schema import (
-    GroupVersionError,
-    no_kind_registered,
-    parse_group_version,
-)
 from steersman.machinery.validation.object_meta import validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.schema import CoercionError
+from steersman.webhooks.reviews import read_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -63,7 +58,7 @@ def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes])
 def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[bytes]:
     """The objects in the answer to a review, as JSON. Raises ReviewError."""
     try:
-        review = _read(data, version)
+        review = read_review(ConversionReview, data, _GROUP, version, _KIND, _REGISTERED)
     except DecodeError as error:
         raise ReviewError(f" failed: {error}", CALL) from None
     response = review.response
@@ -85,29 +80,6 @@ def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[b
     if len(objects) != count:
         raise ReviewError(f" returned {len(objects)} objects, expected {count}", PARTIAL)
     return objects
-
-
-def _read(data: bytes, version: str) -> ConversionReview:
-    """The review in an answer. Raises DecodeError."""
-    media = media_of(data)
-    api_version, kind = peek_type_meta(data, media)
-    wanted = f"{_GROUP}/{version}"
-    try:
-        parse_group_version(api_version)
-    except GroupVersionError as error:
-        raise DecodeError(str(error)) from None
-    actual = (api_version or wanted, kind or _KIND)
-    if actual != (wanted, _KIND):
-        if actual not in _REGISTERED:
-            raise DecodeError(no_kind_registered(actual[1], actual[0]))
-        found = actual[0].rpartition("/")[2]
-        raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{_KIND}): unknown conversion")
-    if media == "yaml":
-        data = yaml_as_json(data)
-    try:
-        return decode_object(ConversionReview, data, "json", want_strict=False, as_sent=True, is_peeked=True).obj
-    except DecodeError as error:
-        raise DecodeError(str(error).replace(" v1.Conversion", f" {version}.Conversion")) from None
 
 
 _REGISTERED: Final = frozenset(

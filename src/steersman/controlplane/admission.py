@@ -41,6 +41,8 @@ from steersman.admission_plugins.runtime_class import RUNTIME_CLASS
 from steersman.admission_plugins.service_account import SERVICE_ACCOUNT
 from steersman.admission_plugins.storage_object_in_use_protection import STORAGE_OBJECT_IN_USE_PROTECTION
 from steersman.admission_plugins.taint_nodes_by_condition import TAINT_NODES_BY_CONDITION
+from steersman.admission_plugins.webhook.mutating import MUTATING_ADMISSION_WEBHOOK
+from steersman.admission_plugins.webhook.validating import VALIDATING_ADMISSION_WEBHOOK
 from steersman.controlplane.admission_configuration import AdmissionConfiguration
 from steersman.controlplane.options import Options, OptionsError
 
@@ -97,6 +99,8 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
     POD_TOPOLOGY_LABELS,
     NODE_DECLARED_FEATURE_VALIDATOR,
     POD_RESIZE_VALIDATOR,
+    _configured(MUTATING_ADMISSION_WEBHOOK, AdmissionConfiguration.mutating_webhooks),
+    _configured(VALIDATING_ADMISSION_WEBHOOK, AdmissionConfiguration.validating_webhooks),
     _configured(RESOURCE_QUOTA, AdmissionConfiguration.resource_quota),
     ALWAYS_DENY,
 )
@@ -105,9 +109,7 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
 
 _NOT_CONFIGURABLE: Final = (
     "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
     "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
 )
 """On by default, and what upstream lets configure of them is not there: nobody should wait for it in vain."""
 

@@ -7,7 +7,7 @@ there is not, does not matter, as upstream. Of a plugin that is on the file must
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +43,14 @@ from steersman.machinery.validation.formats import is_dns1123_label, is_dns1123_
 from steersman.machinery.values.durations import format_duration
 from steersman.registry.pod_template.validation.options import PodValidationOptions
 from steersman.registry.pod_template.validation.scheduling import validate_tolerations
-from steersman.webhooks.kubeconfig import NO_CONFIGURATION, KubeconfigError, load_kubeconfig
+from steersman.webhooks.kubeconfig import (
+    ANONYMOUS,
+    NO_CONFIGURATION,
+    KubeconfigError,
+    Login,
+    load_kubeconfig,
+    load_logins,
+)
 
 _SECOND: Final = 10**9
 _MILLISECOND: Final = 10**6
@@ -109,6 +116,15 @@ _POD_TOLERATIONS: Final[Kinds] = {
 }
 _EVENT_RATE_LIMIT: Final[Kinds] = {
     ("eventratelimit.admission.k8s.io/v1alpha1", "Configuration"): _rate_limit_configuration("v1alpha1")
+}
+
+_WEBHOOKS: Final[Kinds] = {
+    ("apiserver.config.k8s.io/v1", "WebhookAdmissionConfiguration"): document_type(
+        "v1.WebhookAdmission", {"kubeConfigFile": STRING, "staticManifestsDir": STRING}
+    ),
+    ("apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"): document_type(
+        "v1alpha1.WebhookAdmission", {"kubeConfigFile": STRING}
+    ),
 }
 
 _DURATION: Final = GoType("int64", "time.Duration")
@@ -235,6 +251,31 @@ class AdmissionConfiguration:
             raise _bad_init(name, error) from None
         settings = image_policy_webhook.Settings(allow, deny, given.get("defaultAllow", False))
         return image_policy_webhook.Configuration(endpoint, backoff, settings)
+
+    def mutating_webhooks(self) -> Callable[[str], Login]:
+        """Who this server is to the webhooks of MutatingAdmissionWebhook, by their hosts."""
+        return self._logins("MutatingAdmissionWebhook")
+
+    def validating_webhooks(self) -> Callable[[str], Login]:
+        """The same of ValidatingAdmissionWebhook."""
+        return self._logins("ValidatingAdmissionWebhook")
+
+    def _logins(self, name: str) -> Callable[[str], Login]:
+        document = self.document(name)
+        if not document:
+            return lambda host: ANONYMOUS
+        given = _decode(name, document, _WEBHOOKS)
+        path = given.get("kubeConfigFile", "")
+        if given.get("staticManifestsDir"):
+            raise OptionsError(f"not supported yet: staticManifestsDir in the configuration of {name}")
+        if not path:
+            return lambda host: ANONYMOUS
+        if not path.startswith("/"):
+            raise _bad_init(name, fields.invalid(fields.Path("kubeConfigFile"), path, "must be an absolute file path"))
+        try:
+            return load_logins(Path(path))
+        except KubeconfigError as error:
+            raise _bad_init(name, error) from None
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
         """The configuration of PodTolerationRestriction."""

@@ -6,12 +6,14 @@ import logging
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.webhook.metrics import WebhookMetrics
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
@@ -51,6 +53,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
 from steersman.openapi.first_use import OpenAPIOnFirstUse
+from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
 from steersman.rest.bound import bind
@@ -234,7 +237,8 @@ class ControlPlane:
         served = [(each, stores.add(each)) for each in bound]
         await stores.start()
         feed(rights.roles, stores.store, common.slow_lane)
-        admission = _admission(options, common, stores, rights)
+        admission = _admission(options, common, stores, rights, services)
+        running.callback(admission.close)
         server = self.server = Server(_config(options, common, host, files, tokens, rights, admission).complete())
         for resource, implementation in served:
             server.catalogue.put(resource, implementation, serves=runtime.serves)
@@ -341,11 +345,15 @@ def _resources(runtime: RuntimeConfig) -> tuple[Resource[Any, Services], ...]:
     return (*AGGREGATOR, *on_request.kube_api(runtime.serves), *API_EXTENSIONS)
 
 
-def _admission(options: Options, common: _Common, stores: Stores, rights: Judges) -> Chain:
+def _admission(
+    options: Options, common: _Common, stores: Stores, rights: Judges, services: Services
+) -> Chain:  # fmt: skip
     server = Surroundings(
         authorizer=rights.authorizer,
         objects=stores.objects,
         mapper=common.mapper,
+        locate_service=partial(locate_service, services),
+        webhook_metrics=WebhookMetrics(common.registry),
         not_ready_toleration=options.default_not_ready_toleration_seconds,
         unreachable_toleration=options.default_unreachable_toleration_seconds,
     )

@@ -107,12 +107,20 @@ def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLan
     return scope.lane_to_begin(request) if large else None
 
 
-def check_names(scope: Scope, request: Request, metadata: Any) -> None:
-    """The body may not contradict the URL. Raises StatusError 400."""
-    action = request.action
-    if scope.resource.namespaced and metadata.namespace and metadata.namespace != action.namespace:
+def set_namespace(scope: Scope, request: Request, metadata: Any) -> None:
+    """The namespace of the URL, which a body may leave out but not contradict; what is in none has none. Raises
+    StatusError 400."""
+    namespace = request.action.namespace if scope.resource.namespaced else ""
+    if not metadata.namespace or not namespace:
+        metadata.namespace = namespace
+    elif metadata.namespace != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    name = action.name
+
+
+def check_names(scope: Scope, request: Request, metadata: Any) -> None:
+    """The body may not contradict the URL, which says its namespace. Raises StatusError 400."""
+    set_namespace(scope, request, metadata)
+    name = request.action.name
     if not metadata.name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if metadata.name != name:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -60,9 +61,7 @@ class WebhookClient:
         self._endpoint = endpoint
         self._backoff = backoff
         self._sleep = sleep
-        query = f"{'&' if '?' in endpoint.target else '?'}timeout={format_duration(int(TIMEOUT * 1e9))}"
-        self._target = endpoint.target + query
-        self._url = f"{endpoint.url}{query}"
+        self._separator = "&" if "?" in endpoint.target else "?"
         self._connections = KeptConnections(self._connect)
         self._max_answer_bytes = max_answer_bytes
         self._room = asyncio.Semaphore(at_once)
@@ -76,11 +75,11 @@ class WebhookClient:
         """The body of the answer, which is not empty. Raises WebhookError, and StatusError for an answer that says that
         it failed."""
         if self._backoff is None:
-            return await self._post_patiently(body)
+            return await self._post_patiently(body, TIMEOUT)
         wait = self._backoff
         for step in range(_STEPS):
             try:
-                return await self._post_patiently(body)
+                return await self._post_patiently(body, TIMEOUT)
             except (StatusError, WebhookError) as error:
                 again = error.again if isinstance(error, WebhookError) else _is_passing(error)
                 if not again or step == _STEPS - 1:
@@ -89,35 +88,47 @@ class WebhookClient:
             wait *= _FACTOR
         raise AssertionError("every attempt returns or raises")
 
-    async def _post_patiently(self, body: bytes) -> bytes:
+    async def post_within(self, body: bytes, seconds: float) -> bytes:
+        """The same with this much time in all, of which the webhook is told; there is one attempt."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._post_patiently(body, seconds)
+        except TimeoutError:
+            raise self._failed("context deadline exceeded", self._query(seconds)) from None
+
+    async def _post_patiently(self, body: bytes, seconds: float) -> bytes:
         """Waits as long as the webhook says that it should."""
         for _ in range(_MAX_RETRIES):
             try:
-                return await self._post(body)
+                return await self._post(body, seconds)
             except StatusError as error:
                 if not error.retry_after or (error.code != 429 and error.code < 500):
                     raise
                 await self._sleep(error.retry_after)
-        return await self._post(body)
+        return await self._post(body, seconds)
 
-    async def _post(self, body: bytes) -> bytes:
+    def _query(self, seconds: float) -> str:
+        return f"{self._separator}timeout={format_duration(ceil(seconds) * 10**9)}"
+
+    async def _post(self, body: bytes, seconds: float) -> bytes:
+        query = self._query(seconds)
         try:
             async with asyncio.timeout(TIMEOUT), self._room:
-                return await self._exchange(body)
+                return await self._exchange(body, query)
         except TimeoutError:
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise self._failed(why) from None
+            raise self._failed(why, query) from None
         except (DialError, BadAnswer, ValueError, OSError) as error:
-            raise self._failed(str(error), again="connection reset" in str(error)) from None
+            raise self._failed(str(error), query, again="connection reset" in str(error)) from None
         except BodyAborted as error:
             raise WebhookError(
                 f"unexpected error when reading response body. Please retry. Original error: {error}"
             ) from None
 
-    def _failed(self, why: str, *, again: bool = False) -> WebhookError:
-        return WebhookError(f"Post {quote(self._url)}: {why}", again=again)
+    def _failed(self, why: str, query: str, *, again: bool = False) -> WebhookError:
+        return WebhookError(f"Post {quote(self._endpoint.url + query)}: {why}", again=again)
 
-    async def _exchange(self, body: bytes) -> bytes:
+    async def _exchange(self, body: bytes, query: str) -> bytes:
         endpoint = self._endpoint
         headers = [
             ("Host", endpoint.url.partition("://")[2].partition("/")[0]),
@@ -128,7 +139,7 @@ class WebhookClient:
         ]
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        connection, answer = await self._send(headers, body)
+        connection, answer = await self._send(query, headers, body)
         try:
             data = await answer.read(self._max_answer_bytes + 1)
         except BaseException:
@@ -147,13 +158,13 @@ class WebhookClient:
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data
 
-    async def _send(self, headers: list[tuple[str, str]], body: bytes) -> tuple[UpgradedConnection, Answer]:
+    async def _send(self, query: str, headers: list[tuple[str, str]], body: bytes) -> tuple[UpgradedConnection, Answer]:
         """The answer, its head read, and the connection it comes on. One that was kept, and that the other side has
         closed meanwhile, is left for another."""
         while True:
             connection, is_old = await self._connections.take()
             try:
-                return connection, await send(connection, "POST", self._target, headers, _whole(body))
+                return connection, await send(connection, "POST", self._endpoint.target + query, headers, _whole(body))
             except BadAnswer as error:
                 connection.close()
                 if not (is_old and str(error) in _HUNG_UP):

@@ -6,7 +6,7 @@ import base64
 import os
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from steersman.net.client.verification import judge_as_go
 NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
+_HTTPS: Final = ":443"
 _NOT_SUPPORTED: Final = {"cluster": ("proxy-url",), "user": ("exec", "auth-provider", "as", "as-uid", "as-groups")}
 
 
@@ -48,17 +49,81 @@ class Endpoint:
     StatusError."""
 
 
-def load_kubeconfig(path: Path) -> Endpoint:
-    """The server of the current context, and the user's credentials. Raises KubeconfigError."""
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who this server is to another one, where that is said apart from where that is."""
+
+    credentials: Callable[[], str]
+    """See Endpoint."""
+    certificate: bytes = b""
+    key: bytes = b""
+
+
+def _no_credentials() -> str:
+    return ""
+
+
+ANONYMOUS: Final = Login(_no_credentials)
+
+
+def load_logins(path: Path) -> Callable[[str], Login]:
+    """Who this server is to a host ("name:port"): the user of that name, of "*.DOMAIN" or "*", or that of the current
+    context (apiserver `util/webhook` AuthenticationInfoResolver).
+
+    Raises KubeconfigError, for a user that cannot be one too.
+    """
+    config, folder = _read(path), path.absolute().parent
+    logins: dict[str, Login] = {}
+    for each in config.get("users") or () if isinstance(config, dict) else ():
+        name = _text(each, "name")
+        user = _named(config, "users", "user", name) or {}
+        _check_supported("user", user, path)
+        logins[name] = _login(_Files(folder, user, name))
+    context = _named(config, "contexts", "context", _text(config, "current-context"))
+    usual = logins.get("*") or logins.get(_text(context or {}, "user")) or ANONYMOUS
+
+    def login(host: str) -> Login:
+        found = _by_domain(logins, host)
+        if found is None and host.endswith(_HTTPS):
+            found = _by_domain(logins, host.removesuffix(_HTTPS))
+        return found or usual
+
+    return login
+
+
+def _by_domain(logins: Mapping[str, Login], host: str) -> Login | None:
+    steps = host.split(".")
+    names = (host, *(f"*.{'.'.join(steps[number:])}" for number in range(1, len(steps))))
+    return next((logins[name] for name in names if name in logins), None)
+
+
+def _login(user: _Files) -> Login:
+    certificate, key = user.pem("client-certificate", "client-cert"), user.pem("client-key", "client-key")
+    return Login(_credentials(user), certificate, key)
+
+
+def _read(path: Path) -> Any:
+    """What a kubeconfig says, as plain data. Raises KubeconfigError."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise KubeconfigError(f"stat {path}: {_reason(error)}") from None
     try:
         peek_type_meta(data, media_of(data))
-        config = decode_untyped(data if media_of(data) == "json" else yaml_as_json(data)) or {}
+        return decode_untyped(data if media_of(data) == "json" else yaml_as_json(data)) or {}
     except DecodeError as error:
         raise KubeconfigError(f"error loading config file {quote(str(path))}: {error}") from None
+
+
+def _check_supported(what: str, given: Mapping[str, Any], path: Path) -> None:
+    for key in _NOT_SUPPORTED[what]:
+        if given.get(key):
+            raise KubeconfigError(f"not supported yet: {key} in {path}")
+
+
+def load_kubeconfig(path: Path) -> Endpoint:
+    """The server of the current context, and the user's credentials. Raises KubeconfigError."""
+    config = _read(path)
     name = _text(config, "current-context")
     context = _named(config, "contexts", "context", name)
     if name and context is None:
@@ -72,9 +137,7 @@ def load_kubeconfig(path: Path) -> Endpoint:
     if not cluster:
         raise KubeconfigError(NO_CONFIGURATION)
     for what, given in (("cluster", cluster), ("user", user)):
-        for key in _NOT_SUPPORTED[what]:
-            if given.get(key):
-                raise KubeconfigError(f"not supported yet: {key} in {path}")
+        _check_supported(what, given, path)
     server = _text(cluster, "server")
     if not server:
         raise KubeconfigError(f"invalid configuration: no server found for cluster {quote(cluster_name)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.admission.interface import CREATE
-from steersman.endpoints.bodies import body_media_type, decode
+from steersman.endpoints.bodies import body_media_type, decode, set_namespace
 from steersman.endpoints.options import create_options
 from steersman.endpoints.ownership import own_action
 from steersman.endpoints.request import Request
@@ -14,7 +14,6 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.errors.status import bad_request
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.bound import Act
@@ -43,9 +42,7 @@ def _body(write: Write, subresource: Subresource) -> Any:
     assert kind is not None
     validation = options.field_validation
     body = decode(scope, request, write.data, write.media, validation, kind, subresource.also_accepts)
-    namespace = body.metadata.namespace
-    if namespace and scope.resource.namespaced and namespace != request.action.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    set_namespace(scope, request, body.metadata)
     kind.default(body)
     body.metadata.managed_fields = own_action(request, kind, body, options.field_manager)
     return body

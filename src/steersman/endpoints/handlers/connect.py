@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from steersman.admission.interface import CONNECT
 from steersman.endpoints.admit import attributes
+from steersman.endpoints.connect_options import ask_for, read_options
 from steersman.endpoints.proxy.passing import ended_with
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.status import bad_request
 from steersman.net.message import Response
 from steersman.rest.bound import Connect
+from steersman.rest.context import Context
 from steersman.rest.resource import Subresource
 
 
@@ -24,8 +26,19 @@ async def connect(scope: Scope, subresource: Subresource, connecting: Connect, r
     chain = scope.shared.admission
     # to read a log is a GET for upstream, and no connection
     if subresource.name != "log" and chain.handles(CONNECT):
-        record = attributes(scope, request, ctx, CONNECT)
-        await chain.admit(record)
-        await chain.validate(record)
+        await _admit(scope, subresource, request, ctx)
     answering = connecting(ctx, request.action.name, request)
     return await ended_with(scope.shared.watches, answering)
+
+
+async def _admit(scope: Scope, subresource: Subresource, request: Request, ctx: Context) -> None:
+    """Raises what admission refuses."""
+    kind = subresource.kind
+    assert kind is not None
+    record = attributes(scope, request, ctx, CONNECT)
+    record.kind = kind.gvk
+    options = record.obj = read_options(subresource, kind, request)
+    await scope.shared.admission.admit(record)
+    await scope.shared.admission.validate(record)
+    if record.obj != options:
+        ask_for(record.obj, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.endpoints.bodies import body_media_type, decode
+from steersman.endpoints.bodies import body_media_type, decode, set_namespace
 from steersman.endpoints.options import create_options
 from steersman.endpoints.ownership import deduplicate_owners, own_new
 from steersman.endpoints.request import Request
@@ -13,7 +13,7 @@ from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, admitted, parse, store_new
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
-from steersman.machinery.errors.status import bad_request, not_implemented
+from steersman.machinery.errors.status import not_implemented
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Answerer, Creater, Encoded
@@ -45,8 +45,7 @@ def _new(write: Write) -> Any:
     scope, request = write.scope, write.request
     obj = decode(scope, request, write.data, write.media, write.options.field_validation, scope.kind)
     metadata = obj.metadata
-    if metadata.namespace and scope.resource.namespaced and metadata.namespace != request.action.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    set_namespace(scope, request, metadata)
     metadata.deletion_timestamp = None
     metadata.deletion_grace_period_seconds = None
     metadata.self_link = ""

@@ -49,5 +49,4 @@ MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
         AGE,
     ),
     storage_version_hash="Sqi0GUgDaX0=",
-    not_yet="admission webhooks are not called yet: nothing would ask this one",
 )

@@ -1,0 +1,230 @@
+"""Rules of webhooks and policies, and which of them a request meets.
+
+What a rule says depends on the operation, the resource and whether it is in a namespace, and hardly ever on a name. So
+the answer is worked out once for each such request and remembered: a request that nothing matches pays one look-up,
+however many webhooks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
+
+from steersman.admission.interface import Attributes
+from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.endpoints.discovery import ServedResource
+from steersman.machinery.errors.status import StatusError, internal
+from steersman.machinery.identity.schema import GroupVersionKind
+
+E = TypeVar("E")
+
+_ANY: Final = "*"
+_GROUP: Final = "admissionregistration.k8s.io"
+_EXEMPT: Final = frozenset({
+    "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+})  # fmt: skip
+_MOST_REMEMBERED: Final = 10_000
+"""Kinds of requests."""
+
+
+class Rule(Protocol):
+    """What the rules of webhooks and of policies have in common (admissionregistration/v1 RuleWithOperations)."""
+
+    @property
+    def operations(self) -> Sequence[str]: ...
+    @property
+    def api_groups(self) -> Sequence[str]: ...
+    @property
+    def api_versions(self) -> Sequence[str]: ...
+    @property
+    def resources(self) -> Sequence[str]: ...
+    @property
+    def scope(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as a rule has matched it: its own resource and kind, or, by matchPolicy Equivalent, those of another
+    version of the same objects."""
+
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    kind: GroupVersionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[E]):
+    """Something with rules. Rules that name objects (of policies) count for those alone; `excluded` ones for what the
+    others match; without any rules it is about everything if `all_without_rules`."""
+
+    value: E
+    rules: Sequence[Rule]
+    excluded: Sequence[Rule] = ()
+    equivalent: bool = True
+    """Whether a rule may name another version of the resource (matchPolicy Equivalent)."""
+    all_without_rules: bool = False
+
+    @property
+    def names_objects(self) -> bool:
+        """Whether it depends on the name of the object."""
+        return any(_names(rule) for rule in (*self.rules, *self.excluded))
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    """Whether a request is about what configures webhooks and policies, which none of them is asked about."""
+    kind = attributes.kind
+    return kind.group == _GROUP and kind.kind in _EXEMPT
+
+
+class RuleIndex(Generic[E]):
+    """Entries in their order, of which those are found that a request is about."""
+
+    def __init__(self, entries: Iterable[Entry[E]], mapper: RESTMapper) -> None:
+        self._entries: Final = tuple(entries)
+        self._mapper: Final = mapper
+        self._revision = mapper.revision
+        self._known: dict[tuple[str, str, str, str, str, bool], tuple[_Found[E], ...]] = {}
+
+    def of(self, attributes: Attributes) -> Sequence[tuple[E, Seen]]:
+        """What is about a request, in order, and as what it is seen. Raises StatusError 500 where it would have to be
+        seen as a resource without a kind."""
+        if not self._entries:
+            return ()
+        if self._revision != self._mapper.revision:
+            self._revision = self._mapper.revision
+            self._known.clear()
+        action = attributes.action
+        key = (attributes.operation, action.group, action.version, action.resource, action.subresource,
+               not action.namespace)  # fmt: skip
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[key] = tuple(self._look(attributes))
+        return [(each.entry.value, seen) for each in found if (seen := each.seen_of(attributes)) is not None]
+
+    def _look(self, attributes: Attributes) -> Iterable[_Found[E]]:
+        request = _Request(attributes, self._mapper)
+        for entry in self._entries:
+            if entry.names_objects:
+                yield _ByName(entry, request)
+            elif (seen := request.seen_by(entry, None)) is not None:
+                yield _Always(entry, seen)
+
+
+class _Found(Protocol[E]):
+    @property
+    def entry(self) -> Entry[E]: ...
+
+    def seen_of(self, attributes: Attributes) -> Seen | None:
+        """As what a request is seen, None if the entry is not about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Always(Generic[E]):
+    entry: Entry[E]
+    seen: Seen
+
+    def seen_of(self, attributes: Attributes) -> Seen | None:
+        return self.seen
+
+
+@dataclass(frozen=True, slots=True)
+class _ByName(Generic[E]):
+    entry: Entry[E]
+    request: _Request
+
+    def seen_of(self, attributes: Attributes) -> Seen | None:
+        return self.request.seen_by(self.entry, attributes.name)
+
+
+class _Request:
+    """What rules look at of a request, the same for all requests that are alike but for names."""
+
+    def __init__(self, attributes: Attributes, mapper: RESTMapper) -> None:
+        action = attributes.action
+        self._operation: Final = attributes.operation
+        self._own: Final = Seen(action.group, action.version, action.resource, action.subresource, attributes.kind)
+        self._equivalents: Final = tuple(
+            Seen(each.group, each.version, each.resource.plural, action.subresource, _kind_of(each, self._own))
+            for each in mapper.equivalents(action.group, action.version, action.resource)
+        )
+        self._is_namespace: Final = (action.group, action.resource) == ("", "namespaces")
+        self._in_namespace: Final = bool(action.namespace)
+
+    def seen_by(self, entry: Entry[E], name: str | None) -> Seen | None:
+        """As what an entry sees the request; `name` is that of the object. Raises StatusError."""
+        if self._matched(entry.excluded, entry, name) is not None:
+            return None
+        if not entry.rules and entry.all_without_rules:
+            return self._own
+        return self._matched(entry.rules, entry, name)
+
+    def _matched(self, rules: Sequence[Rule], entry: Entry[E], name: str | None) -> Seen | None:
+        for rule in rules:
+            if self._meets(rule, self._own, name):
+                return self._own
+        if entry.equivalent:
+            for rule in rules:
+                for each in self._equivalents:
+                    if self._meets(rule, each, name):
+                        if not each.kind.kind:
+                            shown = f"{each.group}/{each.version}, Resource={each.resource}"
+                            raise _unknown_kind(shown)
+                        return each
+        return None
+
+    def _meets(self, rule: Rule, seen: Seen, name: str | None) -> bool:
+        if not (
+            self._in_scope(rule.scope)
+            and _among(self._operation, rule.operations)
+            and _among(seen.group, rule.api_groups)
+            and _among(seen.version, rule.api_versions)
+            and _is_resource(rule.resources, seen.resource, seen.subresource)
+        ):
+            return False
+        names = _names(rule)
+        return not names or name in names
+
+    def _in_scope(self, scope: str | None) -> bool:
+        if scope == "Namespaced":
+            return not self._is_namespace and self._in_namespace
+        if scope == "Cluster":
+            return self._is_namespace or not self._in_namespace
+        return scope is None or scope == _ANY
+
+
+def _unknown_kind(shown: str) -> StatusError:
+    return internal(f"unable to convert to {shown}: unknown kind")
+
+
+def _kind_of(served: ServedResource, own: Seen) -> GroupVersionKind:
+    """The kind of a resource of another version, or of the same subresource there: an empty one if there is none."""
+    if not own.subresource:
+        return served.form.gvk
+    for each in served.subresources:
+        if each.name == own.subresource:
+            return served.form.gvk if each.kind is None else each.kind.gvk
+    return GroupVersionKind("", "", "")
+
+
+def _names(rule: Rule) -> Sequence[str]:
+    names: Sequence[str] = getattr(rule, "resource_names", ())
+    return names
+
+
+def _among(wanted: str, given: Sequence[str]) -> bool:
+    return wanted in given or _ANY in given
+
+
+def _is_resource(given: Sequence[str], resource: str, subresource: str) -> bool:
+    for each in given:
+        named, _, below = each.partition("/")
+        if named in (_ANY, resource) and below in (_ANY, subresource):
+            return True
+    return False

@@ -1,0 +1,82 @@
+"""Namespace and object selectors of webhooks and policies (apiserver `predicates/namespace`, `predicates/object`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from steersman.admission.interface import CREATE, UPDATE, Attributes
+from steersman.machinery.errors.status import StatusError, internal, not_found
+from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.selectors.labels import EVERYTHING, Selector, SelectorError, from_label_selector
+from steersman.rest.objects import Objects, Reading
+
+_NAMESPACES: Final = GroupResource("", "namespaces")
+_LABELS: Final[Reading[Mapping[str, str]]] = Reading(lambda namespace: namespace.metadata.labels, "metadata.labels")
+
+
+Compiled = Selector | StatusError
+"""A selector, or what is said of one that cannot be read: upstream reads it when a request comes, and fails there."""
+
+
+def compiled(given: Any) -> Compiled:
+    """The selector that a `meta/v1 LabelSelector` stands for; without one, everything."""
+    if given is None:
+        return EVERYTHING
+    try:
+        return from_label_selector(given)
+    except SelectorError as error:
+        return internal(error)
+
+
+class Selecting:
+    """Whether selectors let a request through."""
+
+    def __init__(self, namespaces: Objects) -> None:
+        self._namespaces: Final = namespaces
+
+    def selects(self, attributes: Attributes, in_namespaces: Compiled, of_objects: Compiled) -> bool:
+        """For a request that rules have matched. Raises StatusError for a selector that cannot be judged by, and 404
+        for a namespace that is not there, unless the other selector is against it."""
+        failure: StatusError | None = None
+        try:
+            if not self._is_in(attributes, in_namespaces):
+                return False
+        except StatusError as error:
+            failure = error
+        if not _is_selected(attributes, of_objects):
+            return False
+        if failure is not None:
+            raise failure
+        if isinstance(of_objects, StatusError):
+            raise of_objects
+        return True
+
+    def _is_in(self, attributes: Attributes, selector: Compiled) -> bool:
+        action = attributes.action
+        about_namespaces = action.resource == "namespaces"
+        if not action.namespace and not about_namespaces:
+            return True
+        if isinstance(selector, StatusError):
+            raise selector
+        if selector.empty:
+            return True
+        if about_namespaces and not action.subresource and attributes.operation in (CREATE, UPDATE):
+            labels: Mapping[str, str] | None = attributes.obj.metadata.labels
+        else:
+            labels = self._namespaces.known("", action.namespace, _LABELS)
+        if labels is None:
+            raise not_found(_NAMESPACES, action.namespace)
+        return selector.matches(labels)
+
+
+def _is_selected(attributes: Attributes, selector: Compiled) -> bool:
+    """Whether the object, or what it was, is selected; one that cannot be read is told of by the caller."""
+    if isinstance(selector, StatusError) or selector.empty:
+        return True
+    matches: Callable[[Mapping[str, str]], bool] = selector.matches
+    for each in (attributes.obj, attributes.old):
+        metadata = getattr(each, "metadata", None)
+        if metadata is not None and matches(metadata.labels):
+            return True
+    return False

@@ -1,0 +1,118 @@
+"""One call of one webhook, and how it may end."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Final, Literal
+
+from steersman.admission.interface import Attributes
+from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.webhook.clients import Clients
+from steersman.admission_plugins.webhook.hooks import Hook
+from steersman.admission_plugins.webhook.metrics import WebhookMetrics
+from steersman.admission_plugins.webhook.review import InvalidAnswer, Verdict, denial, review_of, verdict_of
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError, bad_request, internal
+from steersman.machinery.identity.names import new_uid
+from steersman.machinery.large_work.slow_lane import done
+from steersman.webhooks.client import WebhookError
+from steersman.webhooks.kubeconfig import KubeconfigError
+
+_UNAVAILABLE: Final = 503
+_BAD_REQUEST: Final = 400
+_INTERNAL: Final = 500
+
+
+class CallFailed(Exception):
+    """A webhook could not be asked, or has not answered as it should. `code` is what metrics say of it."""
+
+    def __init__(self, hook: Hook, why: str, code: int) -> None:
+        super().__init__(f"failed calling webhook {quote(hook.name)}: {why}")
+        self.code = code
+
+
+class Denied(Exception):
+    """A webhook has refused the request."""
+
+    def __init__(self, error: StatusError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Caller:
+    """Asks webhooks of one kind; `type` is what metrics call it."""
+
+    def __init__(self, clients: Clients, metrics: WebhookMetrics, *, mutating: bool) -> None:
+        self._clients: Final = clients
+        self._metrics: Final = metrics
+        self._mutating: Final = mutating
+        self._type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
+
+    async def call(
+        self, hook: Hook, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
+    ) -> Verdict:  # fmt: skip
+        """What a webhook says of a request that it does not refuse.
+
+        Raises CallFailed, Denied, and StatusError 400 for a dry run that it does not take.
+        """
+        if attributes.dry_run and not hook.takes_dry_runs:
+            if not hook.side_effects_given:
+                raise CallFailed(hook, "Webhook SideEffects is nil", _BAD_REQUEST)
+            raise bad_request(f"admission webhook {quote(hook.name)} does not support dry run")
+        if not hook.review_version:
+            why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise CallFailed(hook, f"could not create admission objects: {why}", _BAD_REQUEST)
+        if hook.client is None:
+            why = f"failed calling webhook {quote(hook.name)}: webhook configuration must have either service or URL"
+            raise CallFailed(hook, f"could not get REST client: {why}", _INTERNAL)
+        uid = new_uid()
+        lane = attributes.lane
+        review = await done(lane, review_of, hook.review_version, uid, attributes, seen, obj, old)
+        try:
+            client = await self._clients.of(hook.client)
+        except KubeconfigError as error:
+            raise CallFailed(hook, f"could not get REST client: {error}", _INTERNAL) from None
+        try:
+            answer = await client.post_within(review, hook.timeout)
+            verdict = await done(lane, _read, answer, hook, uid, self._mutating)
+        except StatusError as error:
+            raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code) from None
+        except (WebhookError, DecodeError) as error:
+            raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE) from None
+        except InvalidAnswer as error:
+            raise CallFailed(hook, f"received invalid webhook response: {error}", _UNAVAILABLE) from None
+        for warning in verdict.warnings:
+            attributes.warn(warning)
+        if not verdict.allowed:
+            raise Denied(denial(hook.name, verdict.status))
+        return verdict
+
+    def judge(
+        self, hook: Hook, attributes: Attributes, failed: CallFailed | Denied | StatusError | None, began: float
+    ) -> bool:  # fmt: skip
+        """Counts a call that began at this time (perf_counter); whether the request goes on though it failed. Raises
+        StatusError where it does not."""
+        took = perf_counter() - began
+        operation = attributes.operation
+        if failed is None:
+            self._metrics.observe(hook.name, self._type, operation, took, 200, rejected=False)
+            return False
+        if isinstance(failed, CallFailed):
+            goes_on = hook.ignores_failures
+            self._metrics.observe(hook.name, self._type, operation, took, failed.code, rejected=not goes_on)
+            if goes_on:
+                self._metrics.failed_open(hook.name, self._type)
+                return True
+            self._metrics.rejected(hook.name, self._type, operation, "calling_webhook_error", failed.code)
+            raise internal(failed)
+        error = failed.error if isinstance(failed, Denied) else failed
+        assert isinstance(error, StatusError)
+        what, code = ("no_error", error.code) if isinstance(failed, Denied) else ("apiserver_internal_error", 0)
+        self._metrics.rejected(hook.name, self._type, operation, what, code)
+        self._metrics.observe(hook.name, self._type, operation, took, code, rejected=True)
+        raise error
+
+
+def _read(answer: bytes, hook: Hook, uid: str, mutating: bool) -> Verdict:
+    return verdict_of(answer, hook.review_version, uid, mutating=mutating)

@@ -1,0 +1,58 @@
+"""The clients of all admission webhooks: one for each place, made when it is first asked, closed when no configuration
+names it any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from steersman.webhooks.client import WebhookClient
+from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
+from steersman.webhooks.kubeconfig import KubeconfigError, Login
+
+_AGENT: Final = "kube-apiserver-admission"
+_AT_ONCE: Final = 256
+"""Requests that may be under way to one webhook."""
+
+
+class Clients:
+    """`login` says who this server is to a host ("name:port")."""
+
+    def __init__(self, locate: LocateService, login: Callable[[str], Login]) -> None:
+        self._locate: Final = locate
+        self._login: Final = login
+        self._clients: dict[ClientConfig, asyncio.Task[WebhookClient]] = {}
+
+    async def of(self, config: ClientConfig) -> WebhookClient:
+        """The client of a webhook. Raises KubeconfigError."""
+        task = self._clients.get(config)
+        if task is None:
+            task = self._clients[config] = asyncio.ensure_future(self._made(config))
+        try:
+            return await asyncio.shield(task)
+        except KubeconfigError:
+            if self._clients.get(config) is task:
+                del self._clients[config]
+            raise
+
+    async def _made(self, config: ClientConfig) -> WebhookClient:
+        # beside the loop: reading authorities takes a while
+        endpoint = await asyncio.to_thread(endpoint_of, config, self._locate, self._login)
+        return WebhookClient(endpoint, None, at_once=_AT_ONCE, user_agent=_AGENT)
+
+    def keep(self, named: frozenset[ClientConfig]) -> None:
+        """Says which webhooks there are now; the clients of all others are closed."""
+        for config in self._clients.keys() - named:
+            self._clients.pop(config).add_done_callback(_close)
+
+    def close(self) -> None:
+        """Closes all."""
+        for task in self._clients.values():
+            task.add_done_callback(_close)
+        self._clients.clear()
+
+
+def _close(task: asyncio.Task[WebhookClient]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()

@@ -1,0 +1,50 @@
+"""The webhooks that are configured: in the order of their configurations' names, as they are stored now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from steersman.admission.interface import Attributes
+from steersman.admission_plugins.matching.rules import Entry, RuleIndex, Seen
+from steersman.admission_plugins.webhook.hooks import HOOKS, Hook
+from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.rest.objects import Objects
+from steersman.webhooks.client_config import ClientConfig
+
+
+class Configurations:
+    """Follows the objects of one of the two kinds of configurations; `settled` is told where all webhooks are, after
+    each change."""
+
+    def __init__(
+        self, objects: Objects, mapper: RESTMapper, settled: Callable[[frozenset[ClientConfig]], None]
+    ) -> None:  # fmt: skip
+        self._objects: Final = objects
+        self._changed_of: Final = objects.changed
+        self._mapper: Final = mapper
+        self._settled: Final = settled
+        self._changed = -1
+        self._index: RuleIndex[Hook] = RuleIndex((), mapper)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something has changed since `catch_up`."""
+        return self._changed != self._changed_of()
+
+    async def catch_up(self) -> None:
+        """Reads what is configured."""
+        while self.is_behind:
+            changed = self._changed_of()
+            every: list[Entry[Hook]] = []
+            for hooks in await self._objects.read_all("", HOOKS):
+                every += hooks
+            if changed != self._changed_of():
+                continue  # it was read while it changed
+            self._changed = changed
+            self._index = RuleIndex(every, self._mapper)
+            self._settled(frozenset(each.value.client for each in every if each.value.client is not None))
+
+    def about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
+        """The webhooks whose rules a request meets, and as what each sees it. Raises StatusError."""
+        return self._index.of(attributes)

@@ -1,0 +1,76 @@
+"""Which webhooks are asked about a request: what both plugins have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Plugin
+from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.matching.rules import Seen, is_exempt
+from steersman.admission_plugins.matching.selectors import Selecting
+from steersman.admission_plugins.matching.versions import Form, Versions
+from steersman.admission_plugins.webhook.calling import Caller
+from steersman.admission_plugins.webhook.clients import Clients
+from steersman.admission_plugins.webhook.configurations import Configurations
+from steersman.admission_plugins.webhook.hooks import Hook
+from steersman.machinery.large_work.slow_lane import done
+from steersman.webhooks.kubeconfig import Login
+
+_GROUP: Final = "admissionregistration.k8s.io"
+
+
+class Shown:
+    """The objects of a request in one version: as they are, and as JSON."""
+
+    def __init__(self, form: Form, obj: Any, old: Any, obj_json: bytes | None, old_json: bytes | None) -> None:
+        self.form: Final = form
+        self.obj: Final = obj
+        self.old: Final = old
+        self.obj_json: Final = obj_json
+        self.old_json: Final = old_json
+
+
+class WebhookPlugin(Plugin):
+    """Finds webhooks; what they are asked, and when, is the plugins'."""
+
+    operations = frozenset({CREATE, UPDATE, DELETE, CONNECT})
+
+    plural = ""
+    """Of the resource that configures its webhooks."""
+
+    def __init__(self, server: Surroundings, login: Callable[[str], Login]) -> None:
+        """`login` says who this server is to a webhook's host ("name:port")."""
+        self._clients: Final = Clients(server.locate_service, login)
+        configurations = server.objects(_GROUP, self.plural)
+        self._configurations: Final = Configurations(configurations, server.mapper, self._clients.keep)
+        self._selecting: Final = Selecting(server.objects("", "namespaces"))
+        self._versions: Final = Versions(server.mapper)
+        self._caller: Final = Caller(self._clients, server.webhook_metrics, mutating=self.mutates)
+
+    def close(self) -> None:
+        self._clients.close()
+
+    async def _about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
+        """The webhooks whose rules a request meets. Raises StatusError."""
+        if is_exempt(attributes):
+            return ()
+        if self._configurations.is_behind:
+            await self._configurations.catch_up()
+        return self._configurations.about(attributes)
+
+    async def _is_selected(self, hook: Hook, attributes: Attributes) -> bool:
+        """Whether a webhook wants to be asked about the object as it is now. Raises StatusError."""
+        return self._selecting.selects(attributes, hook.namespace_selector, hook.object_selector)
+
+    async def _shown(self, attributes: Attributes, seen: Seen) -> Shown:
+        """The objects as a webhook sees them. Raises StatusError."""
+        form = self._versions.form(attributes, seen)
+        lane = attributes.lane
+        made: list[Any] = []
+        documents: list[bytes | None] = []
+        for each in (attributes.obj, attributes.old):
+            obj = None if each is None else await form.made(attributes, each)
+            made.append(obj)
+            documents.append(None if obj is None else await done(lane, form.document, obj))
+        return Shown(form, *made, *documents)

@@ -1,0 +1,83 @@
+"""What is kept of one configured webhook, ready to be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.admission_plugins.matching.rules import Entry, Rule
+from steersman.admission_plugins.matching.selectors import Compiled, compiled
+from steersman.admission_plugins.webhook.review import KNOWN_VERSIONS
+from steersman.api.admissionregistration.v1 import MutatingWebhook, ValidatingWebhook
+from steersman.rest.objects import Reading
+from steersman.webhooks.client_config import PORT, ClientConfig
+
+_TIMEOUT: Final = 10.0
+"""Seconds, where nothing is said."""
+_WITHOUT_SIDE_EFFECTS: Final = frozenset({"None", "NoneOnDryRun"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hook:
+    """One webhook of a configuration; two of the same content are two."""
+
+    name: str
+    uid: str
+    """Its configuration, its name and its number among those of that name."""
+    review_version: str
+    """In which version it is asked, "" for none that this server knows."""
+    client: ClientConfig | None
+    """Where it is; None if nothing says that."""
+    timeout: float
+    """Seconds."""
+    ignores_failures: bool
+    takes_dry_runs: bool
+    side_effects_given: bool
+    reinvoked: bool
+    """Whether it is asked again when the object was changed after it."""
+    namespace_selector: Compiled
+    object_selector: Compiled
+    conditions: tuple[tuple[str, str], ...]
+    """matchConditions: name and expression."""
+
+
+def _hooks_of(configuration: Any) -> tuple[Entry[Hook], ...]:
+    found: list[Entry[Hook]] = []
+    seen: dict[str, int] = {}
+    for webhook in configuration.webhooks:
+        number = seen[webhook.name] = seen.get(webhook.name, -1) + 1
+        found.append(_entry(configuration.metadata.name, number, webhook))
+    return tuple(found)
+
+
+def _entry(configuration: str, number: int, webhook: MutatingWebhook | ValidatingWebhook) -> Entry[Hook]:
+    effects = webhook.side_effects
+    hook = Hook(
+        name=webhook.name,
+        uid=f"{configuration}/{webhook.name}/{number}",
+        review_version=next((each for each in webhook.admission_review_versions or () if each in KNOWN_VERSIONS), ""),
+        client=_client(webhook),
+        timeout=_TIMEOUT if webhook.timeout_seconds is None else float(webhook.timeout_seconds),
+        ignores_failures=webhook.failure_policy == "Ignore",
+        takes_dry_runs=effects in _WITHOUT_SIDE_EFFECTS,
+        side_effects_given=effects is not None,
+        reinvoked=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
+        namespace_selector=compiled(webhook.namespace_selector),
+        object_selector=compiled(webhook.object_selector),
+        conditions=tuple((each.name, each.expression) for each in webhook.match_conditions),
+    )
+    rules: tuple[Rule, ...] = tuple(webhook.rules)
+    return Entry(hook, rules, equivalent=webhook.match_policy == "Equivalent")
+
+
+def _client(webhook: MutatingWebhook | ValidatingWebhook) -> ClientConfig | None:
+    given = webhook.client_config
+    service = given.service
+    if service is not None:
+        key = service.namespace, service.name
+        return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
+    return ClientConfig(given.ca_bundle, given.url) if given.url else None
+
+
+HOOKS: Final[Reading[tuple[Entry[Hook], ...]]] = Reading(_hooks_of, "metadata.name", "webhooks")
+"""The webhooks of a configuration."""

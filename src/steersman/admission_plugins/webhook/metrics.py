@@ -1,0 +1,50 @@
+"""What is counted of admission webhooks, under upstream's names (apiserver `admission/metrics`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.machinery.metrics import Counter, Histogram, Registry
+
+_BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0)
+_HIGHEST_CODE: Final = 600
+
+
+class WebhookMetrics:
+    """Counts the calls of webhooks by their names; `type` is admit or validating, durations are in seconds."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._durations = Histogram(
+            "apiserver_admission_webhook_admission_duration_seconds",
+            "How long an admission webhook took, in seconds, by its name, operation, type and outcome",
+            _BUCKETS, ("name", "operation", "rejected", "type"),
+        )  # fmt: skip
+        self._requests = Counter(
+            "apiserver_admission_webhook_request_total",
+            "Calls of admission webhooks, by name, operation, type, code of HTTP (600 at most) and outcome",
+            ("code", "name", "operation", "rejected", "type"),
+        )
+        self._rejections = Counter(
+            "apiserver_admission_webhook_rejection_count",
+            "Requests that admission webhooks have ended, by name, operation, type, error and code (600 at most)",
+            ("error_type", "name", "operation", "rejection_code", "type"),
+        )
+        self._fail_open = Counter(
+            "apiserver_admission_webhook_fail_open_count",
+            "Requests that went on though an admission webhook failed, by name and type", ("name", "type"),
+        )  # fmt: skip
+        registry.add(self._durations, self._requests, self._rejections, self._fail_open)
+
+    def observe(self, name: str, type: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
+        """A call."""
+        outcome = "true" if rejected else "false"
+        self._durations.observe(seconds, (name, operation, outcome, type))
+        self._requests.inc((str(min(code, _HIGHEST_CODE)), name, operation, outcome, type))
+
+    def rejected(self, name: str, type: str, operation: str, error_type: str, code: int) -> None:
+        """A call that ended the request; `error_type` is upstream's word for why."""
+        self._rejections.inc((error_type, name, operation, str(min(code, _HIGHEST_CODE)), type))
+
+    def failed_open(self, name: str, type: str) -> None:
+        """A call that failed and did not count."""
+        self._fail_open.inc((name, type))

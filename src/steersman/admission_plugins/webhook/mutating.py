@@ -1,0 +1,157 @@
+"""MutatingAdmissionWebhook: lets other servers change what is about to be written, one after the other."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, Final
+
+from steersman.admission.interface import Attributes, Reinvocation
+from steersman.admission_plugins.declaration import ConfiguredDeclaration
+from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.webhook.calling import CallFailed, Denied
+from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
+from steersman.admission_plugins.webhook.hooks import Hook
+from steersman.admission_plugins.webhook.review import Verdict, denial
+from steersman.kinds.kind import Kind
+from steersman.machinery.codec.serializer import decode_plain, encode_in_order
+from steersman.machinery.codec.strict import DecodeError, decode_untyped
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError, internal
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.large_work.slow_lane import check_count, done
+from steersman.machinery.patch import json_patch
+
+_UNAVAILABLE: Final = 503
+
+
+class _Round:
+    """What is remembered from the first round to the second, in which webhooks are asked again that want to be where
+    the object was changed after them (apiserver `webhookReinvokeContext`)."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+        """Those of this round that want to be asked again."""
+        self.again: set[str] = set()
+        """Those that will be."""
+        self.last: Any = None
+        """The object as the last of them left it: as it is stored, in bytes, so that nobody can change it."""
+
+    def object_changed(self) -> None:
+        """Somebody has changed the object after those that were asked."""
+        self.again |= self.asked
+        self.asked = set()
+
+
+class MutatingAdmissionWebhook(WebhookPlugin):
+    """In the order of their configurations, each seeing what the ones before have made of the object."""
+
+    name = "MutatingAdmissionWebhook"
+    mutates = True
+    plural = "mutatingwebhookconfigurations"
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Changes `attributes.obj`. Raises StatusError."""
+        about = await self._about(attributes)
+        if not about:
+            return
+        context = attributes.reinvocation
+        kept: _Round = context.kept.setdefault(self.name, _Round())
+        if context.is_second and kept.last != await self._outline(attributes):
+            kept.object_changed()
+        try:
+            shown: tuple[Seen, Shown] | None = None
+            for hook, seen in about:
+                if not await self._is_selected(hook, attributes):
+                    continue
+                if context.is_second and hook.uid not in kept.again:
+                    continue  # even if it would want to be asked now: it was not before
+                if shown is None or shown[0] != seen:
+                    shown = seen, await self._shown(attributes, seen)
+                if await self._ask(hook, attributes, seen, shown[1], kept, context):
+                    shown = None
+        finally:
+            if any(hook.reinvoked for hook, _ in about):
+                kept.last = await self._outline(attributes)
+
+    async def _outline(self, attributes: Attributes) -> Any:
+        """What tells an object from what it was."""
+        obj = attributes.obj
+        if obj is None:
+            return None
+        return await done(attributes.lane, self._versions.own(attributes).body, obj)
+
+    async def _ask(
+        self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
+    ) -> bool:  # fmt: skip
+        """Asks one webhook; whether it has sent a patch. Raises StatusError."""
+        began = perf_counter()
+        failed: CallFailed | Denied | StatusError | None = None
+        patched: _Patched | None = None
+        try:
+            verdict = await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
+            if verdict.patch:
+                patched = await done(attributes.lane, _patched, hook, verdict, shown)
+        except (CallFailed, Denied, StatusError) as error:
+            failed = error
+        if patched is not None and patched.is_changed:
+            kept.object_changed()
+            context.wanted = True
+        if hook.reinvoked:
+            kept.asked.add(hook.uid)
+        self._caller.judge(hook, attributes, failed, began)
+        if patched is None:
+            return False
+        attributes.obj = await shown.form.taken_back(attributes, patched.obj)
+        return True
+
+
+class _Patched:
+    """An object that a patch has made, and whether it is another than it was."""
+
+    def __init__(self, obj: Any, *, is_changed: bool) -> None:
+        self.obj: Final = obj
+        self.is_changed: Final = is_changed
+
+
+def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
+    """What a patch makes of the object, None where it is empty. Raises CallFailed, and StatusError 500 for a patch that
+    does not fit."""
+    try:
+        operations, _ = json_patch.decode(decode_untyped(verdict.patch), strict=False)
+    except (DecodeError, StatusError) as error:
+        raise CallFailed(hook, f"received undecodable patch in webhook response: {error}", _UNAVAILABLE) from None
+    if not operations:
+        return None
+    if shown.obj_json is None:
+        why = "attempted to modify the object, which is not supported for this operation"
+        raise internal(f"admission webhook {quote(hook.name)} {why}")
+    if verdict.patch_type != "JSONPatch":
+        code = denial(hook.name, verdict.status).code
+        raise CallFailed(hook, f"unsupported patch type {quote(verdict.patch_type)}", code)
+    try:
+        patched = json_patch.apply(decode_plain(shown.obj_json), operations)
+    except json_patch.PatchError as error:
+        raise internal(error) from None
+    obj = _read(patched, shown.form.kind)
+    return _Patched(obj, is_changed=obj != shown.obj)
+
+
+def _read(patched: Any, kind: Kind[Any]) -> Any:
+    """The object in a document. Raises StatusError 500."""
+    data = encode_in_order(patched)
+    if is_too_deep(data):
+        raise internal("the object that a patch has made is nested too deeply")
+    check_count(data)
+    try:
+        found = kind.read_own(data, strict=False).obj
+        if why := kind.internal_error(found):
+            raise DecodeError(why)
+    except DecodeError as error:
+        raise internal(error) from None
+    found.kind = found.api_version = ""
+    return found
+
+
+MUTATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(
+    MutatingAdmissionWebhook, on_by_default=True, make=MutatingAdmissionWebhook
+)

@@ -1,0 +1,71 @@
+"""ValidatingAdmissionWebhook: asks other servers, all at the same time, whether something may be written."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from typing import Final
+
+from steersman.admission.interface import Attributes
+from steersman.admission_plugins.declaration import ConfiguredDeclaration
+from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.webhook.calling import CallFailed, Denied
+from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
+from steersman.admission_plugins.webhook.hooks import Hook
+from steersman.machinery.errors.status import StatusError
+
+
+class ValidatingAdmissionWebhook(WebhookPlugin):
+    """The first refusal is told, in the order in which they come."""
+
+    name = "ValidatingAdmissionWebhook"
+    validates = True
+    plural = "validatingwebhookconfigurations"
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError."""
+        about = await self._about(attributes)
+        if not about:
+            return
+        shown: dict[Seen, Shown] = {}
+        asked: list[tuple[Hook, Seen]] = []
+        for hook, seen in about:
+            if not await self._is_selected(hook, attributes):
+                continue
+            if seen not in shown:
+                shown[seen] = await self._shown(attributes, seen)
+            asked.append((hook, seen))
+        if len(asked) == 1:
+            hook, seen = asked[0]
+            await self._ask(hook, attributes, seen, shown[seen])
+        elif asked:
+            await self._ask_all(asked, attributes, shown)
+
+    async def _ask_all(self, asked: list[tuple[Hook, Seen]], attributes: Attributes, shown: dict[Seen, Shown]) -> None:
+        refusals: list[StatusError] = []
+
+        async def ask(hook: Hook, seen: Seen) -> None:
+            try:
+                await self._ask(hook, attributes, seen, shown[seen])
+            except StatusError as error:
+                refusals.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for hook, seen in asked:
+                group.create_task(ask(hook, seen))
+        if refusals:
+            raise refusals[0]
+
+    async def _ask(self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown) -> None:
+        began = perf_counter()
+        failed: CallFailed | Denied | StatusError | None = None
+        try:
+            await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
+        except (CallFailed, Denied, StatusError) as error:
+            failed = error
+        self._caller.judge(hook, attributes, failed, began)
+
+
+VALIDATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(
+    ValidatingAdmissionWebhook, on_by_default=True, make=ValidatingAdmissionWebhook
+)

@@ -1,0 +1,46 @@
+"""The answer of a webhook that is asked by a review: a review again, of the same kind and version (client-go
+`rest.Result.Into`, with the codecs of apiserver `util/webhook`)."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from steersman.machinery.codec.configuration import media_of
+from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
+from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+def read_review(
+    cls: type[R], data: bytes, group: str, version: str, kind: str, registered: frozenset[tuple[str, str]]
+) -> R:  # fmt: skip
+    """The review in an answer; one that does not say what it is is taken for what was asked for.
+
+    `cls` is the class of the review in v1; `registered` are (apiVersion, kind) of what upstream can read here at all.
+    Raises DecodeError with upstream's text.
+    """
+    media = media_of(data)
+    api_version, given = peek_type_meta(data, media)
+    wanted = f"{group}/{version}"
+    try:
+        parse_group_version(api_version)
+    except GroupVersionError as error:
+        raise DecodeError(str(error)) from None
+    actual = (api_version or wanted, given or kind)
+    if actual != (wanted, kind):
+        if actual not in registered:
+            raise DecodeError(no_kind_registered(actual[1], actual[0]))
+        found = actual[0].rpartition("/")[2]
+        raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{kind}): unknown conversion")
+    if media == "yaml":
+        data = yaml_as_json(data)
+    try:
+        return decode_object(cls, data, "json", want_strict=False, as_sent=True, is_peeked=True).obj
+    except DecodeError as error:
+        if version == "v1":
+            raise
+        own = kind.removesuffix("Review")  # what its types begin with; those of other groups keep their version
+        raise DecodeError(str(error).replace(f" v1.{own}", f" {version}.{own}")) from None
