@@ -82,7 +82,8 @@ def _is_open(node: Expr) -> bool:
     pending = [node.type]
     while pending:
         type = pending.pop()
-        if type.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM):
+        # times, too: those of a namespace are declared as such and come as texts
+        if type.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM, Kind.TIMESTAMP):
             return True
         pending.extend(type.params)
     return False

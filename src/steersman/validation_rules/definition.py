@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from steersman.cel.names import escape
 from steersman.cel.sizes import added, multiplied
 from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.errors.field import FieldError, Path, Verbatim, forbidden, internal, invalid
@@ -19,7 +20,6 @@ from steersman.schema.nodes import EMBEDDED
 from steersman.validation_rules.compiling import ROOT, CompiledRule, Place, Rule, RuleCompiler
 from steersman.validation_rules.declarations import Declarations, Sized
 from steersman.validation_rules.evaluation import BUDGET, Rules
-from steersman.validation_rules.names import escape
 
 RULE_LIMIT: Final = 10_000_000
 """What one expression may cost, for all values that there may be of its place together."""

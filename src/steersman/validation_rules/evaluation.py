@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from steersman.cel.evaluator import Program
+from steersman.cel.names import escape
 from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Optional
 from steersman.machinery.errors.field import (
     OMITTED,
@@ -25,7 +26,6 @@ from steersman.schema import Correlated, FieldPathError, Node, valid_field_path
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, RULES_BELOW
 from steersman.validation_rules.compiling import OLD_SELF, ROOT, SELF, CompiledRule, Place, Rule, RuleCompiler
 from steersman.validation_rules.declarations import Declarations
-from steersman.validation_rules.names import escape
 from steersman.validation_rules.values import value_of
 
 BUDGET: Final = 10_000_000

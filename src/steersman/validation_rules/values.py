@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.cel.moments import SECOND, duration, read_timestamp
+from steersman.cel.names import escape, unescape
 from steersman.cel.values import CustomList, Duration, EvaluationError, LazyMap, equal, find_key, is_map
 from steersman.machinery.errors.field import go_json
 from steersman.machinery.errors.go_print import go_type
@@ -22,7 +23,6 @@ from steersman.machinery.values.durations import DurationError, parse_duration
 from steersman.schema import Node
 from steersman.schema.nodes import EMBEDDED, INT_OR_STRING, NULLABLE, PRESERVE
 from steersman.validation_rules.declarations import members_of_resource
-from steersman.validation_rules.names import escape, unescape
 
 
 def value_of(raw: Any, node: Node, *, is_resource: bool = False) -> Any:

@@ -1,15 +1,20 @@
 """The functions of `authorizer`, by which expressions ask what a user may do (apiserver `cel/library` authz).
 
-Only signatures: the functions are known wherever expressions are, but the values they work on only where an
-authorizer is given as a variable.
+The functions are known wherever expressions are, the values they work on only where an authorizer is given as a
+variable: an `Authorizer` there, whose `judge` answers each `Check` that `check` makes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, STRING, Type, object_type
+from steersman.cel.values import EvaluationError, Extension
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.validation.object_meta import name_is_dns_label, name_is_dns_subdomain
 
 AUTHORIZER: Final = object_type("kubernetes.authorization.Authorizer")
 PATH_CHECK: Final = object_type("kubernetes.authorization.PathCheck")
@@ -18,28 +23,160 @@ RESOURCE_CHECK: Final = object_type("kubernetes.authorization.ResourceCheck")
 DECISION: Final = object_type("kubernetes.authorization.Decision")
 
 
-def _member(id: str, args: tuple[Type, ...], result: Type) -> Overload:
-    return Overload(id, args, result, member=True)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """May somebody do this? About a path, if there is one, or else about a resource.
 
+    `service_account` is the namespace and name of who is asked about, None for the user of the request. The selectors
+    are as they were written.
+    """
+
+    service_account: tuple[str, str] | None
+    verb: str = ""
+    path: str | None = None
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the authorizer says of a Check. `error` is empty where nothing went wrong."""
+
+    allowed: bool
+    reason: str = ""
+    error: str = ""
+
+
+Judge = Callable[[Check], Answer]
+"""Answers a check; may stop the evaluation by raising what is no error of it."""
+
+
+class Authorizer(Extension):
+    """Who is asked about, and who answers."""
+
+    __slots__ = ("check", "judge")
+    cel_type = AUTHORIZER
+
+    def __init__(self, judge: Judge, check: Check) -> None:
+        self.judge: Final = judge
+        self.check: Final = check
+
+
+class PathCheck(Authorizer):
+    """A check of a path, which lacks its verb."""
+
+    __slots__ = ()
+    cel_type = PATH_CHECK
+
+
+class GroupCheck(Authorizer):
+    """A check of a resource, of which the group is known."""
+
+    __slots__ = ()
+    cel_type = GROUP_CHECK
+
+
+class ResourceCheck(Authorizer):
+    """A check of a resource, which lacks its verb."""
+
+    __slots__ = ()
+    cel_type = RESOURCE_CHECK
+
+
+class Decision(Extension):
+    """An answer."""
+
+    __slots__ = ("answer",)
+    cel_type = DECISION
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer: Final = answer
+
+
+def authorizer(judge: Judge) -> Authorizer:
+    """The variable `authorizer`: asks about the user of the request."""
+    return Authorizer(judge, Check(None))
+
+
+def request_resource(judge: Judge, *, group: str, resource: str, subresource: str, namespace: str, name: str) -> (
+    ResourceCheck
+):  # fmt: skip
+    """The variable `authorizer.requestResource`: asks about what the request is about."""
+    check = Check(
+        None, group=group, resource=resource, subresource=subresource, namespace=namespace, name=name
+    )  # fmt: skip
+    return ResourceCheck(judge, check)
+
+
+def _path(asked: Authorizer, path: str) -> PathCheck:
+    if not trim_space(path):
+        raise EvaluationError("path must not be empty")
+    return PathCheck(asked.judge, replace(asked.check, path=path))
+
+
+def _group(asked: Authorizer, group: str) -> GroupCheck:
+    return GroupCheck(asked.judge, replace(asked.check, group=group))
+
+
+def _service_account(asked: Authorizer, namespace: str, name: str) -> Authorizer:
+    if name_is_dns_subdomain(name, False):
+        raise EvaluationError("Invalid service account name")
+    if name_is_dns_label(namespace, False):
+        raise EvaluationError("Invalid service account namespace")
+    return Authorizer(asked.judge, replace(asked.check, service_account=(namespace, name)))
+
+
+def _resource(asked: GroupCheck, resource: str) -> ResourceCheck:
+    if not trim_space(resource):
+        raise EvaluationError("resource must not be empty")
+    return ResourceCheck(asked.judge, replace(asked.check, resource=resource))
+
+
+def _narrowed(narrow: Callable[[Check, str], Check]) -> Callable[[ResourceCheck, str], ResourceCheck]:
+    return lambda asked, value: ResourceCheck(asked.judge, narrow(asked.check, value))
+
+
+def _check(asked: PathCheck | ResourceCheck, verb: str) -> Decision:
+    return Decision(asked.judge(replace(asked.check, verb=verb)))
+
+
+def _member(id: str, args: tuple[Type, ...], result: Type, call: Callable[..., object]) -> tuple[Overload, ...]:
+    return (Overload(id, args, result, call, member=True),)
+
+
+_subresource: Final = _narrowed(lambda check, value: replace(check, subresource=value))
+_namespace: Final = _narrowed(lambda check, value: replace(check, namespace=value))
+_name: Final = _narrowed(lambda check, value: replace(check, name=value))
+_field_selector: Final = _narrowed(lambda check, value: replace(check, field_selector=value))
+_label_selector: Final = _narrowed(lambda check, value: replace(check, label_selector=value))
+
+_ON_RESOURCE: Final = (RESOURCE_CHECK, STRING)
 
 AUTHORIZATION: Final = Library(
     functions={
-        "path": (_member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK),),
-        "group": (_member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK),),
-        "serviceAccount": (_member("authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER),),
-        "resource": (_member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK),),
-        "subresource": (_member("resourcecheck_subresource", (RESOURCE_CHECK, STRING), RESOURCE_CHECK),),
-        "namespace": (_member("resourcecheck_namespace", (RESOURCE_CHECK, STRING), RESOURCE_CHECK),),
-        "name": (_member("resourcecheck_name", (RESOURCE_CHECK, STRING), RESOURCE_CHECK),),
-        "check": (
-            _member("pathcheck_check", (PATH_CHECK, STRING), DECISION),
-            _member("resourcecheck_check", (RESOURCE_CHECK, STRING), DECISION),
+        "path": _member("authorizer_path", (AUTHORIZER, STRING), PATH_CHECK, _path),
+        "group": _member("authorizer_group", (AUTHORIZER, STRING), GROUP_CHECK, _group),
+        "serviceAccount": _member(
+            "authorizer_serviceaccount", (AUTHORIZER, STRING, STRING), AUTHORIZER, _service_account
         ),
-        "errored": (_member("decision_errored", (DECISION,), BOOL),),
-        "error": (_member("decision_error", (DECISION,), STRING),),
-        "allowed": (_member("decision_allowed", (DECISION,), BOOL),),
-        "reason": (_member("decision_reason", (DECISION,), STRING),),
-        "fieldSelector": (_member("authorizer_fieldselector", (RESOURCE_CHECK, STRING), RESOURCE_CHECK),),
-        "labelSelector": (_member("authorizer_labelselector", (RESOURCE_CHECK, STRING), RESOURCE_CHECK),),
+        "resource": _member("groupcheck_resource", (GROUP_CHECK, STRING), RESOURCE_CHECK, _resource),
+        "subresource": _member("resourcecheck_subresource", _ON_RESOURCE, RESOURCE_CHECK, _subresource),
+        "namespace": _member("resourcecheck_namespace", _ON_RESOURCE, RESOURCE_CHECK, _namespace),
+        "name": _member("resourcecheck_name", _ON_RESOURCE, RESOURCE_CHECK, _name),
+        "check": (
+            *_member("pathcheck_check", (PATH_CHECK, STRING), DECISION, _check),
+            *_member("resourcecheck_check", _ON_RESOURCE, DECISION, _check),
+        ),
+        "errored": _member("decision_errored", (DECISION,), BOOL, lambda decision: bool(decision.answer.error)),
+        "error": _member("decision_error", (DECISION,), STRING, lambda decision: decision.answer.error),
+        "allowed": _member("decision_allowed", (DECISION,), BOOL, lambda decision: decision.answer.allowed),
+        "reason": _member("decision_reason", (DECISION,), STRING, lambda decision: decision.answer.reason),
+        "fieldSelector": _member("authorizer_fieldselector", _ON_RESOURCE, RESOURCE_CHECK, _field_selector),
+        "labelSelector": _member("authorizer_labelselector", _ON_RESOURCE, RESOURCE_CHECK, _label_selector),
     }
 )

@@ -18,6 +18,7 @@ from steersman.cel.library.semvers import SEMVER
 from steersman.cel.library.urls import URL
 from steersman.cel.runtime_cost import actual_size, matching_cost, scaled_size
 from steersman.cel.sizes import (
+    LIST_COST,
     NOTHING,
     ONE,
     REGEX_FACTOR,
@@ -27,6 +28,7 @@ from steersman.cel.sizes import (
     CostNode,
     Estimator,
     Range,
+    fixed,
     size_of,
 )
 from steersman.cel.types import Kind
@@ -49,6 +51,12 @@ _PARSING: Final = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuan
 """Functions that pass once over their first argument."""
 _TRAVERSING: Final = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
 """Functions that look at every element of a list."""
+_SELECTING: Final = frozenset(["fieldSelector", "labelSelector"])
+"""Functions that read a selector."""
+_CHECK_COST: Final = 350_000
+"""What asking the authorizer costs: one evaluation may do it twice."""
+_REQUIREMENT_COST: Final = 50
+"""A requirement of a selector and its list of values; a text may have one for every two characters."""
 _EDITING: Final = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 """Functions that make a string that is no longer than theirs."""
 
@@ -162,6 +170,20 @@ def _find(estimator: Estimator, overload: str, target: CostNode | None, args: li
     return CallEstimate(cost, Range(0, size.max))
 
 
+def _check(estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate:
+    return CallEstimate(fixed(_CHECK_COST))
+
+
+def _selector_cost(length: Range) -> Range:
+    return length.scaled(0.5).scaled(_REQUIREMENT_COST).plus(length.scaled(STRING_FACTOR)).plus(fixed(LIST_COST))
+
+
+def _selecting(
+    estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]
+) -> CallEstimate | None:
+    return CallEstimate(_selector_cost(size_of(estimator, args[0]))) if len(args) == 1 else None
+
+
 def _is_canonical(
     estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]
 ) -> CallEstimate | None:
@@ -224,6 +246,8 @@ _ESTIMATES: Final[dict[str, Estimate]] = {
     "join": _join,
     "find": _find,
     "findAll": _find,
+    "check": _check,
+    **dict.fromkeys(_SELECTING, _selecting),
     "ip.isCanonical": _is_canonical,
     "containsIP": _contains_ip,
     "containsCIDR": _contains_cidr,
@@ -281,6 +305,10 @@ def kubernetes_costs(function: str, overload: str, args: list[Any], result: Any)
     if function in _TRAVERSING:
         return _traversal(args[0])
     match function:
+        case "check":
+            return _CHECK_COST
+        case "fieldSelector" | "labelSelector":
+            return _selector_cost(fixed(actual_size(args[1]))).max
         case "replace" | "split" | "ip.isCanonical":
             return math.ceil(_size(args[0]) * 2 * STRING_FACTOR)
         case "join":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steersman.validation_rules.names import escape, unescape
+from steersman.cel.names import escape, unescape
 
 
 @pytest.mark.parametrize(

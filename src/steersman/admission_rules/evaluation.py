@@ -1,0 +1,156 @@
+"""Expressions evaluated for one request, within a budget (apiserver `admission/plugin/cel` activation.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.admission_rules import environments
+from steersman.admission_rules.expressions import CompiledExpression
+from steersman.cel.library.authorizer import Judge, ResourceCheck, authorizer, request_resource
+from steersman.cel.names import unescape
+from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
+from steersman.machinery.errors.field import quote
+
+CALL_LIMIT: Final = 1_000_000
+"""What one evaluation may cost."""
+BUDGET: Final = 10_000_000
+"""What all expressions of one policy may cost for a request and a parameter."""
+MATCH_BUDGET: Final = 2_500_000
+"""What the match conditions of one webhook or policy may cost for a request."""
+
+_SPENT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class OutOfBudget(Exception):
+    """Nothing more is evaluated; the message is upstream's."""
+
+    def __init__(self) -> None:
+        super().__init__(_SPENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What expressions are evaluated with: plain data, as JSON has it.
+
+    `request` is an AdmissionRequest, whose own object and oldObject nobody asks for. The resource that
+    `authorizer.requestResource` stands for is that of the request itself, whatever version was matched:
+    `resource_group`, `resource`, `subresource`, `resource_namespace`, `name`.
+    """
+
+    object: Any
+    old_object: Any
+    request: Mapping[str, Any]
+    resource_group: str
+    resource: str
+    subresource: str
+    resource_namespace: str
+    name: str
+    namespace: Mapping[str, Any] | None = None
+    params: Any = None
+
+    def request_resource(self, judge: Judge) -> ResourceCheck:
+        """The variable `authorizer.requestResource`."""
+        return request_resource(
+            judge,
+            group=self.resource_group,
+            resource=self.resource,
+            subresource=self.subresource,
+            namespace=self.resource_namespace,
+            name=self.name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The value of an expression, or why it has none (`error` is not empty)."""
+
+    value: Any
+    error: str = ""
+
+
+class Activation:
+    """The variables that expressions evaluated together see; what they cost is taken from `budget`.
+
+    `variables` are the named expressions that others may refer to, each evaluated when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        judge: Judge,
+        budget: int,
+        variables: Mapping[str, CompiledExpression] | None = None,
+    ) -> None:
+        self.budget = budget
+        self._cost_of_variables = 0
+        self._given: Final[dict[str, Any]] = {
+            environments.OBJECT: inputs.object,
+            environments.OLD_OBJECT: inputs.old_object,
+            environments.REQUEST: inputs.request,
+            environments.NAMESPACE_OBJECT: inputs.namespace,
+            environments.PARAMS: inputs.params,
+            environments.AUTHORIZER_NAME: authorizer(judge),
+            environments.REQUEST_RESOURCE: inputs.request_resource(judge),
+        }
+        if variables:
+            self._given[environments.VARIABLES] = _Variables(self, variables)
+
+    def evaluate(self, expression: CompiledExpression) -> Evaluation:
+        """The value of an expression. Raises OutOfBudget, and what the judge raises to stop it."""
+        if expression.program is None:
+            return Evaluation(None, f"compilation error: {expression.error}")
+        value, cost = expression.program.outcome(self._given, CALL_LIMIT)
+        cost += self._cost_of_variables
+        self._cost_of_variables = 0
+        if cost > self.budget:
+            raise OutOfBudget
+        self.budget -= cost
+        if isinstance(value, EvaluationError | CostLimitExceeded):
+            return Evaluation(None, f"expression '{expression.text}' resulted in error: {value}")
+        return Evaluation(value)
+
+    def variable(self, name: str, expression: CompiledExpression) -> Any:
+        """The value of a named expression. Raises EvaluationError."""
+        if expression.program is None:
+            raise EvaluationError(f"composited variable {quote(name)} fails to compile: {expression.error}")
+        value, cost = expression.program.outcome(self._given, CALL_LIMIT)
+        self._cost_of_variables += cost
+        if isinstance(value, EvaluationError | CostLimitExceeded):
+            raise EvaluationError(f"composited variable {quote(name)} fails to evaluate: {value}")
+        return value
+
+
+class _Variables(LazyMap):
+    """The variable `variables`."""
+
+    __slots__ = ("_activation", "_expressions", "_known")
+
+    def __init__(self, activation: Activation, expressions: Mapping[str, CompiledExpression]) -> None:
+        self._activation: Final = activation
+        self._expressions: Final = expressions
+        self._known: Final[dict[str, Any]] = {}
+
+    def find(self, key: Any) -> tuple[Any, Any] | None:
+        name = unescape(key) if type(key) is str else None
+        if name is None or name not in self._expressions:
+            return None
+        if name not in self._known:
+            try:
+                self._known[name] = self._activation.variable(name, self._expressions[name])
+            except EvaluationError as error:
+                self._known[name] = error
+        value = self._known[name]
+        if isinstance(value, EvaluationError):
+            raise value.with_traceback(None)
+        return key, value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._expressions)
+
+    def __len__(self) -> int:
+        return len(self._expressions)
+
+    def equals(self, other: Any) -> bool:
+        return self is other

@@ -1,0 +1,131 @@
+"""Match conditions: whether a webhook or a policy is about a request at all.
+
+Follows apiserver `admission/plugin/webhook/matchconditions` and, for what is wrong with them,
+`apis/admissionregistration/validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.environments import environment
+from steersman.admission_rules.evaluation import MATCH_BUDGET, Activation, Inputs, OutOfBudget
+from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
+from steersman.cel.library.authorizer import Judge
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required, too_many
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.machinery.validation.formats import is_qualified_name
+
+MOST: Final = 64
+"""Conditions that one webhook or policy may have."""
+
+
+class Condition(Protocol):
+    """A MatchCondition."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What match conditions say of a request.
+
+    `error`, if it is not empty, is why the request is refused: conditions could not be evaluated, and the failure
+    policy is Fail. `unmet` names the first condition that does not hold. `failures` counts those that had no value.
+    """
+
+    matches: bool
+    error: str = ""
+    unmet: str = ""
+    failures: int = 0
+
+
+_MATCHES: Final = Match(matches=True)
+
+
+class MatchConditions:
+    """The conditions of one webhook or policy, compiled; some hundred microseconds each."""
+
+    def __init__(
+        self, conditions: Iterable[Condition], *, failure_policy: str | None, has_params: bool = False
+    ) -> None:
+        """`failure_policy` is "Fail" (None, too) or "Ignore". `has_params`: `params` may be named."""
+        names = environment(params=has_params, authorizer=True)
+        self._conditions: Final = tuple(
+            (each.name, compile_admission(each.expression, names, BOOLEAN)) for each in conditions
+        )
+        self._fails: Final = failure_policy != "Ignore"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none: every request matches."""
+        return not self._conditions
+
+    async def match(self, inputs: Inputs, answers: Answers, lane: SlowLane | None = None) -> Match:
+        """What they say of a request; evaluated in `lane` if there is one. Raises nothing of its own."""
+        if not self._conditions:
+            return _MATCHES
+        return await answers.settled(lane, self.judge, inputs, answers.judge)
+
+    def judge(self, inputs: Inputs, judge: Judge) -> Match:
+        """The same, evaluated at once. Raises what `judge` raises to stop it."""
+        activation = Activation(inputs, judge, MATCH_BUDGET)
+        try:
+            evaluated = [(name, activation.evaluate(condition)) for name, condition in self._conditions]
+        except OutOfBudget as error:
+            return Match(matches=False, error=str(error) if self._fails else "")
+        # as upstream, all are evaluated before any of them counts; failures before the first unmet one are counted
+        failures: list[str] = []
+        for name, evaluation in evaluated:
+            if evaluation.error:
+                failures.append(evaluation.error)
+            if evaluation.value is False:
+                return Match(matches=False, unmet=name, failures=len(failures))
+        if not failures:
+            return _MATCHES
+        return Match(matches=False, error=_aggregate(failures) if self._fails else "", failures=len(failures))
+
+
+def _aggregate(errors: Sequence[str]) -> str:
+    """Several errors as one text (apimachinery `util/errors.Aggregate`)."""
+    different = list(dict.fromkeys(errors))
+    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
+
+
+def match_condition_errors(
+    conditions: Sequence[Condition], path: Path, *, has_params: bool = False
+) -> Iterator[FieldError]:
+    """What is wrong with the conditions of a webhook or policy that is to be stored.
+
+    `path` is that of `matchConditions`. Upstream skips all of this on an update that changes no conditions (of a
+    policy, nor its paramKind).
+    """
+    if len(conditions) > MOST:
+        yield too_many(path, len(conditions), MOST)
+    names: set[str] = set()
+    for index, condition in enumerate(conditions):
+        at = path[index]
+        text = trim_space(condition.expression)
+        if not text:
+            yield required(at / "expression")
+        else:
+            error = _compiled(text, has_params=has_params).field_error(at / "expression")
+            if error is not None:
+                yield error
+        if not condition.name:
+            yield required(at / "name")
+            continue
+        for message in is_qualified_name(condition.name):
+            yield invalid(at / "name", condition.name, message)
+        if condition.name in names:
+            yield duplicate(at / "name", condition.name)
+        names.add(condition.name)
+
+
+def _compiled(text: str, *, has_params: bool) -> CompiledExpression:
+    return compile_admission(text, environment(params=has_params, authorizer=True), BOOLEAN)
