@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from steersman.admission.interface import Plugin
+from steersman.admission_plugins.matching.metrics import ConditionMetrics
 from steersman.admission_plugins.webhook.metrics import WebhookMetrics
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.objects import Objects, Reading
 from steersman.webhooks.client_config import LocateService
 
@@ -27,8 +29,10 @@ class Surroundings:
     objects: Callable[[str, str], Objects]
     """(group, plural) -> its objects."""
     mapper: RESTMapper
+    slow_lane: SlowLane
     locate_service: LocateService
     webhook_metrics: WebhookMetrics
+    condition_metrics: ConditionMetrics
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 

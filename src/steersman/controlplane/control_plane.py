@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.matching.metrics import ConditionMetrics
 from steersman.admission_plugins.webhook.metrics import WebhookMetrics
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
@@ -352,8 +353,10 @@ def _admission(
         authorizer=rights.authorizer,
         objects=stores.objects,
         mapper=common.mapper,
+        slow_lane=common.slow_lane,
         locate_service=partial(locate_service, services),
         webhook_metrics=WebhookMetrics(common.registry),
+        condition_metrics=ConditionMetrics(common.registry),
         not_ready_toleration=options.default_not_ready_toleration_seconds,
         unreachable_toleration=options.default_unreachable_toleration_seconds,
     )

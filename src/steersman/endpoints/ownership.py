@@ -19,8 +19,10 @@ from steersman.machinery.managed_fields import (
     Convert,
     FieldManager,
     Filter,
+    ManagedFieldsError,
     Version,
     VersionConverter,
+    decode_managers,
     excluding,
     fits,
     manager_name,
@@ -34,10 +36,28 @@ from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Resource, Subresource
 
 _STATUS: Final = "status"
+_INVALID_OWNERS: Final = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests: {}"
+)
 _DUPLICATES: Final = (
     ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
     "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
 )
+
+
+def keep_valid_owners(request: Request, obj: Any, before: list[ManagedFieldsEntry]) -> None:
+    """Takes back what a plugin has made of the managedFields of an object, if that cannot be read; the client is warned.
+
+    Follows apiserver `endpoints/handlers/fieldmanager.NewManagedFieldsValidatingAdmissionController`.
+    """
+    if obj.metadata.managed_fields == before:
+        return
+    try:
+        decode_managers(obj.metadata.managed_fields)
+    except ManagedFieldsError as error:
+        obj.metadata.managed_fields = before
+        request.warnings.append(_INVALID_OWNERS.format(error))
 
 
 def field_manager(scope: Scope, subresource: str) -> FieldManager:

@@ -23,7 +23,7 @@ from steersman.authorization.interface import decide
 from steersman.endpoints.bodies import lane_for, read_body
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import item_response, representation
-from steersman.endpoints.ownership import deduplicate_owners
+from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
@@ -120,7 +120,10 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
 async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
     """Mutating admission of an object that is to be stored: the record, with it or what a plugin put in its place."""
     record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
+    owners = obj.metadata.managed_fields
     await write.scope.shared.admission.admit(record)
+    if record.obj.metadata.managed_fields is not owners:
+        await done(write.ctx.lane, keep_valid_owners, write.request, record.obj, owners)
     if record.obj.metadata.owner_references:
         await done(write.ctx.lane, partial(deduplicate_owners, write.request, record.obj, after_admission=True))
     return record

@@ -47,7 +47,7 @@ class Caller:
         self._clients: Final = clients
         self._metrics: Final = metrics
         self._mutating: Final = mutating
-        self._type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
+        self.type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
 
     async def call(
         self, hook: Hook, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
@@ -96,21 +96,21 @@ class Caller:
         took = perf_counter() - began
         operation = attributes.operation
         if failed is None:
-            self._metrics.observe(hook.name, self._type, operation, took, 200, rejected=False)
+            self._metrics.observe(hook.name, self.type, operation, took, 200, rejected=False)
             return False
         if isinstance(failed, CallFailed):
             goes_on = hook.ignores_failures
-            self._metrics.observe(hook.name, self._type, operation, took, failed.code, rejected=not goes_on)
+            self._metrics.observe(hook.name, self.type, operation, took, failed.code, rejected=not goes_on)
             if goes_on:
-                self._metrics.failed_open(hook.name, self._type)
+                self._metrics.failed_open(hook.name, self.type)
                 return True
-            self._metrics.rejected(hook.name, self._type, operation, "calling_webhook_error", failed.code)
+            self._metrics.rejected(hook.name, self.type, operation, "calling_webhook_error", failed.code)
             raise internal(failed)
         error = failed.error if isinstance(failed, Denied) else failed
         assert isinstance(error, StatusError)
         what, code = ("no_error", error.code) if isinstance(failed, Denied) else ("apiserver_internal_error", 0)
-        self._metrics.rejected(hook.name, self._type, operation, what, code)
-        self._metrics.observe(hook.name, self._type, operation, took, code, rejected=True)
+        self._metrics.rejected(hook.name, self.type, operation, what, code)
+        self._metrics.observe(hook.name, self.type, operation, took, code, rejected=True)
         raise error
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from time import perf_counter
 from typing import Any, Final
 
 from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes, Plugin
@@ -13,7 +15,9 @@ from steersman.admission_plugins.matching.versions import Form, Versions
 from steersman.admission_plugins.webhook.calling import Caller
 from steersman.admission_plugins.webhook.clients import Clients
 from steersman.admission_plugins.webhook.configurations import Configurations
-from steersman.admission_plugins.webhook.hooks import Hook
+from steersman.admission_plugins.webhook.hooks import Conditions, Hook
+from steersman.machinery.codec.serializer import decode_plain
+from steersman.machinery.errors.status import forbidden
 from steersman.machinery.large_work.slow_lane import done
 from steersman.webhooks.kubeconfig import Login
 
@@ -30,6 +34,12 @@ class Shown:
         self.obj_json: Final = obj_json
         self.old_json: Final = old_json
 
+    @cached_property
+    def plain(self) -> tuple[Any, Any]:
+        """Both as plain data, which expressions are evaluated with."""
+        obj, old = (None if each is None else decode_plain(each) for each in (self.obj_json, self.old_json))
+        return obj, old
+
 
 class WebhookPlugin(Plugin):
     """Finds webhooks; what they are asked, and when, is the plugins'."""
@@ -41,6 +51,9 @@ class WebhookPlugin(Plugin):
 
     def __init__(self, server: Surroundings, login: Callable[[str], Login]) -> None:
         """`login` says who this server is to a webhook's host ("name:port")."""
+        self._authorizer: Final = server.authorizer
+        self._condition_metrics: Final = server.condition_metrics
+        self._slow_lane: Final = server.slow_lane
         self._clients: Final = Clients(server.locate_service, login)
         configurations = server.objects(_GROUP, self.plural)
         self._configurations: Final = Configurations(configurations, server.mapper, self._clients.keep)
@@ -59,9 +72,31 @@ class WebhookPlugin(Plugin):
             await self._configurations.catch_up()
         return self._configurations.about(attributes)
 
-    async def _is_selected(self, hook: Hook, attributes: Attributes) -> bool:
-        """Whether a webhook wants to be asked about the object as it is now. Raises StatusError."""
+    def _is_selected(self, hook: Hook, attributes: Attributes) -> bool:
+        """Whether the selectors of a webhook are for the object as it is now. Raises StatusError."""
         return self._selecting.selects(attributes, hook.namespace_selector, hook.object_selector)
+
+    async def _is_met(
+        self, conditions: Conditions, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown
+    ) -> bool:  # fmt: skip
+        """Whether the matchConditions of a webhook hold. Raises StatusError 403 where that cannot be told."""
+        from steersman.admission_plugins.matching.expressions import answers_about, inputs_of  # few servers need it
+
+        lane = attributes.lane
+        compiled = conditions.compiled
+        if compiled is None:
+            compiled = await self._slow_lane.run(conditions.compile)
+        obj, old = await done(lane, lambda: shown.plain)
+        answers = answers_about(attributes.user, self._authorizer)
+        began = perf_counter()
+        match = await compiled.match(inputs_of(attributes, seen, obj, old), answers, lane)
+        self._condition_metrics.observe(
+            "webhook", hook.name, attributes.operation, self._caller.type, perf_counter() - began, match.failures,
+            excluded=not match.matches and not match.error,
+        )  # fmt: skip
+        if match.error:
+            raise forbidden(attributes.action.group_resource, attributes.name, match.error)
+        return match.matches
 
     async def _shown(self, attributes: Attributes, seen: Seen) -> Shown:
         """The objects as a webhook sees them. Raises StatusError."""

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission_plugins.matching.rules import Entry, Rule
 from steersman.admission_plugins.matching.selectors import Compiled, compiled
 from steersman.admission_plugins.webhook.review import KNOWN_VERSIONS
-from steersman.api.admissionregistration.v1 import MutatingWebhook, ValidatingWebhook
+from steersman.api.admissionregistration.v1 import MatchCondition, MutatingWebhook, ValidatingWebhook
 from steersman.rest.objects import Reading
 from steersman.webhooks.client_config import PORT, ClientConfig
+
+if TYPE_CHECKING:
+    from steersman.admission_rules.match_conditions import MatchConditions
 
 _TIMEOUT: Final = 10.0
 """Seconds, where nothing is said."""
 _WITHOUT_SIDE_EFFECTS: Final = frozenset({"None", "NoneOnDryRun"})
+
+
+class Conditions:
+    """The matchConditions of a webhook, compiled when they are first asked."""
+
+    __slots__ = ("_given", "_ignores_failures", "compiled")
+
+    def __init__(self, given: Sequence[MatchCondition], *, ignores_failures: bool) -> None:
+        self._given: Final = tuple(given)
+        self._ignores_failures: Final = ignores_failures
+        self.compiled: MatchConditions | None = None
+
+    def compile(self) -> MatchConditions:
+        """Takes some hundred microseconds for each, and longer where no other has been before: to be done beside the
+        loop."""
+        from steersman.admission_rules.match_conditions import MatchConditions  # which most servers never need
+
+        policy = "Ignore" if self._ignores_failures else "Fail"
+        found = self.compiled = MatchConditions(self._given, failure_policy=policy)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +61,8 @@ class Hook:
     """Whether it is asked again when the object was changed after it."""
     namespace_selector: Compiled
     object_selector: Compiled
-    conditions: tuple[tuple[str, str], ...]
-    """matchConditions: name and expression."""
+    conditions: Conditions | None
+    """None where there are none."""
 
 
 def _hooks_of(configuration: Any) -> tuple[Entry[Hook], ...]:
@@ -64,10 +88,15 @@ def _entry(configuration: str, number: int, webhook: MutatingWebhook | Validatin
         reinvoked=isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy == "IfNeeded",
         namespace_selector=compiled(webhook.namespace_selector),
         object_selector=compiled(webhook.object_selector),
-        conditions=tuple((each.name, each.expression) for each in webhook.match_conditions),
+        conditions=_conditions(webhook),
     )
     rules: tuple[Rule, ...] = tuple(webhook.rules)
     return Entry(hook, rules, equivalent=webhook.match_policy == "Equivalent")
+
+
+def _conditions(webhook: MutatingWebhook | ValidatingWebhook) -> Conditions | None:
+    given = webhook.match_conditions
+    return Conditions(given, ignores_failures=webhook.failure_policy == "Ignore") if given else None
 
 
 def _client(webhook: MutatingWebhook | ValidatingWebhook) -> ClientConfig | None:

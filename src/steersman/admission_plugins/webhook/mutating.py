@@ -61,12 +61,15 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         try:
             shown: tuple[Seen, Shown] | None = None
             for hook, seen in about:
-                if not await self._is_selected(hook, attributes):
+                if not self._is_selected(hook, attributes):
+                    continue
+                if shown is None or shown[0] != seen:
+                    shown = seen, await self._shown(attributes, seen)
+                conditions = hook.conditions
+                if conditions is not None and not await self._is_met(conditions, hook, attributes, seen, shown[1]):
                     continue
                 if context.is_second and hook.uid not in kept.again:
                     continue  # even if it would want to be asked now: it was not before
-                if shown is None or shown[0] != seen:
-                    shown = seen, await self._shown(attributes, seen)
                 if await self._ask(hook, attributes, seen, shown[1], kept, context):
                     shown = None
         finally:

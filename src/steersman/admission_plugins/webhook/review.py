@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from steersman.admission.interface import CREATE, UPDATE, Attributes
+from steersman.admission.interface import Attributes
+from steersman.admission_plugins.matching.request import admission_request
 from steersman.admission_plugins.matching.rules import Seen
 from steersman.api.admission.v1 import AdmissionResponse, AdmissionReview
-from steersman.api.meta.v1 import CreateOptions, DeleteOptions, Status, UpdateOptions
-from steersman.machinery.codec.serializer import encode
+from steersman.api.meta.v1 import Status
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
-from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.webhooks.reviews import read_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
@@ -48,58 +47,11 @@ def review_of(
     version: str, uid: str, attributes: Attributes, seen: Seen, obj: bytes | None, old: bytes | None
 ) -> bytes:  # fmt: skip
     """The review that asks about a request as a rule has seen it, with the objects as JSON of that kind."""
-    action, user = attributes.action, attributes.user
-    request: dict[str, Any] = {
-        "uid": uid,
-        "kind": _kind(seen.kind),
-        "resource": _resource(seen.group, seen.version, seen.resource),
-        "subResource": seen.subresource,
-        "requestKind": _kind(attributes.kind),
-        "requestResource": _resource(action.group, action.version, action.resource),
-        "requestSubResource": action.subresource,
-        "name": attributes.name,
-        "namespace": action.namespace,
-    }
-    request = {key: value for key, value in request.items() if value}
-    told = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": dict(user.extra)}
-    request |= {
-        "operation": attributes.operation,
-        "userInfo": {key: value for key, value in told.items() if value},
-        "object": _NULL if obj is None else msgspec.Raw(obj),
-        "oldObject": _NULL if old is None else msgspec.Raw(old),
-        "dryRun": attributes.dry_run,
-        "options": _options(attributes),
-    }
+    request = admission_request(attributes, seen, uid)
+    request["object"] = _NULL if obj is None else msgspec.Raw(obj)
+    request["oldObject"] = _NULL if old is None else msgspec.Raw(old)
     head = {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}"}
     return msgspec.json.encode({**head, "request": request}) + b"\n"
-
-
-def _kind(gvk: GroupVersionKind) -> Mapping[str, str]:
-    return {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-
-
-def _resource(group: str, version: str, resource: str) -> Mapping[str, str]:
-    return {"group": group, "version": version, "resource": resource}
-
-
-def options_of(attributes: Attributes) -> Any:
-    """The options of a request as those of its operation: what patches, and what may create by another verb, is asked
-    for by the options of that verb. None where there are none."""
-    given = attributes.options
-    if given is None or isinstance(given, DeleteOptions):
-        return given
-    cls = {CREATE: CreateOptions, UPDATE: UpdateOptions}.get(attributes.operation)
-    if cls is None:
-        return None
-    return cls(dry_run=given.dry_run, field_manager=given.field_manager, field_validation=given.field_validation)
-
-
-def _options(attributes: Attributes) -> msgspec.Raw:
-    made = options_of(attributes)
-    if made is None:
-        return _NULL
-    head = {"kind": type(made).__name__, "apiVersion": "meta.k8s.io/v1"}
-    return msgspec.Raw(encode(msgspec.structs.replace(made, kind=head["kind"], api_version=head["apiVersion"])))
 
 
 def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:

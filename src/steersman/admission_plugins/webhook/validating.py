@@ -30,11 +30,13 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
         shown: dict[Seen, Shown] = {}
         asked: list[tuple[Hook, Seen]] = []
         for hook, seen in about:
-            if not await self._is_selected(hook, attributes):
+            if not self._is_selected(hook, attributes):
                 continue
             if seen not in shown:
                 shown[seen] = await self._shown(attributes, seen)
-            asked.append((hook, seen))
+            conditions = hook.conditions
+            if conditions is None or await self._is_met(conditions, hook, attributes, seen, shown[seen]):
+                asked.append((hook, seen))
         if len(asked) == 1:
             hook, seen = asked[0]
             await self._ask(hook, attributes, seen, shown[seen])

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.admissionregistration.v1 import ValidatingWebhookConfiguration
 from steersman.kinds.built_in import built_in
+from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.defaults import set_webhook_defaults
+from steersman.registry.admissionregistration.webhook_validation import (
+    name_warnings,
+    validate_configuration,
+    validate_configuration_update,
+)
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
 from steersman.rest.strategy import Strategy
@@ -29,6 +37,22 @@ class ValidatingWebhookConfigurationStrategy(Strategy[ValidatingWebhookConfigura
         if new.webhooks != old.webhooks:
             new.metadata.generation = old.metadata.generation + 1
 
+    def validate(self, ctx: Context, configuration: ValidatingWebhookConfiguration) -> Iterator[FieldError]:
+        return validate_configuration(configuration)
+
+    def validate_update(
+        self, ctx: Context, new: ValidatingWebhookConfiguration, old: ValidatingWebhookConfiguration
+    ) -> Iterator[FieldError]:  # fmt: skip
+        return validate_configuration_update(new, old)
+
+    def warnings_on_create(self, ctx: Context, configuration: ValidatingWebhookConfiguration) -> Iterator[str]:
+        return name_warnings(configuration.metadata.name)
+
+    def warnings_on_update(
+        self, ctx: Context, new: ValidatingWebhookConfiguration, old: ValidatingWebhookConfiguration
+    ) -> Iterator[str]:  # fmt: skip
+        return name_warnings(new.metadata.name)
+
 
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     kind=built_in(ValidatingWebhookConfiguration, default=set_defaults),
@@ -37,6 +61,7 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     categories=("api-extensions",),
     strategy=ValidatingWebhookConfigurationStrategy(),
     name_validator=name_is_dns_subdomain,
+    in_slow_lane=True,
     columns=(
         Column(
             "Webhooks",

@@ -1,0 +1,78 @@
+"""What expressions of webhooks and policies are evaluated with. Slow to import: expressions are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from steersman.admission.interface import Attributes
+from steersman.admission_plugins.matching.request import admission_request
+from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.evaluation import Inputs
+from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
+from steersman.authorization.attributes import Attributes as Asked
+from steersman.authorization.interface import Authorizer, Verdict
+from steersman.cel.library.authorizer import Answer, Check
+from steersman.machinery.identity.action import Action
+from steersman.machinery.selectors import fields, labels
+
+_ANY_VERSION: Final = "*"
+
+
+def inputs_of(attributes: Attributes, seen: Seen, obj: Any, old: Any) -> Inputs:
+    """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
+    action = attributes.action
+    return Inputs(
+        object=obj, old_object=old, request=admission_request(attributes, seen), resource_group=action.group,
+        resource=action.resource, subresource=action.subresource, resource_namespace=action.namespace,
+        name=attributes.name,
+    )  # fmt: skip
+
+
+def answers_about(user: UserInfo, authorizer: Authorizer) -> Answers:
+    """What the authorizer answers expressions about one request of a user."""
+
+    def ask(check: Check) -> Any:
+        asked = _asked(check, user)
+        verdict = authorizer.authorize(asked)
+        if isinstance(verdict, Verdict):
+            return _answer(verdict)
+        waiting = verdict
+
+        async def answered() -> Answer:
+            return _answer(await waiting)
+
+        return answered()
+
+    return Answers(ask)
+
+
+def _answer(verdict: Verdict) -> Answer:
+    return Answer(verdict.allowed, verdict.reason, verdict.error)
+
+
+def _asked(check: Check, user: UserInfo) -> Asked:
+    if check.service_account is not None:
+        namespace, name = check.service_account
+        user = UserInfo(service_account_username(namespace, name), groups=service_account_groups(namespace))
+    if check.path is not None:
+        return Asked(user, Action(verb=check.verb), path=check.path)
+    action = Action(
+        verb=check.verb, group=check.group, version=_ANY_VERSION, resource=check.resource,
+        subresource=check.subresource, namespace=check.namespace, name=check.name,
+    )  # fmt: skip
+    asked = Asked(user, action)
+    if check.field_selector:
+        asked.field_selector, asked.field_selector_error = _requirements(check.field_selector, fields.parse)
+    if check.label_selector:
+        asked.label_selector, asked.label_selector_error = _requirements(check.label_selector, labels.parse)
+    return asked
+
+
+def _requirements(text: str, parse: Callable[[str], Any]) -> tuple[tuple[Any, ...], str]:
+    """What a selector asks for, or why it cannot be read."""
+    try:
+        return tuple(parse(text).requirements), ""
+    except ValueError as error:
+        return (), str(error)

@@ -1,0 +1,163 @@
+"""What is wrong with configurations of webhooks (pkg/apis/admissionregistration/validation).
+
+What was stored when less was asked for may stay: an update is held against no more than the object kept to before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.admissionregistration.v1 import (
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+)
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.lane.threads import paced
+from steersman.machinery.validation.domains import is_fully_qualified_name
+from steersman.machinery.validation.formats import is_dns1035_label
+from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
+from steersman.registry.admissionregistration.defaults import HTTPS_PORT
+from steersman.registry.admissionregistration.rule_validation import validate_rule
+from steersman.registry.validation.webhook_clients import validate_webhook_service, validate_webhook_url
+
+Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
+Webhook = MutatingWebhook | ValidatingWebhook
+
+_FAILURE_POLICIES: Final = ("Fail", "Ignore")
+_MATCH_POLICIES: Final = ("Equivalent", "Exact")
+_REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
+_NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
+_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun", "Some", "Unknown")
+_REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+_MOST_SECONDS: Final = 30
+_OF_FILES: Final = ".static.k8s.io"
+_STRICT: Final = LabelSelectorOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of a configuration."""
+
+    match_conditions: bool = True
+    no_side_effects: bool = True
+    known_version: bool = True
+    unique_names: bool = True
+    selectors: LabelSelectorOptions = _STRICT
+
+
+_OF_NEW: Final = _Asked()
+
+
+def validate_configuration(configuration: Configuration) -> Iterator[FieldError]:
+    """What is wrong with a new configuration, beside its metadata."""
+    return _validate(configuration.webhooks, _OF_NEW)
+
+
+def validate_configuration_update(new: Configuration, old: Configuration) -> Iterator[FieldError]:
+    """What is wrong with replacing one configuration by another of its kind."""
+    before = old.webhooks
+    asked = _Asked(
+        match_conditions=[each.match_conditions for each in new.webhooks] != [each.match_conditions for each in before],
+        no_side_effects=all(each.side_effects in _NO_SIDE_EFFECTS for each in before),
+        known_version=all(_takes_known_version(each) for each in before),
+        unique_names=len({each.name for each in before}) == len(before),
+        selectors=LabelSelectorOptions(allow_invalid_label_value=any(_has_invalid_selector(each) for each in before)),
+    )
+    return _validate(new.webhooks, asked)
+
+
+def _takes_known_version(webhook: Webhook) -> bool:
+    given = webhook.admission_review_versions
+    return not given or any(each in _REVIEW_VERSIONS for each in given)
+
+
+def _has_invalid_selector(webhook: Webhook) -> bool:
+    return any(
+        each is not None and next(validate_label_selector(each, Path()), None) is not None
+        for each in (webhook.namespace_selector, webhook.object_selector)
+    )
+
+
+def _validate(webhooks: Sequence[Webhook], asked: _Asked) -> Iterator[FieldError]:
+    names: set[str] = set()
+    for index, webhook in enumerate(paced(webhooks)):
+        path = Path("webhooks")[index]
+        yield from _validate_webhook(webhook, asked, path)
+        versions = webhook.admission_review_versions or []
+        yield from _validate_versions(versions, asked, path / "admissionReviewVersions")
+        if asked.unique_names and webhook.name:
+            if webhook.name in names:
+                yield duplicate(path / "name", webhook.name)
+            names.add(webhook.name)
+
+
+def _validate_webhook(webhook: Webhook, asked: _Asked, path: Path) -> Iterator[FieldError]:
+    yield from is_fully_qualified_name(webhook.name, path / "name")
+    for index, rule in enumerate(webhook.rules):
+        yield from validate_rule(rule, (path / "rules")[index])
+    yield from _one_of(webhook.failure_policy, _FAILURE_POLICIES, path / "failurePolicy")
+    yield from _one_of(webhook.match_policy, _MATCH_POLICIES, path / "matchPolicy")
+    effects = _NO_SIDE_EFFECTS if asked.no_side_effects else _SIDE_EFFECTS
+    if webhook.side_effects is None:
+        yield required(path / "sideEffects", f"must specify one of {', '.join(effects)}")
+    yield from _one_of(webhook.side_effects, effects, path / "sideEffects")
+    seconds = webhook.timeout_seconds
+    if seconds is not None and not 1 <= seconds <= _MOST_SECONDS:
+        yield invalid(path / "timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
+    for name, selector in (
+        ("namespaceSelector", webhook.namespace_selector), ("objectSelector", webhook.object_selector)
+    ):  # fmt: skip
+        yield from validate_label_selector(selector, path / name, asked.selectors)
+    if isinstance(webhook, MutatingWebhook):
+        yield from _one_of(webhook.reinvocation_policy, _REINVOCATION_POLICIES, path / "reinvocationPolicy")
+    yield from _validate_client(webhook, path / "clientConfig")
+    if asked.match_conditions and webhook.match_conditions:
+        from steersman.admission_rules.match_conditions import match_condition_errors  # slow to import, and rare
+
+        yield from match_condition_errors(webhook.match_conditions, path / "matchConditions")
+
+
+def _one_of(given: str | None, supported: Sequence[str], path: Path) -> Iterator[FieldError]:
+    if given is not None and given not in supported:
+        yield not_supported(path, given, supported)
+
+
+def _validate_client(webhook: Webhook, path: Path) -> Iterator[FieldError]:
+    url, service = webhook.client_config.url, webhook.client_config.service
+    if (url is None) == (service is None):
+        yield required(path, "exactly one of url or service is required")
+    elif url is not None:
+        yield from validate_webhook_url(url, path / "url")
+    elif service is not None:
+        port = HTTPS_PORT if service.port is None else service.port
+        yield from validate_webhook_service(service.namespace, service.name, service.path, port, path / "service")
+
+
+def _validate_versions(versions: Sequence[str], asked: _Asked, path: Path) -> Iterator[FieldError]:
+    known = ", ".join(_REVIEW_VERSIONS)
+    if not versions:
+        yield required(path, f"must specify one of {known}")
+        return
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        if version in seen:
+            yield invalid(path[index], version, "duplicate version")
+            continue
+        seen.add(version)
+        for message in is_dns1035_label(version):
+            yield invalid(path[index], version, message)
+    if asked.known_version and not seen.intersection(_REVIEW_VERSIONS):
+        yield invalid(path, list(versions), f"must include at least one of {known}")
+
+
+def name_warnings(name: str) -> Iterator[str]:
+    """What is told of the name of a configuration, or of a policy or a binding."""
+    if name.endswith(_OF_FILES):
+        yield (
+            f'metadata.name: names ending with "{_OF_FILES}" are reserved for static manifest-based configurations and '
+            "cannot be managed via the API"
+        )
