@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import copy
 import json
-import ssl
 from collections.abc import Callable
 from typing import Any
 
 from steersman.server.certificates import CertificateFiles
 from tests.apiextensions.cluster import definition, version
+from tests.https_hook import HttpsHook, http_response
 
 FIELDS = (("spec", "host", "hostName"), ("spec", "replicas", "size"), ("status", "phase", "state"))
 """Where an object has its fields, and what they are called in v1 (and v3), and in v2."""
@@ -22,47 +20,19 @@ Answer = Callable[[Review, Review], Review | bytes | None]
 brace before them a body."""
 
 
-class Hook:
+class Hook(HttpsHook):
     """Converts, unless `answer` says otherwise."""
 
     def __init__(self, files: CertificateFiles) -> None:
-        self._files = files
+        super().__init__(files)
         self.calls: list[tuple[str, list[tuple[str, str]]]] = []
         """The version asked for; version and name of each object."""
         self.reviews: list[Review] = []
-        self.heads: list[str] = []
-        self.connections = 0
         self.answer: Answer | None = None
-        self.held: asyncio.Event | None = None
-        self._came = asyncio.Condition()
-        self.port = 0
-        self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
-
-    async def start(self) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self._files.server, self._files.server_key)
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=context)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        for each in list(self._open):
-            each.close()
-
-    async def asked(self, count: int) -> None:
-        """Returns once so many requests have come."""
-        async with self._came:
-            await self._came.wait_for(lambda: len(self.heads) >= count)
-
-    @property
-    def ca_bundle(self) -> str:
-        return base64.b64encode(self._files.ca.read_bytes()).decode()
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}/convert"
+        return f"{self.root}/convert"
 
     def config(self, **client: Any) -> dict[str, Any]:
         """The `conversion` of a definition."""
@@ -72,27 +42,7 @@ class Hook:
             "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client_config},
         }  # fmt: skip
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self._open.add(writer)
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                fields = dict(line.lower().split(": ", 1) for line in head.strip().split("\r\n")[1:])
-                body = json.loads(await reader.readexactly(int(fields["content-length"])))
-                async with self._came:
-                    self.heads.append(head)
-                    self._came.notify_all()
-                if self.held is not None:
-                    await self.held.wait()
-                writer.write(self._answered(body))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-        finally:
-            self._open.discard(writer)
-
-    def _answered(self, body: Review) -> bytes:
+    def answered(self, target: str, body: Review) -> bytes:
         request = body["request"]
         wanted = request["desiredAPIVersion"]
         self.reviews.append(body)
@@ -104,12 +54,8 @@ class Hook:
         if self.answer is not None:
             answer = self.answer(answer, body)
         if isinstance(answer, bytes):
-            if answer.startswith(b"HTTP/"):
-                return answer
-            data = answer
-        else:
-            data = json.dumps(answer).encode()
-        return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data)
+            return answer if answer.startswith(b"HTTP/") else http_response(200, answer, "application/json")
+        return http_response(200, json.dumps(answer).encode(), "application/json")
 
 
 def converted(obj: dict[str, Any], wanted: str) -> dict[str, Any]:
@@ -122,11 +68,6 @@ def converted(obj: dict[str, Any], wanted: str) -> dict[str, Any]:
         if was != will and source in obj.get(part, {}):
             obj[part][target] = obj[part].pop(source)
     return obj
-
-
-def http_response(status: int, body: bytes, content_type: str = "text/plain") -> bytes:
-    """A whole response of HTTP/1.1."""
-    return f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def hosts_version(name: str, *, storage: bool, served: bool = True) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.testing import Environment
 from steersman.webhooks import client as webhook_client
 from tests.apiextensions.cluster import GROUP, Cluster
-from tests.apiextensions.conversion_hook import Hook, hosts, http_response
+from tests.apiextensions.conversion_hook import Hook, hosts
+from tests.https_hook import http_response
 
 NAME = f"foos.{GROUP}"
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"

@@ -359,11 +359,23 @@ async def test_plugins_do_what_the_file_says(start_control_plane: Any, client_of
     }  # fmt: skip
 
 
+OF_HOOKS = f'{INIT}"ValidatingAdmissionWebhook": '
+
+
+def webhook_admission(**configuration: str) -> dict[str, Any]:
+    """The configuration of ValidatingAdmissionWebhook."""
+    head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration"}
+    return {"name": "ValidatingAdmissionWebhook", "configuration": head | configuration}
+
+
 @pytest.mark.parametrize(
     ("plugin", "told"),
     [
         ({"name": "LimitRanger", "path": "nope"}, "Couldn't open admission plugin configuration "),
-        ({"name": "ValidatingAdmissionWebhook", "configuration": {}}, "not supported yet: "),
+        ({"name": "ValidatingAdmissionPolicy", "configuration": {}}, "not supported yet: "),
+        (webhook_admission(kubeConfigFile="hooks.yaml"), f'{OF_HOOKS}kubeConfigFile: Invalid value: "hooks.yaml": '),
+        (webhook_admission(kubeConfigFile="/no/such.yaml"), f"{OF_HOOKS}stat /no/such.yaml: no such file"),
+        (webhook_admission(staticManifestsDir="/etc"), "not supported yet: staticManifestsDir"),
         ({"name": "ResourceQuota", "configuration": {}}, f"{INIT}\"ResourceQuota\": Object 'Kind' is missing"),
     ],
 )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from steersman.admission.interface import Plugin
-from steersman.admission_plugins.matching.metrics import ConditionMetrics
-from steersman.admission_plugins.webhook.metrics import WebhookMetrics
+from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.large_work.slow_lane import SlowLane

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
-from steersman.admission_plugins.matching.metrics import ConditionMetrics
-from steersman.admission_plugins.webhook.metrics import WebhookMetrics
+from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves

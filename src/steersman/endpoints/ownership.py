@@ -47,7 +47,7 @@ _DUPLICATES: Final = (
 
 
 def keep_valid_owners(request: Request, obj: Any, before: list[ManagedFieldsEntry]) -> None:
-    """Takes back what a plugin has made of the managedFields of an object, if that cannot be read; the client is warned.
+    """Takes back what a plugin has made of the managedFields of an object, if that cannot be read, with a warning.
 
     Follows apiserver `endpoints/handlers/fieldmanager.NewManagedFieldsValidatingAdmissionController`.
     """

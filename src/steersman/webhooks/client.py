@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -108,7 +107,7 @@ class WebhookClient:
         return await self._post(body, seconds)
 
     def _query(self, seconds: float) -> str:
-        return f"{self._separator}timeout={format_duration(ceil(seconds) * 10**9)}"
+        return f"{self._separator}timeout={format_duration(int(seconds * 1e9))}"
 
     async def _post(self, body: bytes, seconds: float) -> bytes:
         query = self._query(seconds)

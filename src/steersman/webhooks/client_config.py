@@ -53,4 +53,4 @@ def endpoint_of(config: ClientConfig, locate: LocateService, login: Callable[[st
 
 
 def _tls(config: ClientConfig, login: Login) -> ssl.SSLContext:
-    return client_tls(config.ca_bundle.strip(), login.certificate, login.key)
+    return client_tls(config.ca_bundle, login.certificate, login.key)

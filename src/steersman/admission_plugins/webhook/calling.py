@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 from steersman.admission.interface import Attributes
 from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.metrics import WebhookMetrics
 from steersman.admission_plugins.webhook.clients import Clients
 from steersman.admission_plugins.webhook.hooks import Hook
-from steersman.admission_plugins.webhook.metrics import WebhookMetrics
 from steersman.admission_plugins.webhook.review import InvalidAnswer, Verdict, denial, review_of, verdict_of
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote

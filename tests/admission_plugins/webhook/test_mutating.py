@@ -1,0 +1,148 @@
+"""Webhooks that change what is written: their order, what each sees, and who is asked again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from steersman.testing import Client
+from tests.admission_plugins.webhook.admission_hook import MUTATING, VALIDATING, AdmissionHook, add, configure, patch
+from tests.apiextensions.cluster import GROUP, Cluster, definition, version
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+AUTOSCALERS = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+async def created(client: Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = await client.post(path, body)
+    assert answer.status == 201, answer.body
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_each_sees_what_the_ones_before_have_made(client: Client, hook: AdmissionHook):
+    hook.answers |= {"/a": patch(add("/data/a", "1")), "/b": patch(add("/data/b", "2"))}
+    await configure(client, MUTATING, hook.webhook("/b", "configmaps"), name="later")
+    await configure(client, MUTATING, hook.webhook("/a", "configmaps"), name="first")
+    await configure(client, VALIDATING, hook.webhook("/judge", "configmaps"))
+    assert (await created(client, CONFIG_MAPS, config_map("x", own="0")))["data"] == {"own": "0", "a": "1", "b": "2"}
+    assert hook.paths == ["/a", "/b", "/judge"]
+    assert [request["object"]["data"] for _, request in hook.asked_of] == [
+        {"own": "0"}, {"own": "0", "a": "1"}, {"own": "0", "a": "1", "b": "2"},
+    ]  # fmt: skip
+
+
+async def test_one_that_wants_to_be_is_asked_again_when_the_object_was_changed_after_it(
+    client: Client, hook: AdmissionHook
+):
+    again = {"reinvocationPolicy": "IfNeeded"}
+    hook.answers["/c"] = patch(add("/data/c", "3"))
+    await configure(
+        client, MUTATING, hook.webhook("/a", "configmaps", **again), hook.webhook("/b", "configmaps"),
+        hook.webhook("/c", "configmaps", **again),
+    )  # fmt: skip
+    await created(client, CONFIG_MAPS, config_map("x", own="0"))
+    assert hook.paths == ["/a", "/b", "/c", "/a"]
+
+
+async def test_nobody_is_asked_again_when_nothing_was_changed(client: Client, hook: AdmissionHook):
+    again = {"reinvocationPolicy": "IfNeeded"}
+    hook.answers["/b"] = patch(add("/data/own", "0"))
+    await configure(
+        client, MUTATING, hook.webhook("/a", "configmaps", **again), hook.webhook("/b", "configmaps", **again)
+    )  # fmt: skip
+    await created(client, CONFIG_MAPS, config_map("x", own="0"))
+    assert hook.paths == ["/a", "/b"]
+
+
+async def test_built_in_plugins_see_what_webhooks_made(client: Client, hook: AdmissionHook):
+    """A toleration that a webhook takes out is put in again, as all plugins are asked twice."""
+    hook.answers["/out"] = patch({"op": "remove", "path": "/spec/tolerations/0"})
+    await configure(client, MUTATING, hook.webhook("/out", "pods"))
+    pod = {"metadata": {"name": "p"}, "spec": {"automountServiceAccountToken": False, "serviceAccountName": "",
+           "containers": [{"name": "c", "image": "i"}]}}  # fmt: skip
+    await client.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    made = await created(client, "/api/v1/namespaces/default/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
+    assert len(made["spec"]["tolerations"]) == 2
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [("v1", "v2"), ("v2", "v1")])
+async def test_an_object_is_shown_and_patched_in_the_version_that_was_matched(
+    client: Client, hook: AdmissionHook, asked: str, wanted: str
+):
+    field = {"v1": "/spec/targetCPUUtilizationPercentage", "v2": "/spec/metrics/0/resource/target/averageUtilization"}
+    hook.answers["/cpu"] = patch({"op": "replace", "path": field[wanted], "value": 33})
+    webhook = hook.webhook("/cpu", "horizontalpodautoscalers")
+    webhook["rules"][0] |= {"apiGroups": ["autoscaling"], "apiVersions": [wanted]}
+    await configure(client, MUTATING, webhook)
+    target = {"type": "Utilization", "averageUtilization": 80}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    spec = {"v1": {"targetCPUUtilizationPercentage": 80}, "v2": {"metrics": [metric]}}[asked]
+    body = {
+        "apiVersion": f"autoscaling/{asked}", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Foo", "name": "d", "apiVersion": "a/v1"}, **spec},
+    }  # fmt: skip
+    await created(client, AUTOSCALERS.format(asked), body)
+    (request,) = hook.of("/cpu")
+    assert request["object"]["apiVersion"] == f"autoscaling/{wanted}"
+    assert request["kind"]["version"] == request["resource"]["version"] == wanted
+    assert request["requestKind"]["version"] == request["requestResource"]["version"] == asked
+    stored = (await client.get(f"{AUTOSCALERS.format('v1')}/h")).json()
+    assert stored["spec"]["targetCPUUtilizationPercentage"] == 33
+
+
+async def test_custom_resources_are_pruned_and_defaulted_after_a_patch(client: Client, hook: AdmissionHook):
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "a": {"type": "string"}, "b": {"type": "string", "default": "usual"}}}}}  # fmt: skip
+    await Cluster(client).define(definition(version("v1", schema)))
+    hook.answers["/p"] = patch(add("/spec", {"a": "x", "unknown": 1}))
+    await configure(client, MUTATING, hook.webhook("/p", "foos"))
+    path = f"/apis/{GROUP}/v1/namespaces/default/foos"
+    made = await created(client, path, {"apiVersion": f"{GROUP}/v1", "kind": "Foo", "metadata": {"name": "f"}})
+    assert made["spec"] == {"a": "x", "b": "usual"}
+
+
+async def test_owners_that_cannot_be_read_are_taken_back(client: Client, hook: AdmissionHook):
+    hook.answers["/o"] = patch(add("/metadata/managedFields/0/operation", "Nonsense"))
+    await configure(client, MUTATING, hook.webhook("/o", "configmaps"))
+    answer = await client.post(f"{CONFIG_MAPS}?fieldManager=me", config_map("x", own="0"))
+    assert answer.status == 201, answer.body
+    assert answer.json()["metadata"]["managedFields"][0]["operation"] == "Update"
+    assert answer.headers["warning"].startswith(
+        '299 - ".metadata.managedFields was in an invalid state after admission; '
+    )  # fmt: skip
+
+
+async def test_a_patch_that_does_not_fit_ends_the_request(client: Client, hook: AdmissionHook):
+    hook.answers["/p"] = patch({"op": "remove", "path": "/nothing"})
+    await configure(client, MUTATING, hook.webhook("/p", "configmaps", failurePolicy="Ignore"))
+    answer = await client.post(CONFIG_MAPS, config_map("x"))
+    assert (answer.status, answer.json()["reason"]) == (500, "InternalError")
+    assert (await client.get(f"{CONFIG_MAPS}/x")).status == 404
+
+
+async def test_what_is_deleted_cannot_be_patched(client: Client, hook: AdmissionHook):
+    await created(client, CONFIG_MAPS, config_map("x"))
+    hook.answers["/p"] = patch(add("/data", {}))
+    await configure(client, MUTATING, hook.webhook("/p", "configmaps"))
+    answer = await client.delete(f"{CONFIG_MAPS}/x")
+    assert answer.status == 500
+    assert "attempted to modify the object, which is not supported for this operation" in answer.json()["message"]
+    assert hook.of("/p")[0]["oldObject"]["metadata"]["name"] == "x"
+
+
+async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: AdmissionHook):
+    """The command is another one, and is the one that validating webhooks are asked about."""
+    hook.answers |= {"/other": patch(add("/command", ["ls"])), "/judge": lambda request: {
+        "allowed": False, "status": {"message": json.dumps(request["object"]["command"])}}}  # fmt: skip
+    await configure(client, MUTATING, hook.webhook("/other", "pods/exec"))
+    await configure(client, VALIDATING, hook.webhook("/judge", "pods/exec"))
+    answer = await client.get("/api/v1/namespaces/default/pods/p/exec?command=rm&command=-rf&stdout=true")
+    assert answer.status == 400
+    assert answer.json()["message"].endswith('denied the request: ["ls"]')

@@ -1,0 +1,173 @@
+"""Webhooks that judge what is written: who is asked, when, and what their failures do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from steersman.testing import Client, Environment
+from tests.admission_plugins.webhook.admission_hook import (
+    CONFIGURATIONS,
+    MUTATING,
+    VALIDATING,
+    AdmissionHook,
+    allow,
+    configure,
+    deny,
+)
+from tests.https_hook import http_response
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+CONFIGURATION = f"{CONFIGURATIONS.format(VALIDATING)}/hooks"
+
+
+def config_map(name: str, labels: dict[str, str] | None = None) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels or {}}}
+
+
+async def test_all_are_asked_at_the_same_time(client: Client, hook: AdmissionHook):
+    await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abc"))
+    hook.held = asyncio.Event()
+    writing = asyncio.ensure_future(client.post(CONFIG_MAPS, config_map("x")))
+    await hook.asked(3)
+    assert (await client.get(f"{CONFIG_MAPS}/x")).status == 404
+    hook.held.set()
+    assert (await writing).status == 201
+
+
+async def test_a_configuration_counts_once_it_is_acknowledged_and_until_it_is_gone(client: Client, hook: AdmissionHook):
+    hook.answers["/deny"] = deny
+    await configure(client, VALIDATING, hook.webhook("/deny", "configmaps"))
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 400
+    await client.delete(CONFIGURATION)
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
+
+
+async def test_configurations_cannot_lock_their_administrator_out(client: Client, hook: AdmissionHook):
+    hook.answers["/deny"] = deny
+    await configure(client, VALIDATING, hook.webhook("/deny", "*/*"))
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 400
+    await configure(client, MUTATING, hook.webhook("/more", "configmaps"), name="more")
+    assert (await client.delete(CONFIGURATION)).status == 200
+
+
+async def test_connections_are_kept(client: Client, hook: AdmissionHook):
+    await configure(client, VALIDATING, hook.webhook("/a", "configmaps"))
+    for number in range(20):
+        assert (await client.post(CONFIG_MAPS, config_map(f"x{number}"))).status == 201
+    assert hook.connections == 1
+
+
+async def test_a_changed_configuration_is_asked_where_it_is_now(client: Client, hook: AdmissionHook):
+    await configure(client, VALIDATING, hook.webhook("/a", "configmaps"))
+    await client.post(CONFIG_MAPS, config_map("x"))
+    change = {"webhooks": [hook.webhook("/b", "configmaps")]}
+    assert (await client.patch(CONFIGURATION, change)).status == 200
+    await client.post(CONFIG_MAPS, config_map("y"))
+    assert hook.paths == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda request: {"allowed": True, "uid": "other"}, "received invalid webhook response: expected response.uid"),
+        (lambda request: {"allowed": True, "patchType": "x"}, "received invalid webhook response: validating webhook"),
+        (lambda request: http_response(500, b"oops"), 'failed to call webhook: an error on the server ("oops") has'),
+        (lambda request: http_response(302, b""), "failed to call webhook: "),
+        (lambda request: http_response(200, b"[" * 100_000), "failed to call webhook: "),
+        (lambda request: http_response(200, b" " * (4 << 20)), "failed to call webhook: the answer is longer than"),
+        (lambda request: b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "failed to call webhook: "),
+        (lambda request: b"garbage\r\n\r\n", "failed to call webhook: Post "),
+    ],
+)  # fmt: skip
+async def test_a_webhook_that_fails(client: Client, hook: AdmissionHook, policy: str, answer: Any, told: str):
+    hook.answers["/w"] = answer
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", failurePolicy=policy, timeoutSeconds=1))
+    made = await client.post(CONFIG_MAPS, config_map("x"))
+    if policy == "Ignore":
+        assert made.status == 201
+        return
+    assert made.status == 500
+    start = f'Internal error occurred: failed calling webhook "w.example.com": {told}'
+    assert made.json()["message"].startswith(start), made.json()["message"]
+
+
+async def test_others_do_not_wait_for_a_webhook_that_hangs(client: Client, hook: AdmissionHook):
+    webhook = hook.webhook("/w", "configmaps", timeoutSeconds=1, objectSelector={"matchLabels": {"slow": "yes"}})
+    await configure(client, VALIDATING, webhook)
+    hook.held = asyncio.Event()
+    slow = asyncio.ensure_future(client.post(CONFIG_MAPS, config_map("x", {"slow": "yes"})))
+    await hook.asked(1)
+    assert (await client.post(CONFIG_MAPS, config_map("y"))).status == 201
+    text = f'failed to call webhook: Post "{hook.root}/w?timeout=1s": context deadline exceeded'
+    assert (await slow).json()["message"] == f'Internal error occurred: failed calling webhook "w.example.com": {text}'
+    hook.held.set()
+
+
+async def test_a_dry_run_is_not_told_to_webhooks_that_do_more_than_judge(client: Client, hook: AdmissionHook):
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", sideEffects="NoneOnDryRun"))
+    assert (await client.post(f"{CONFIG_MAPS}?dryRun=All", config_map("x"))).status == 201
+    assert hook.of("/w")[0]["dryRun"] is True
+    assert hook.of("/w")[0]["options"] == {
+        "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"],
+    }  # fmt: skip
+
+
+async def test_patches_are_updates_to_webhooks(client: Client, hook: AdmissionHook):
+    await client.post(CONFIG_MAPS, config_map("x"))
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps"))
+    path = f"{CONFIG_MAPS}/x?fieldManager=me"
+    assert (await client.patch(path, {"data": {"a": "1"}})).status == 200
+    (request,) = hook.of("/w")
+    assert (request["operation"], request["object"]["data"]) == ("UPDATE", {"a": "1"})
+    assert "data" not in request["oldObject"]
+    assert request["options"] == {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me"}
+
+
+async def test_each_object_of_a_deleted_collection_is_asked_about(client: Client, hook: AdmissionHook):
+    for name in "abc":
+        await client.post(CONFIG_MAPS, config_map(name, {"mine": "yes"}))
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps"))
+    assert (await client.delete(f"{CONFIG_MAPS}?labelSelector=mine")).status == 200
+    assert {request["oldObject"]["metadata"]["name"] for request in hook.of("/w")} == {"a", "b", "c"}
+    assert all("name" not in request for request in hook.of("/w"))
+
+
+async def test_match_conditions_may_ask_the_authorizer(client: Client, hook: AdmissionHook):
+    hook.answers["/w"] = deny
+    expression = "!authorizer.group('').resource('pods').namespace('default').check('break').allowed()"
+    conditions = [{"name": "may-not-break", "expression": expression}]
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", matchConditions=conditions))
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201  # it may do everything
+    assert hook.paths == []
+
+
+async def test_a_webhook_in_a_service_is_asked_at_its_endpoint(client: Client, hook: AdmissionHook):
+    service = {"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 8443}]}}
+    assert (await client.post("/api/v1/namespaces/default/services", service)).status == 201
+    endpoints = {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "hook", "labels": {"kubernetes.io/service-name": "hook"}},
+        "endpoints": [{"addresses": ["127.0.0.1"]}], "ports": [{"name": "", "port": hook.port}],
+    }  # fmt: skip
+    made = await client.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", endpoints)
+    if made.status != 201:  # loopback addresses are not allowed in slices
+        assert made.status == 422
+        pytest.skip("no endpoint on this machine can be named by a slice")
+    config = {"service": {"namespace": "default", "name": "hook", "path": "/w", "port": 8443}}
+    webhook = hook.webhook("/w", "configmaps") | {"clientConfig": {**config, "caBundle": hook.ca_bundle}}
+    await configure(client, VALIDATING, webhook)
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
+    assert hook.paths == ["/w"]
+
+
+async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionHook):
+    async with Environment() as environment:
+        client = environment.client()
+        await configure(client, VALIDATING, hook.webhook("/w", "configmaps"))
+        hook.answers["/w"] = allow
+        assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
+    await hook.all_closed()
