@@ -15,6 +15,8 @@ from typing import Any, Final
 NAME: Final = "@NAME@"
 """Stands for the name of the case's objects, in paths and bodies."""
 NAMESPACE: Final = "@NS@"
+RECEIVED: Final = "RECEIVED"
+"""The method of a step that asks for what the webhook of a server was asked about the case that its path names."""
 SINCE: Final = "@SINCE@"
 """Stands, in paths, for the first resourceVersion that a server has answered in the case."""
 

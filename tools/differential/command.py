@@ -26,8 +26,9 @@ from . import (
     selectors,
     serving,
     subresources,
+    webhooks,
 )
-from .case import SINCE, Case, Generator, Step, named
+from .case import RECEIVED, SINCE, Case, Generator, Step, named
 from .comparison import Normaliser, differences
 from .server import Answer, Client, Server
 
@@ -48,12 +49,16 @@ KINDS: Final[dict[str, Generator]] = {
     "definitions": definitions.cases,
     "custom": custom.cases,
     "custom-changes": custom_changes.cases,
+    "webhooks": webhooks.cases,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes")
+_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks")
 """Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
-definitions."""
-_PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {"custom": serving.custom_cases}
+definitions, or reach webhooks on this machine."""
+_PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
+    "custom": serving.custom_cases,
+    "webhooks": serving.webhook_cases,
+}
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
 PATHS: Final = "paths"
 """A kind whose cases are played by a runner of its own; left out unless it is named."""
@@ -155,6 +160,8 @@ def _version_of(answer: Answer) -> str:
 def _ask(client: Client, step: Step, name: str, since: str = "") -> tuple[Answer, Any]:
     """The answer to a step, and the body that was sent."""
     path = named(step.path, name, NAMESPACE).replace(SINCE, since)
+    if step.method == RECEIVED:
+        return client.received(path), None
     if step.until is not None:
         end = time.monotonic() + _PATIENCE
         while not step.until(client.ask(step.method, path, headers=step.headers).body) and time.monotonic() < end:
@@ -166,7 +173,7 @@ def _ask(client: Client, step: Step, name: str, since: str = "") -> tuple[Answer
         if step.edit is not None:
             body = step.edit(client.ask("GET", path.partition("?")[0]).body)
         if body is not None:
-            body = named(body, name, NAMESPACE)
+            body = client.placed(named(body, name, NAMESPACE))
         answer = client.ask(step.method, path, body, step.headers)
         if answer.code == _TOO_MANY and time.monotonic() < end:
             time.sleep(_BETWEEN)  # what is served has just changed

@@ -18,6 +18,8 @@ _PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP |Duplicate value: )(
 _SELF: Final = re.compile(r"selfType\d+")
 """The name of a type in messages about rules, which is another one each time."""
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion(?:\\*":\\*"|: "))(\d+)')
+_HOOK: Final = re.compile(r"https://127\.0\.0\.1:\d+/case-")
+_BUNDLE: Final = "caBundle"
 _GENERATED: Final = re.compile(r"-gen-[a-z0-9]{5}")
 _IN_RECORD: Final = re.compile(r"(ResourceVersion in record \()(\d+)")
 _LIST_IN_YAML: Final = re.compile(
@@ -66,7 +68,7 @@ class Normaliser:
         if isinstance(value, str):
             if name == "resourceVersion" and value.isdigit():
                 return self._place("version", value)
-            return self._text(value)
+            return "<bundle>" if name == _BUNDLE else self._text(value)
         if name in ("nodePort", "healthCheckNodePort") and isinstance(value, int) and value:
             return self._place("port", str(value))
         return value
@@ -75,6 +77,7 @@ class Normaliser:
         text = _explained(_TIME.sub("<time>", text))
         text = _UID.sub(lambda match: self._place("uid", match[0]), text)
         text = _SELF.sub("selfType", text)
+        text = _HOOK.sub("https://<hook>/case-", text)
         text = _IN_RECORD.sub(lambda match: match[1] + self._place("version", match[2]), text)
         text = _LIST_IN_YAML.sub(r"\1", text)
         text = _GENERATED.sub("-gen-<random>", text)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
+from .recording_hook import RecordingHook
+
 START_TIMEOUT: Final = 120.0
 STOP_TIMEOUT: Final = 60.0
 REQUEST_TIMEOUT: Final = 60.0
@@ -50,10 +52,25 @@ class Client:
         self._tls = ssl.create_default_context(cafile=ca)
         self._token = token
         self._connection: http.client.HTTPSConnection | None = None
+        self.hook: RecordingHook | None = None
+        """The webhook that the server may be told of."""
 
     def another(self) -> Client:
         """A client of the same server with a connection of its own."""
-        return Client(*self._made_of)
+        found = Client(*self._made_of)
+        found.hook = self.hook
+        return found
+
+    def received(self, case: str) -> Answer:
+        """What the server has asked its webhook about a case since the last time."""
+        return Answer(200, [] if self.hook is None else self.hook.taken(case))
+
+    def placed(self, body: Any) -> Any:
+        """A body with where the webhook is put in."""
+        if self.hook is None or body is None:
+            return body
+        text = json.dumps(body).replace("@HOOK@", self.hook.url).replace("@CA@", self.hook.ca_bundle)
+        return json.loads(text)
 
     def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str | None] | None = None) -> Answer:
         """The answer to a request. A body that is not text is sent as JSON; a header that is None is not sent."""

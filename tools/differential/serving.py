@@ -1,15 +1,18 @@
-"""Makes the definitions that cases need on both servers, and waits until both serve them."""
+"""Makes what cases need beside their own objects on both servers, and waits until both have it."""
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Sequence
 from typing import Final
 
+from . import webhooks
 from .case import Generator
 from .comparison import Normaliser, differences
 from .custom import of_pool, pool
 from .custom_definitions import COLLECTION, Defined
+from .recording_hook import RecordingHook
 from .server import Client
 
 _PATIENCE: Final = 30.0
@@ -20,6 +23,14 @@ _SETTLED: Final = 2.5
 def custom_cases(clients: Sequence[Client], seed: int) -> Generator:
     """Cases about the objects of the definitions of a seed, which are made."""
     return of_pool(serve(clients, pool(seed)))
+
+
+def webhook_cases(clients: Sequence[Client], seed: int) -> Generator:
+    """Cases about webhooks, which are at hand."""
+    for client in clients:
+        client.hook = RecordingHook()
+        atexit.register(client.hook.close)
+    return webhooks.cases
 
 
 def serve(clients: Sequence[Client], definitions: Sequence[Defined]) -> list[Defined]:

@@ -120,13 +120,18 @@ async def store_changed(write: Write[Updater], prepare: Make, *, uid: str = "", 
 async def admitted(write: Write, obj: Any, old: Any | None) -> Admission:
     """Mutating admission of an object that is to be stored: the record, with it or what a plugin put in its place."""
     record = write.admission(CREATE if old is None else UPDATE, obj, old, name=obj.metadata.name)
-    owners = obj.metadata.managed_fields
-    await write.scope.shared.admission.admit(record)
-    if record.obj.metadata.managed_fields is not owners:
-        await done(write.ctx.lane, keep_valid_owners, write.request, record.obj, owners)
+    await mutated(write, record)
     if record.obj.metadata.owner_references:
         await done(write.ctx.lane, partial(deduplicate_owners, write.request, record.obj, after_admission=True))
     return record
+
+
+async def mutated(write: Write, record: Admission) -> None:
+    """Mutating admission, whose plugins may put another object into the record; who owns its fields stays readable."""
+    owners = record.obj.metadata.managed_fields
+    await write.scope.shared.admission.admit(record)
+    if record.obj.metadata.managed_fields is not owners:
+        await done(write.ctx.lane, keep_valid_owners, write.request, record.obj, owners)
 
 
 def _creation(write: Write) -> CheckCreate:

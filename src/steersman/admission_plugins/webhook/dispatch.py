@@ -35,6 +35,13 @@ class Shown:
         self.old_json: Final = old_json
 
     @cached_property
+    def is_change(self) -> bool:
+        """Whether the request sets fields: it makes the object, or another of it."""
+        if self.old is None:
+            return getattr(self.obj, "metadata", None) is not None
+        return any(self.form.kind.differing(self.old, self.obj))
+
+    @cached_property
     def plain(self) -> tuple[Any, Any]:
         """Both as plain data, which expressions are evaluated with."""
         obj, old = (None if each is None else decode_plain(each) for each in (self.obj_json, self.old_json))

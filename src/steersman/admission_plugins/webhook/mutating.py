@@ -12,11 +12,13 @@ from steersman.admission_plugins.webhook.calling import CallFailed, Denied
 from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.admission_plugins.webhook.review import Verdict, denial
+from steersman.kinds.built_in import find
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import decode_plain, encode_in_order
 from steersman.machinery.codec.strict import DecodeError, decode_untyped
 from steersman.machinery.errors.field import quote
-from steersman.machinery.errors.status import StatusError, internal
+from steersman.machinery.errors.status import StatusError, internal, plain_internal
+from steersman.machinery.identity.schema import GroupVersionKind, no_kind_registered
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.slow_lane import check_count, done
 from steersman.machinery.patch import json_patch
@@ -33,6 +35,8 @@ class _Round:
         """Those of this round that want to be asked again."""
         self.again: set[str] = set()
         """Those that will be."""
+        self.is_patched = False
+        """Whether the object has been sent as JSON and come back."""
         self.last: Any = None
         """The object as the last of them left it: as it is stored, in bytes, so that nobody can change it."""
 
@@ -96,9 +100,12 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 patched = await done(attributes.lane, _patched, hook, verdict, shown)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
-        if patched is not None and patched.is_changed:
-            kept.object_changed()
-            context.wanted = True
+        if patched is not None:
+            # as upstream: fields that the request itself gives a new owner have a time of nanoseconds until then
+            if patched.is_changed or (not kept.is_patched and shown.is_change):
+                kept.object_changed()
+                context.wanted = True
+            kept.is_patched = True
         if hook.reinvoked:
             kept.asked.add(hook.uid)
         self._caller.judge(hook, attributes, failed, began)
@@ -141,6 +148,8 @@ def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
 
 def _read(patched: Any, kind: Kind[Any]) -> Any:
     """The object in a document. Raises StatusError 500."""
+    if isinstance(patched, dict) and (patched.get("apiVersion"), patched.get("kind")) != (kind.api_version, kind.name):
+        raise _other_kind(patched, kind)
     data = encode_in_order(patched)
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
@@ -153,6 +162,18 @@ def _read(patched: Any, kind: Kind[Any]) -> Any:
         raise internal(error) from None
     found.kind = found.api_version = ""
     return found
+
+
+def _other_kind(patched: dict[str, Any], kind: Kind[Any]) -> StatusError:
+    """What upstream says of an object that has become one of another kind."""
+    api_version, name = (
+        each if isinstance(each, str) else "" for each in (patched.get("apiVersion"), patched.get("kind"))
+    )
+    group, _, version = api_version.rpartition("/")
+    if kind.is_open or find(GroupVersionKind(group, version, name)) is None:
+        return internal(no_kind_registered(name, api_version))
+    target = f"{kind.group.partition('.')[0] or 'core'}.{kind.name}"
+    return plain_internal(f"converting ({version}.{name}) to ({target}): unknown conversion")
 
 
 MUTATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(

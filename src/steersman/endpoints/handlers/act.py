@@ -11,7 +11,7 @@ from steersman.endpoints.ownership import own_action
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
-from steersman.endpoints.writing import Write, parse
+from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.built_in import stamp
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.large_work.slow_lane import done
@@ -28,7 +28,7 @@ async def act(scope: Scope, subresource: Subresource, acting: Act, request: Requ
     if chain.handles(CREATE):
         assert subresource.kind is not None
         record = write.admission(CREATE, body, None, kind=subresource.kind.gvk)
-        await chain.admit(record)
+        await mutated(write, record)
         await chain.validate(record)
         body = record.obj
     answer = await acting(write.ctx, request.action.name, body)

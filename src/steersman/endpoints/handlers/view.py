@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE
@@ -11,13 +12,19 @@ from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import patch_options, update_options
-from steersman.endpoints.ownership import own_applied_view, own_view, show_in_view, view_applier
+from steersman.endpoints.ownership import (
+    own_applied_view,
+    own_view,
+    show_change_in_view,
+    show_in_view,
+    view_applier,
+)
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.table import include_object, view_table
-from steersman.endpoints.writing import Write, parse
+from steersman.endpoints.writing import Write, mutated, parse
 from steersman.kinds.kind import Kind
 from steersman.machinery.codec.serializer import encode, encode_in_order
 from steersman.machinery.errors.status import StatusError, bad_request, conflict, plain_internal
@@ -109,6 +116,7 @@ async def _store(
     scope, ctx, kind, view_of = write.scope, write.ctx, _kind(subresource), subresource.view
     chain = scope.shared.admission
     assert view_of is not None
+    manager = write.options.field_manager
 
     async def make(old: Any | None) -> Any:
         assert old is not None
@@ -116,8 +124,11 @@ async def _store(
         new = await done(ctx.lane, scope.resource.kind.copy, old)
         view = await prepare(old)
         if chain.handles(UPDATE):
+            await done(
+                ctx.lane, show_change_in_view, scope, write.request, kind, old, view, before, manager, is_applied
+            )
             record = write.admission(UPDATE, view, before, kind=kind.gvk)
-            await chain.admit(record)
+            await mutated(write, record)
             view = record.obj
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
@@ -126,7 +137,6 @@ async def _store(
         if is_applied:
             await done(ctx.lane, own_applied_view, scope, new, view)
         else:
-            manager = write.options.field_manager
             await done(ctx.lane, own_view, scope, write.request, kind, new, view, before, manager)
         view_of.write(new, view)
         return new
