@@ -58,8 +58,8 @@ async def test_one_that_wants_to_be_is_asked_again_when_the_object_was_changed_a
 async def test_nobody_is_asked_again_when_nothing_was_changed(
     client: Client, hook: AdmissionHook, sent: dict[str, Any], asked: list[str]
 ):
-    """A patch that changes nothing counts as one nevertheless where the request gives fields a new owner: upstream takes
-    the time of that, which comes back without nanoseconds, for a change."""
+    """A patch that changes nothing counts nevertheless where the request gives fields a new owner: upstream takes the
+    time of that, which comes back without nanoseconds, for a change."""
     await created(client, CONFIG_MAPS, config_map("x", own="0"))
     again = {"reinvocationPolicy": "IfNeeded"}
     hook.answers["/b"] = patch(add("/data/own", "0"))

@@ -25,12 +25,18 @@ class Configurations:
         self._mapper: Final = mapper
         self._settled: Final = settled
         self._changed = -1
+        self._is_empty = True
         self._index: RuleIndex[Hook] = RuleIndex((), mapper)
 
     @property
     def is_behind(self) -> bool:
         """Whether something has changed since `catch_up`."""
         return self._changed != self._changed_of()
+
+    @property
+    def are_none(self) -> bool:
+        """Whether there are no webhooks, as of now: most requests of most servers ask no more than that."""
+        return self._is_empty and self._changed == self._changed_of()
 
     async def catch_up(self) -> None:
         """Reads what is configured."""
@@ -42,6 +48,7 @@ class Configurations:
             if changed != self._changed_of():
                 continue  # it was read while it changed
             self._changed = changed
+            self._is_empty = not every
             self._index = RuleIndex(every, self._mapper)
             self._settled(frozenset(each.value.client for each in every if each.value.client is not None))
 

@@ -55,6 +55,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Changes `attributes.obj`. Raises StatusError."""
+        if self._configurations.are_none:
+            return
         about = await self._about(attributes)
         if not about:
             return
@@ -166,9 +168,8 @@ def _read(patched: Any, kind: Kind[Any]) -> Any:
 
 def _other_kind(patched: dict[str, Any], kind: Kind[Any]) -> StatusError:
     """What upstream says of an object that has become one of another kind."""
-    api_version, name = (
-        each if isinstance(each, str) else "" for each in (patched.get("apiVersion"), patched.get("kind"))
-    )
+    said = patched.get("apiVersion"), patched.get("kind")
+    api_version, name = (each if isinstance(each, str) else "" for each in said)
     group, _, version = api_version.rpartition("/")
     if kind.is_open or find(GroupVersionKind(group, version, name)) is None:
         return internal(no_kind_registered(name, api_version))

@@ -124,9 +124,8 @@ async def _store(
         new = await done(ctx.lane, scope.resource.kind.copy, old)
         view = await prepare(old)
         if chain.handles(UPDATE):
-            await done(
-                ctx.lane, show_change_in_view, scope, write.request, kind, old, view, before, manager, is_applied
-            )
+            show = partial(show_change_in_view, scope, write.request, kind, old, view, before, manager)
+            await done(ctx.lane, show, is_applied)
             record = write.admission(UPDATE, view, before, kind=kind.gvk)
             await mutated(write, record)
             view = record.obj
