@@ -58,7 +58,8 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         else:
             problem = reason, _in_use(name)
         if attribute == "singular":
-            faults = [_in_use(each) for each in wanted.short_names if each in taken.resources - {*before.short_names}]
+            of_others = taken.resources.difference(before.short_names)
+            faults = [_in_use(each) for each in wanted.short_names if each in of_others]
             if faults:
                 problem = "ShortNamesConflict", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
             else:

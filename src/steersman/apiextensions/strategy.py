@@ -16,11 +16,12 @@ from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError, Path, quote, required
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.managed_fields import same
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import STANDARD_FINALIZERS
 from steersman.rest.context import Context
-from steersman.rest.strategy import Strategy, TakesLong
+from steersman.rest.strategy import Strategy
 from steersman.schema import Correlated, blocks_rules
 
 _STATUS: Final = "status"

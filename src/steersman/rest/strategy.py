@@ -36,14 +36,6 @@ _STATUS: Final = "status"
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
 
-class TakesLong(Exception):
-    """Raised by `validate` and `validate_update` on the loop where going on would take long.
-
-    The hooks are called again in the slow lane, from `prepare_for_create` or `prepare_for_update` on, with the same
-    objects: those of a strategy that raises it can be.
-    """
-
-
 class Strategy(Generic[T, S]):
     """The usual behaviour of a kind; a resource overrides what differs. `T` is the hub version's Struct."""
 

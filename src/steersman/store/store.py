@@ -17,6 +17,7 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.validation.object_meta import (
@@ -42,7 +43,7 @@ from steersman.rest.capabilities import (
 )
 from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
-from steersman.rest.strategy import Strategy, TakesLong
+from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.storage_errors import available
