@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
+from steersman.machinery.lane.letting_go import let_go
 from steersman.machinery.managed_fields import Schema
 
 from .accepting import accepts
@@ -39,6 +40,9 @@ class Structural:
         self.has_defaults: Final = bool(root.traits & DEFAULTS_BELOW)
         self.has_rules: Final = bool(root.traits & RULES_BELOW)
         """Whether there are `x-kubernetes-validations` anywhere in it."""
+
+    def __del__(self) -> None:
+        let_go(self.root)
 
     # What becomes of objects
 
