@@ -18,11 +18,13 @@ from steersman.kinds.open import OpenObject
 from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_object, decode_untyped, peek_type_meta, yaml_as_json
 from steersman.machinery.errors.field import Path, aggregate, quote
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import (
     GroupVersionError,
     no_kind_registered,
     parse_group_version,
 )
+from steersman.machinery.large_work.nesting import measured
 from steersman.machinery.validation.object_meta import validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.schema import CoercionError
@@ -41,6 +43,8 @@ _REVIEW: Final = (
     b'"objects":[%b]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}\n'
 )
 _NOTHING: Final = (b"", b"null")
+_MAX_VALUES: Final = 1 << 18
+"""Values in one answer: some three times those of objects of 2 MiB, which one request has at most."""
 _LABELS: Final = Path("metadata", "labels")
 _ANNOTATIONS: Final = Path("metadata", "annotation")
 
@@ -63,9 +67,12 @@ def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes])
 def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[bytes]:
     """The objects in the answer to a review, as JSON. Raises ReviewError."""
     try:
+        _check_count(data)
         review = _read(data, version)
     except DecodeError as error:
         raise ReviewError(f" failed: {error}", CALL) from None
+    except StatusError as error:  # YAML of too many values
+        raise ReviewError(f" failed: {error.message}", CALL) from None
     response = review.response
     if version == "v1":
         found = f"{review.api_version or '/'}, Kind={review.kind}"
@@ -85,6 +92,14 @@ def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[b
     if len(objects) != count:
         raise ReviewError(f" returned {len(objects)} objects, expected {count}", PARTIAL)
     return objects
+
+
+def _check_count(data: bytes) -> None:
+    """Raises DecodeError for an answer that would take seconds to decode, in which nothing else can be done."""
+    if data.count(b",") > _MAX_VALUES or data.count(b"[") + data.count(b"{") > _MAX_VALUES:
+        found = measured(data)
+        if found.commas > _MAX_VALUES or found.objects > _MAX_VALUES:
+            raise DecodeError(f"the answer has more than {_MAX_VALUES} values")
 
 
 def _read(data: bytes, version: str) -> ConversionReview:
