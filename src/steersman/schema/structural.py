@@ -22,7 +22,10 @@ from .list_types import list_errors
 from .nodes import DEFAULTS_BELOW, EMBEDDED_BELOW, LISTS_BELOW, RULES_BELOW, Node, Plain
 from .ownership import ownership_of
 from .pruning import Pruning, drop_nulls
+from .width import width_of
 
+_WIDE: Final = 300
+"""Of `width_of`: some 0.5 ms."""
 _ROOT: Final = Path()
 _STATUS: Final = Path("status")
 _BLOCKING: Final = frozenset({field.NOT_SUPPORTED, field.REQUIRED, field.TOO_LONG, field.TOO_MANY, field.TYPE_INVALID})
@@ -40,6 +43,8 @@ class Structural:
         self.has_defaults: Final = bool(root.traits & DEFAULTS_BELOW)
         self.has_rules: Final = bool(root.traits & RULES_BELOW)
         """Whether there are `x-kubernetes-validations` anywhere in it."""
+        self.is_wide: Final = width_of(root) > _WIDE
+        """Whether judging a single value may take long."""
 
     def __del__(self) -> None:
         let_go(self.root)

@@ -243,7 +243,7 @@ class Store(StoredObjects[T]):
                 if created is not None:
                     return Updated(created, True)
                 continue
-            if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane):
+            if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane or self.kind.takes_long):
                 ctx.lane = self.slow_lane.of(ctx.user.name)
             work = self._update_once(ctx, key, entry, change, rules)
             item = await (work if rules.allocator is None else uninterrupted(work))
