@@ -232,7 +232,7 @@ class Definitions:
             await self._serve(definition, lane)
             known = self._served[name]
         if known is not None:
-            known.versions.is_terminating = True
+            known.versions.life.is_ending = True
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             task = asyncio.get_running_loop().create_task(self._finalize(name), name=f"deleting all of {name}")
             self._tasks[name] = task
@@ -272,6 +272,12 @@ class Definitions:
         if self._make is None:
             self._make = partial(await asyncio.to_thread(_import_maker), self._services, self._metrics)
         resource, versions = await done(lane, self._make, definition)
+        if known is not None and known.state[0] == definition.metadata.uid:
+            versions.life = known.versions.life
+        elif known is not None:
+            known.versions.life.is_ending = True
+        if definition.metadata.deletion_timestamp is not None:
+            versions.life.is_ending = True
         served = frozenset(each.name for each in spec.versions if each.served)
         await self._serving.serve_custom(
             resource, lambda group, version, plural: version in served, announced=definition.is_established
@@ -282,6 +288,7 @@ class Definitions:
     async def _withdraw(self, name: str) -> None:
         known = self._served.pop(name, None)
         if known is not None:
+            known.versions.life.is_ending = True
             self._announcing.changed(name, known.group, frozenset())
             await self._serving.withdraw(known.group, known.plural)
 

@@ -29,6 +29,13 @@ _BUDGET_HERE: Final = 5_000
 """What rules may cost on the loop: some milliseconds."""
 
 
+class Life:
+    """Of a definition, from its first generation to its last: whether it goes."""
+
+    def __init__(self) -> None:
+        self.is_ending = False
+
+
 class Versions:
     """The versions of a definition, the one that is stored, and whether it goes."""
 
@@ -37,7 +44,7 @@ class Versions:
         self.every = versions
         self._by_name = {each.declared.name: each for each in versions}
         self.stored = stored
-        self.is_terminating = False
+        self.life = Life()
 
     def of(self, ctx: Context) -> Version:
         """That of a request; what the server itself writes is of the stored one."""
@@ -49,7 +56,7 @@ class Versions:
 
     def check_create(self, name: str) -> None:
         """Raises StatusError 403 when nothing can be created any more."""
-        if self.is_terminating:
+        if self.life.is_ending:
             resource = GroupResource(self.stored.kind.group, self._plural)
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
@@ -71,6 +78,11 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         if self._versions.of(ctx).declared.has_status:
             obj.content.pop(_STATUS, None)
         obj.metadata.generation = 1
+
+    def check_stored(self, ctx: Context, obj: OpenObject) -> None:
+        """The definition may have been deleted while this was judged: then it would be left when all others are gone,
+        and be there again with the next definition of this name."""
+        self._versions.check_create(obj.metadata.name)
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
         version = self._versions.of(ctx)

@@ -84,6 +84,10 @@ class Strategy(Generic[T, S]):
     def canonicalize(self, obj: T) -> None:
         """Brings a valid object into its one stored form."""
 
+    def check_stored(self, ctx: Context, obj: T) -> None:
+        """Raises StatusError for a new object that may not be stored any more: called last, in the turn of the loop in
+        which the storage is given it."""
+
     def check_delete(self, ctx: Context, name: str) -> None:
         """Raises StatusError for an object that may not be deleted by its name, whether it is there or not."""
 

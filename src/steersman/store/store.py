@@ -209,6 +209,7 @@ class Store(StoredObjects[T]):
                 return Encoded(await done(ctx.lane, self.kind.body, obj))
             return Encoded(self.kind.body_as_read(value))
         _check_size(value)
+        self.strategy.check_stored(ctx, obj)
         stored = await self.add(key, value)
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
