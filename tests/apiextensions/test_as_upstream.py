@@ -288,3 +288,16 @@ async def test_operations_across_namespaces_have_the_kind_with_a_capital(cluster
     assert paths[f"/apis/{GROUP}/v1/foos"]["get"]["operationId"] == "listExampleComV1FooForAllNamespaces"
     own = paths[f"/apis/{GROUP}/v1/namespaces/{{namespace}}/foos"]["get"]
     assert own["operationId"] == "listExampleComV1Namespacedfoo"
+
+
+async def test_a_patch_of_a_status_may_say_another_kind(cluster: Cluster) -> None:
+    """Nothing but the status of what is sent counts; the object stays what it is."""
+    await cluster.define(definition(version("v1", spec(a=TEXT), subresources={"status": {}})))
+    await cluster.create({"metadata": {"name": "x"}, "spec": {"a": "b"}})
+    path = f"{cluster.path('v1')}/x/status"
+    for patch in ({"kind": "Other"}, {"apiVersion": "example.com/v9"}):
+        answer = await cluster.client.patch(path, {**patch, "status": {"replicas": 1}})
+        assert answer.status == 200, answer.body
+        found = answer.json()
+        assert (found["kind"], found["apiVersion"]) == ("Foo", "example.com/v1")
+        assert found["status"] == {"replicas": 1}

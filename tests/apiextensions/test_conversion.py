@@ -233,6 +233,28 @@ async def test_a_webhook_that_does_not_answer(cluster, hook, monkeypatch):
     hook.held.set()
 
 
+async def test_a_conversion_ends_when_nobody_waits_for_it(cluster, hook):
+    """A list of thousands that a webhook answers slowly, one by one, would go on for hours."""
+    await cluster.define(hosts(hook.config()))
+    await made(cluster, "v1", "a", {"host": "one"})
+    hook.held = asyncio.Event()
+    two = [asyncio.ensure_future(cluster.client.get(cluster.path("v2"))) for _ in range(2)]
+    await hook.asked(1)
+    two[0].cancel()
+    await asyncio.wait(two[:1])
+    assert _conversions()
+    two[1].cancel()
+    async with asyncio.timeout(20):
+        while _conversions():  # noqa: ASYNC110 - nothing tells of their end
+            await asyncio.sleep(0)
+    hook.held.set()
+    assert (await read(cluster, cluster.path("v2")))["items"][0]["spec"] == {"hostName": "one"}
+
+
+def _conversions() -> list[asyncio.Task[Any]]:
+    return [each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == "ConvertingStore._convert"]
+
+
 async def test_not_too_many_requests_are_under_way_at_once(cluster, hook, monkeypatch):
     monkeypatch.setattr(conversion, "_AT_ONCE", 2)
     await cluster.define(hosts(hook.config()))

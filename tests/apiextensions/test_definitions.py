@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from steersman.rest.context import Context
+from steersman.store.stored_objects import StoredObjects
 from steersman.testing import Environment
 from tests.apiextensions.cluster import DEFINITIONS, GROUP, Cluster, condition, definition, version
 
@@ -55,6 +58,37 @@ async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None
     assert (await cluster.client.patch(f"{cluster.path()}/a", {"metadata": {"finalizers": None}})).status == 200
     await cluster.answers(f"{DEFINITIONS}/{name}", 404)
     await cluster.answers(cluster.path(), 404)
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_what_is_still_being_created_when_a_definition_goes_is_not_left_behind(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, is_changed: bool
+) -> None:
+    """It would be there again with the next definition of this name."""
+    name = f"foos.{GROUP}"
+    await cluster.define(definition())
+    judged, goes_on = asyncio.Event(), asyncio.Event()
+    encoded = StoredObjects.encoded
+
+    async def slowly(store: StoredObjects[Any], ctx: Context, obj: Any) -> bytes:
+        if obj.metadata.name == "late":
+            judged.set()
+            await goes_on.wait()
+        return await encoded(store, ctx, obj)
+
+    monkeypatch.setattr(StoredObjects, "encoded", slowly)
+    creating = asyncio.ensure_future(cluster.create({"metadata": {"name": "late"}}))
+    await judged.wait()
+    if is_changed:
+        await cluster.change(name, {"spec": {"names": {"shortNames": ["f"]}}})
+        await cluster.until(name, lambda found: found["status"]["acceptedNames"].get("shortNames") == ["f"])
+    await cluster.client.delete(f"{DEFINITIONS}/{name}")
+    await cluster.answers(f"{DEFINITIONS}/{name}", 404)
+    goes_on.set()
+    refused = await creating
+    assert refused.status == 403, refused.body
+    await cluster.define(definition())
+    assert (await cluster.client.get(cluster.path())).json()["items"] == []
 
 
 async def test_a_change_of_a_definition_ends_watches_and_holds_for_what_is_stored(cluster: Cluster) -> None:

@@ -86,6 +86,8 @@ class Case:
     """Whether it needs the ConfigMaps of `CROWDED`."""
     sizes: tuple[int, ...] = field(default=())
     """Its own sizes, in place of those asked for."""
+    lasting: float = 0.0
+    """Seconds in which the server still works for it after the answer."""
 
 
 Generator = Callable[[], Iterable[Case]]

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from . import documents, floods, heads, objects, selectors
+from . import custom, definitions, documents, floods, heads, objects, selectors
 from .case import Case
 from .measuring import Bounds, Measurer, Result
 from .report import as_json, causes, table
@@ -29,6 +29,8 @@ KINDS: Final[dict[str, Callable[[str], Iterable[Case]]]] = {
     "texts": objects.texts,
     "unknown-users": objects.unknown_users,
     "documents": lambda _: documents.cases(),
+    "definitions": lambda _: definitions.cases(),
+    "custom": lambda _: custom.cases(),
     "selectors": lambda _: selectors.cases(),
     "headers": lambda _: heads.headers(),
     "query": lambda _: heads.query(),

@@ -96,11 +96,12 @@ class Measurer:
         if message is None:
             return None
         self.requests += 1
-        found = Result(case.name, message.size, self._ours.measure(message), None, self._bounds)
+        found = Result(case.name, message.size, self._ours.measure(message, case.lasting), None, self._bounds)
         for _ in range(_AGAIN):
             if found.ours.broken or not found.offends or found.badness > _FAR_OVER:
                 break
-            again = Result(case.name, message.size, self._ours.measure(message), None, self._bounds)
+            message = case.make(size, self._ours) or message  # what was made cannot be made again
+            again = Result(case.name, message.size, self._ours.measure(message, case.lasting), None, self._bounds)
             if again.badness < found.badness or again.ours.broken:
                 found = again  # the rest was the machine's doing
         if found.ours.broken:
@@ -110,12 +111,13 @@ class Measurer:
         same = case.make(size, self._reference)
         if same is None:
             return found
-        reference = self._reference.measure(same)
+        reference = self._reference.measure(same, case.lasting)
         if reference.broken:
             self._reference.restart()
         compared = Result(found.name, found.size, found.ours, reference, self._bounds)
         if compared.offends and not found.offends:  # by its time alone: once more, and the best counts
-            ours = self._ours.measure(message)
+            message = case.make(size, self._ours) or message
+            ours = self._ours.measure(message, case.lasting)
             if not ours.broken and ours.cpu < found.ours.cpu:
                 compared = Result(found.name, found.size, ours, reference, self._bounds)
         return compared

@@ -129,8 +129,8 @@ class AttackedServer:
 
     # Measuring
 
-    def measure(self, message: Message) -> Measured:
-        """Sends a message and watches the server until it answers others again."""
+    def measure(self, message: Message, lasting: float = 0.0) -> Measured:
+        """Sends a message and watches the server until it answers others again, and for `lasting` seconds more."""
         self._mark()
         self._lines()
         before, began = self._cpu(), time.monotonic()
@@ -142,7 +142,7 @@ class AttackedServer:
         marks = [self._mark()]
         # What goes on in threads after the answer; and the heartbeat that tells of the last hold, which comes after the
         # ping that waited for it is answered, but before the next one is.
-        time.sleep(_SETTLING)
+        time.sleep(_SETTLING + lasting)
         marks.append(self._mark() if marks[0] is not None else None)
         after = self._cpu()
         answered = [each for each in marks if each is not None]

@@ -5,7 +5,7 @@ Follows apiextensions-apiserver `pkg/controller/status` (naming_controller.go).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,19 +27,32 @@ _OF_KINDS: Final = ("kind", "list_kind")
 
 @dataclass(slots=True)
 class TakenNames:
-    """The names that definitions of a group have: those of resources (plural, singular, short) and those of kinds."""
+    """The names that definitions of a group have, and how many have each: those of resources (plural, singular, short)
+    and those of kinds."""
 
-    resources: set[str] = field(default_factory=set)
-    kinds: set[str] = field(default_factory=set)
+    resources: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def add(self, names: CustomResourceDefinitionNames) -> None:
+        """Takes the names that a definition has been given."""
+        self.resources.update(_of_resources(names))
+        self.kinds.update(_of_kinds(names))
+
+    def remove(self, names: CustomResourceDefinitionNames) -> None:
+        """Frees those that one has had."""
+        for counter, gone in ((self.resources, _of_resources(names)), (self.kinds, _of_kinds(names))):
+            for each in gone:
+                counter[each] -= 1
+                if not counter[each]:
+                    del counter[each]
 
 
-def names_taken(accepted: Iterable[CustomResourceDefinitionNames]) -> TakenNames:
-    """The names that these definitions have been given."""
-    taken = TakenNames()
-    for names in accepted:
-        taken.resources.update(each for each in (names.plural, names.singular, *names.short_names) if each)
-        taken.kinds.update(each for each in (names.kind, names.list_kind) if each)
-    return taken
+def _of_resources(names: CustomResourceDefinitionNames) -> list[str]:
+    return [each for each in (names.plural, names.singular, *names.short_names) if each]
+
+
+def _of_kinds(names: CustomResourceDefinitionNames) -> list[str]:
+    return [each for each in (names.kind, names.list_kind) if each]
 
 
 def judge_names(definition: Declared, taken: TakenNames) -> None:
@@ -58,7 +71,8 @@ def judge_names(definition: Declared, taken: TakenNames) -> None:
         else:
             problem = reason, _in_use(name)
         if attribute == "singular":
-            faults = [_in_use(each) for each in wanted.short_names if each in taken.resources - {*before.short_names}]
+            own = set(before.short_names)
+            faults = [_in_use(each) for each in wanted.short_names if each in taken.resources and each not in own]
             if faults:
                 problem = "ShortNamesConflict", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
             else:

@@ -17,10 +17,11 @@ from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenObject
 from steersman.machinery.codec.strict import DecodeError, decode_untyped
 from steersman.machinery.errors.field import Path, aggregate, quote
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.object_meta import validate_annotations
 from steersman.machinery.validation.selectors import validate_labels
 from steersman.schema import CoercionError
-from steersman.webhooks.reviews import read_review
+from steersman.webhooks.reviews import check_values, read_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -36,6 +37,8 @@ _REVIEW: Final = (
     b'"objects":[%b]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}\n'
 )
 _NOTHING: Final = (b"", b"null")
+_MAX_VALUES: Final = 1 << 18
+"""Values in one answer: some three times those of objects of 2 MiB, which one request has at most."""
 _LABELS: Final = Path("metadata", "labels")
 _ANNOTATIONS: Final = Path("metadata", "annotation")
 
@@ -58,9 +61,12 @@ def review_of(version: str, uid: str, api_version: str, values: Sequence[bytes])
 def converted_objects(data: bytes, version: str, uid: str, count: int) -> list[bytes]:
     """The objects in the answer to a review, as JSON. Raises ReviewError."""
     try:
+        check_values(data, _MAX_VALUES)
         review = read_review(ConversionReview, data, _GROUP, version, _KIND, _REGISTERED)
     except DecodeError as error:
         raise ReviewError(f" failed: {error}", CALL) from None
+    except StatusError as error:  # YAML of too many values
+        raise ReviewError(f" failed: {error.message}", CALL) from None
     response = review.response
     if version == "v1":
         found = f"{review.api_version or '/'}, Kind={review.kind}"

@@ -25,6 +25,9 @@ from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Column, OtherVersion, Resource, Subresource
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_FEW_COLUMNS: Final = 50
+_SHORT_PATHS: Final = 4_000
+"""Characters of the paths of all columns."""
 _AGE: Final = Column("Age", None, type="date")
 _DESCRIPTION: Final = "Custom resource definition column (in JSONPath format): {}"
 
@@ -61,6 +64,7 @@ def resource_of(definition: Declared, converting: Converting) -> tuple[Resource[
         unknown_field_label="field label not supported: {0}",
         verbs=_VERBS,
         columns=_columns(stored),
+        columns_take_long=any(map(_columns_take_long, versions)),
         selectable_fields=_selectable_fields(stored),
         subresources=_subresources(stored, known),
         other_versions=tuple(_other(each, known) for each in served),
@@ -143,6 +147,17 @@ def _columns(version: Version) -> tuple[Column, ...]:
             description=each.description or _DESCRIPTION.format(each.json_path),
         ))  # fmt: skip
     return tuple(columns)
+
+
+def _columns_take_long(version: Version) -> bool:
+    """Paths that go through all of an object more than once may look at it as often as there are such steps, each time
+    for each place that the ones before have found."""
+    paths = [each.json_path for each in version.declared.additional_printer_columns or ()]
+    return (
+        len(paths) > _FEW_COLUMNS
+        or sum(map(len, paths)) > _SHORT_PATHS
+        or any(path.count("..") + path.count("*") + path.count("?") > 1 for path in paths)
+    )
 
 
 def _cell(column: PrinterColumn, plain: Callable[[OpenObject], Any]) -> Callable[[OpenObject], Any]:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from steersman.api.apiextensions.v1 import CustomResourceDefinition, CustomResourceDefinitionNames
-from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names, names_taken
+from steersman.apiextensions.accepted_names import NAMES_ACCEPTED, TakenNames, judge_names
 from steersman.apiextensions.approved import judge_approval
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
-from steersman.apiextensions.declared import Declared, read_declared
+from steersman.apiextensions.declared import Declared, read_declared, read_named
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.registry.apiextensions.conditions import ESTABLISHED, find_condition, set_condition
 from steersman.registry.apiextensions.customresourcedefinitions import CLEANUP_FINALIZER
 from steersman.registry.services import Services
@@ -125,6 +126,10 @@ class Definitions:
         self._services = services
         self._metrics = metrics
         self._known: dict[str, _Known] = {}
+        self._taken: dict[str, TakenNames] = {}
+        """By group."""
+        self._wanting: dict[str, dict[str, None]] = {}
+        """By group, the definitions that have not been given all names they want."""
         self._served: dict[str, _Served] = {}
         """By the name of the definition."""
         self._make: Callable[[Declared], Made] | None = None
@@ -160,15 +165,33 @@ class Definitions:
 
     def _changed(self, _: str, name: str, entry: Entry | None) -> None:
         before = self._known.pop(name, None)
+        now = None
         if entry is not None:
-            found = read_declared(entry.body)
+            found = read_named(entry.body)
             accepted = found.status.accepted_names
-            self._known[name] = _Known(found.spec.group, accepted, accepted != found.spec.names)
-        if before is not None and (entry is None or self._known[name].accepted != before.accepted):
-            for other, known in self._known.items():
-                if known.group == before.group and known.wants_more:
-                    self._look_at(other)
+            now = self._known[name] = _Known(found.spec.group, accepted, accepted != found.spec.names)
+        self._count(name, before, now)
+        if before is not None and (now is None or now.accepted != before.accepted):
+            for other in self._wanting.get(before.group, ()):
+                self._look_at(other)
         self._look_at(name)
+
+    def _count(self, name: str, before: _Known | None, now: _Known | None) -> None:
+        """Keeps what is known of groups."""
+        for known in (before, now):
+            if known is None:
+                continue
+            taken = self._taken.setdefault(known.group, TakenNames())
+            wanting = self._wanting.setdefault(known.group, {})
+            if known is before:
+                taken.remove(known.accepted)
+                wanting.pop(name, None)
+            else:
+                taken.add(known.accepted)
+                if known.wants_more:
+                    wanting[name] = None
+            if not taken.resources and not taken.kinds and not wanting:
+                del self._taken[known.group], self._wanting[known.group]
 
     def _look_at(self, name: str) -> None:
         self._waiting[name] = None
@@ -199,16 +222,17 @@ class Definitions:
         if entry is None:
             await self._withdraw(name)
             return
-        definition = read_declared(entry.body)
+        lane = self._services.slow_lane if is_large(entry.body) else None
+        definition = await done(lane, read_declared, entry.body)
         if definition.metadata.deletion_timestamp is None:
-            await self._follow(definition)
+            await self._follow(definition, lane)
             return
         known = self._served.get(name)
         if known is None and definition.is_established:
-            await self._serve(definition)
+            await self._serve(definition, lane)
             known = self._served[name]
         if known is not None:
-            known.versions.is_terminating = True
+            known.versions.life.is_ending = True
         if CLEANUP_FINALIZER in definition.metadata.finalizers and name not in self._tasks:
             task = asyncio.get_running_loop().create_task(self._finalize(name), name=f"deleting all of {name}")
             self._tasks[name] = task
@@ -216,13 +240,13 @@ class Definitions:
 
     # One that is to be served
 
-    async def _follow(self, definition: Declared) -> None:
+    async def _follow(self, definition: Declared, lane: SlowLane | None) -> None:
         before = msgspec.json.encode(definition.status)
-        judge_names(definition, self._taken(definition))
+        await done(lane, judge_names, definition, self._taken.get(definition.spec.group) or TakenNames())
         judge_approval(definition)
         names = find_condition(definition, NAMES_ACCEPTED)
         if definition.is_established or (names is not None and names.status == "True"):
-            await self._serve(definition)
+            await self._serve(definition, lane)
             if not definition.is_established:
                 text = "the initial names have been accepted"
                 set_condition(definition, ESTABLISHED, "True", "InitialNamesAccepted", text)
@@ -239,11 +263,7 @@ class Definitions:
         if known is not None:  # who finds it finds a definition that the server has done with
             self._serving.announce(known.group, known.plural)
 
-    def _taken(self, definition: Declared) -> TakenNames:
-        group = definition.spec.group
-        return names_taken(known.accepted for known in self._known.values() if known.group == group)
-
-    async def _serve(self, definition: Declared) -> None:
+    async def _serve(self, definition: Declared, lane: SlowLane | None) -> None:
         name, spec = definition.metadata.name, definition.spec
         state = definition.metadata.uid, definition.metadata.generation, definition.status.accepted_names
         known = self._served.get(name)
@@ -251,7 +271,13 @@ class Definitions:
             return
         if self._make is None:
             self._make = partial(await asyncio.to_thread(_import_maker), self._services, self._metrics)
-        resource, versions = self._make(definition)
+        resource, versions = await done(lane, self._make, definition)
+        if known is not None and known.state[0] == definition.metadata.uid:
+            versions.life = known.versions.life
+        elif known is not None:
+            known.versions.life.is_ending = True
+        if definition.metadata.deletion_timestamp is not None:
+            versions.life.is_ending = True
         served = frozenset(each.name for each in spec.versions if each.served)
         await self._serving.serve_custom(
             resource, lambda group, version, plural: version in served, announced=definition.is_established
@@ -262,6 +288,7 @@ class Definitions:
     async def _withdraw(self, name: str) -> None:
         known = self._served.pop(name, None)
         if known is not None:
+            known.versions.life.is_ending = True
             self._announcing.changed(name, known.group, frozenset())
             await self._serving.withdraw(known.group, known.plural)
 

@@ -16,16 +16,24 @@ from steersman.kinds.open import OpenObject
 from steersman.machinery.errors.field import FieldError, Path, quote, required
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.managed_fields import same
 from steersman.machinery.validation.formats import is_qualified_name
 from steersman.machinery.validation.object_meta import STANDARD_FINALIZERS
 from steersman.rest.context import Context
-from steersman.rest.strategy import Strategy, TakesLong
+from steersman.rest.strategy import Strategy
 from steersman.schema import Correlated, blocks_rules
 
 _STATUS: Final = "status"
 _BUDGET_HERE: Final = 5_000
 """What rules may cost on the loop: some milliseconds."""
+
+
+class Life:
+    """Of a definition, from its first generation to its last: whether it goes."""
+
+    def __init__(self) -> None:
+        self.is_ending = False
 
 
 class Versions:
@@ -36,7 +44,7 @@ class Versions:
         self.every = versions
         self._by_name = {each.declared.name: each for each in versions}
         self.stored = stored
-        self.is_terminating = False
+        self.life = Life()
 
     def of(self, ctx: Context) -> Version:
         """That of a request; what the server itself writes is of the stored one."""
@@ -48,7 +56,7 @@ class Versions:
 
     def check_create(self, name: str) -> None:
         """Raises StatusError 403 when nothing can be created any more."""
-        if self.is_terminating:
+        if self.life.is_ending:
             resource = GroupResource(self.stored.kind.group, self._plural)
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
@@ -70,6 +78,11 @@ class CustomResourceStrategy(Strategy[OpenObject]):
         if self._versions.of(ctx).declared.has_status:
             obj.content.pop(_STATUS, None)
         obj.metadata.generation = 1
+
+    def check_stored(self, ctx: Context, obj: OpenObject) -> None:
+        """The definition may have been deleted while this was judged: then it would be left when all others are gone,
+        and be there again with the next definition of this name."""
+        self._versions.check_create(obj.metadata.name)
 
     def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
         version = self._versions.of(ctx)

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import re2
 
+from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
 from steersman.cel.values import EvaluationError
+from steersman.machinery.lane.taking_long import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
 
@@ -45,8 +47,16 @@ def _refused(reason: str, what: str) -> PatternError:
 
 @lru_cache(maxsize=256)
 def compile_pattern(pattern: str) -> Any:
-    """A compiled expression. Raises PatternError."""
+    """A compiled expression. Raises PatternError; TakesLong on the loop where it is not compiled yet."""
+    takes_long()
+    if wrong := too_large_to_compile(pattern):
+        raise _refused(wrong, pattern)
     _refuse_bytes(pattern)
+    return _compiled_anew(pattern)
+
+
+def _compiled_anew(pattern: str) -> Any:
+    """Raises PatternError, RE2's in Go's words."""
     try:
         return re2.compile(pattern, _options())
     except re2.error as error:
@@ -59,13 +69,15 @@ def compile_pattern(pattern: str) -> Any:
 def check_pattern(pattern: str) -> None:
     """Raises PatternError for what is no regular expression.
 
-    It is only read: what it would be compiled to may take 30 ms, and more memory than there is for one.
+    It is only read: what it would be compiled to may take 50 ms, and more memory than there is for one.
     """
+    if wrong := too_large_to_read(pattern):
+        raise _refused(wrong, pattern)
     _refuse_bytes(pattern)
     try:
         re2.Set.SearchSet(_options()).Add(pattern)
-    except re2.error:
-        compile_pattern(pattern)
+    except re2.error:  # which does not say why
+        _compiled_anew(pattern)
 
 
 def _options() -> Any:

@@ -104,7 +104,7 @@ def lane_for(scope: Scope, request: Request, data: bytes, media: str) -> SlowLan
         large = len(data) > MUCH_TO_APPLY or (is_large(data) if data[:1] == b"{" else is_large_yaml(data))
     else:
         large = is_large_yaml(data) if media == YAML else is_large(data)
-    return scope.lane_to_begin(request) if large else None
+    return scope.lane_to_begin(request) if large or scope.kind.takes_long else None
 
 
 def set_namespace(scope: Scope, request: Request, metadata: Any) -> None:

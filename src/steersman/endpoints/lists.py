@@ -106,12 +106,12 @@ _PARTIAL_LIST: Final = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.
 _LaneOf = Callable[[Sequence[Item]], SlowLane | None]
 
 
-def _rendered_in(slow_lane: SlowLane, listing: Listing) -> _LaneOf:
-    """Where slices of a list are rendered: in the slow lane if there is a large object among them."""
+def _rendered_in(slow_lane: SlowLane, listing: Listing, *, always: bool) -> _LaneOf:
+    """Where slices of a list are rendered: in the slow lane if there is a large object among them, or `always`."""
     any_large = listing.any_large
 
     def lane(some: Sequence[Item]) -> SlowLane | None:
-        return slow_lane if any_large and any(is_large(item.body) for item in some) else None
+        return slow_lane if always or (any_large and any(is_large(item.body) for item in some)) else None
 
     return lane
 
@@ -168,7 +168,11 @@ async def _document_response(scope: Scope, request: Request, listing: Listing, w
         document = _list(scope, listing, wanted)
     media, items = wanted.media, listing.items
     as_stored = media == JSON and not (wanted.as_kind or wanted.pretty or scope.other)
-    lane: _LaneOf = _joined_here if as_stored else _rendered_in(scope.lane(request), listing)
+    lane: _LaneOf = (
+        _joined_here
+        if as_stored
+        else _rendered_in(scope.lane(request), listing, always=scope.resource.columns_take_long)
+    )
     if media == YAML:
         size = _YAML_SLICE_BYTES
     else:
@@ -298,7 +302,7 @@ async def _protobuf_response(scope: Scope, request: Request, listing: Listing, w
     packed: list[bytes] = []
     packed_size = 0
     made = kept = 0
-    lane = _rendered_in(scope.lane(request), listing)
+    lane = _rendered_in(scope.lane(request), listing, always=False)
     for some in slices_of(listing.items, _SLICE_BYTES):
         if made:
             await asyncio.sleep(0)

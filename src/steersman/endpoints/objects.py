@@ -54,7 +54,7 @@ async def item_response(
     plain = wanted is PLAIN_JSON or (not wanted.as_kind and wanted.media == JSON and not wanted.pretty)
     if plain and scope.other is None:
         return Response(code, [JSON_TYPE], b"%b%b\n" % (scope.prefix, item.body))
-    lane = scope.lane(request) if is_large(item.body) else None
+    lane = scope.lane(request) if scope.resource.columns_take_long or is_large(item.body) else None
     return await done(lane, _rendered, scope, request, item, wanted, code)
 
 

@@ -200,6 +200,8 @@ def _read_custom(patch: Write, data: bytes, kind: Kind[Any]) -> Decoded[Any]:
         # upstream knows no fields of versions that there are not
         members = sorted(decode_plain(data).keys() - {"apiVersion", "kind", "metadata"})
         _judge(patch, data.decode, [f"unknown field {quote(each)}" for each in members])
+    if patch.request.action.subresource == "status":  # of which nothing but the status counts
+        return found
     raise wrong_type_meta(kind.gvk, api_version, name, found.obj.metadata.name)
 
 

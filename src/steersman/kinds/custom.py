@@ -53,8 +53,12 @@ class CustomKind(OpenKind):
 
     def warm(self) -> None:
         """Compiles the schemas of all versions."""
+        schemas = [each.structural for each in self.family.values()]
+        for schema in schemas:
+            schema.ownership  # noqa: B018 - is made when it is asked for
+        is_wide = any(schema.is_wide for schema in schemas)
         for each in self.family.values():
-            each.structural  # noqa: B018 - is made when it is asked for
+            each.takes_long = is_wide
 
     @property
     def structural(self) -> Structural:

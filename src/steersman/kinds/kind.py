@@ -75,6 +75,9 @@ class Kind(ABC, Generic[T]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.gvk})"
 
+    takes_long: bool = False
+    """Whether work on any object of it is large work, however small the object is; known once it is not cold."""
+
     @property
     def is_cold(self) -> bool:
         """Whether `warm` is to be called before objects are read, beside the loop: it may take some milliseconds."""

@@ -209,6 +209,8 @@ class Resource(Generic[T, S]):
     """For kinds that are never stored (reviews): (services, context, object) -> the object or Status to answer with."""
     reader: Callable[[S, Context], Sequence[T]] | None = None
     """For kinds that are computed, not stored (componentstatuses): (services, context) -> every object there is."""
+    columns_take_long: bool = False
+    """Whether the cells of one row, of however small an object, may take long to make."""
     in_slow_lane: bool = False
     """Whether even small objects are judged in the slow lane, as that takes longer than their size tells."""
     by_definition: bool = False

@@ -36,14 +36,6 @@ _STATUS: Final = "status"
 ANY_NAME: Final[NameValidator] = lambda name, prefix: []  # noqa: E731
 
 
-class TakesLong(Exception):
-    """Raised by `validate` and `validate_update` on the loop where going on would take long.
-
-    The hooks are called again in the slow lane, from `prepare_for_create` or `prepare_for_update` on, with the same
-    objects: those of a strategy that raises it can be.
-    """
-
-
 class Strategy(Generic[T, S]):
     """The usual behaviour of a kind; a resource overrides what differs. `T` is the hub version's Struct."""
 
@@ -91,6 +83,10 @@ class Strategy(Generic[T, S]):
 
     def canonicalize(self, obj: T) -> None:
         """Brings a valid object into its one stored form."""
+
+    def check_stored(self, ctx: Context, obj: T) -> None:
+        """Raises StatusError for a new object that may not be stored any more: called last, in the turn of the loop in
+        which the storage is given it."""
 
     def check_delete(self, ctx: Context, name: str) -> None:
         """Raises StatusError for an object that may not be deleted by its name, whether it is there or not."""

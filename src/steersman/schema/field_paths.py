@@ -32,7 +32,7 @@ class FoundField(NamedTuple):
 
 def valid_field_path(text: str, plain: Mapping[str, Any], *, array_notation: bool = True) -> FoundField:
     """Where a path leads. Raises FieldPathError."""
-    tokens = iter(_TOKEN.findall(text))
+    tokens = (found[0] for found in _TOKEN.finditer(text))
     found = FoundField(Path(), "", plain)
     for token in tokens:
         if token == "[":

@@ -6,16 +6,26 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-_MAX_MEMORY: Final = 8 << 20
-_REMEMBERED: Final = 512
-"""Patterns that stay compiled, which takes some 10 KB each."""
+from steersman.cel.pattern_size import too_large_to_compile
+from steersman.machinery.lane.taking_long import takes_long
 
-# re2 and cel are imported when a schema first has a pattern
+_MEMORY: Final = 1 << 20
+_REMEMBERED: Final = 512
+"""Patterns that stay compiled, which takes some 10 KB each; as much as `_MEMORY` where texts are made for that."""
+_MUCH_MEMORY: Final = 8 << 20
+_FEW_REMEMBERED: Final = 32
+"""The same of those that need more."""
+
+# re2 and cel.regular are imported when a schema first has a pattern
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in the text. Raises ValueError with Go's message for what is no pattern."""
-    if _finder(pattern)(text):
+    """Whether the pattern is found in the text.
+
+    Raises ValueError with Go's message for what is no pattern; TakesLong on the loop where it is not compiled yet.
+    """
+    find = _finder(pattern) or _large_finder(pattern)
+    if find(text):
         return True
     # nearly always so, but nothing is found either where there was not enough memory to go the fast way
     from steersman.cel.regular import compile_pattern
@@ -36,19 +46,32 @@ def pattern_error(pattern: str) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _finder(pattern: str) -> Callable[[str], Any]:
-    """What finds a pattern without telling where, ten times faster than what tells it."""
+def _finder(pattern: str) -> Callable[[str], Any] | None:
+    """What finds a pattern without telling where, ten times faster than what tells it; None if it needs much memory."""
+    takes_long()
+    return _nothing if too_large_to_compile(pattern) else _compiled(pattern, _MEMORY)
+
+
+@lru_cache(maxsize=_FEW_REMEMBERED)
+def _large_finder(pattern: str) -> Callable[[str], Any]:
+    """What finds one that needs much memory."""
+    takes_long()
+    return _compiled(pattern, _MUCH_MEMORY) or _nothing
+
+
+def _compiled(pattern: str, memory: int) -> Callable[[str], Any] | None:
+    """None for what is no pattern, or needs more memory."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MAX_MEMORY
+    options.max_mem = memory
     finder = re2.Set.SearchSet(options)
     try:
         finder.Add(pattern)
         finder.Compile()
     except re2.error:
-        return _nothing
+        return None
     match: Callable[[str], Any] = finder.Match
     return match
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from steersman.machinery.errors import field
 from steersman.machinery.errors.field import FieldError, Path
+from steersman.machinery.lane.letting_go import let_go
 from steersman.machinery.managed_fields import Schema
 
 from .accepting import accepts
@@ -21,7 +22,10 @@ from .list_types import list_errors
 from .nodes import DEFAULTS_BELOW, EMBEDDED_BELOW, LISTS_BELOW, RULES_BELOW, Node, Plain
 from .ownership import ownership_of
 from .pruning import Pruning, drop_nulls
+from .width import width_of
 
+_WIDE: Final = 300
+"""Of `width_of`: some 0.5 ms."""
 _ROOT: Final = Path()
 _STATUS: Final = Path("status")
 _BLOCKING: Final = frozenset({field.NOT_SUPPORTED, field.REQUIRED, field.TOO_LONG, field.TOO_MANY, field.TYPE_INVALID})
@@ -39,6 +43,11 @@ class Structural:
         self.has_defaults: Final = bool(root.traits & DEFAULTS_BELOW)
         self.has_rules: Final = bool(root.traits & RULES_BELOW)
         """Whether there are `x-kubernetes-validations` anywhere in it."""
+        self.is_wide: Final = width_of(root) > _WIDE
+        """Whether judging a single value may take long."""
+
+    def __del__(self) -> None:
+        let_go(self.root)
 
     # What becomes of objects
 

@@ -131,7 +131,7 @@ class ConvertingSink:
                 return await self._store.converted(self._kind, entries, None)
             except StatusError as error:
                 if not tries:
-                    logger.warning("a watch of %s waits: %s", self._kind.gvk, error.message)
+                    logger.warning("a watch of %s waits: %.1000s", self._kind.gvk, error.message)
             await asyncio.sleep(_AGAIN[min(tries, len(_AGAIN) - 1)])
             tries += 1
 

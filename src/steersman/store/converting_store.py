@@ -9,7 +9,8 @@ entry; a read of one object asks again, as upstream's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -65,7 +66,7 @@ class ConvertingStore(Store[OpenObject]):
         for other in resource.other_versions:
             own = replace(resource, kind=other.kind, selectable_fields=other.own_fields or {})
             self._selections[other.version] = Selection(own)
-        self._converting: dict[tuple[int, str], asyncio.Task[dict[int, bytes]]] = {}
+        self._converting: dict[tuple[int, str], _Conversion] = {}
         """Entries that are being converted, by identity and the apiVersion that is wanted."""
 
     async def stop(self) -> None:
@@ -172,40 +173,68 @@ class ConvertingStore(Store[OpenObject]):
         wanted = kind.api_version
         begun = [item for item in items if (id(item), wanted) not in self._converting]
         if begun:
-            task = asyncio.ensure_future(self._convert(kind, begun, lane))
-            task.add_done_callback(_seen_failing)
-            for item in begun:
-                self._converting[id(item), wanted] = task
+            _Conversion(self._converting, [(id(item), wanted) for item in begun], self._convert(kind, begun, lane))
         known: dict[int, bytes] = {}
-        for task in {self._converting[id(item), wanted] for item in items}:
-            known |= await asyncio.shield(task)
+        with ExitStack() as waiting:
+            conversions = {self._converting[id(item), wanted] for item in items}
+            for each in conversions:
+                waiting.enter_context(each.awaited())
+            for each in conversions:
+                known |= await asyncio.shield(each.task)
         return known
 
     async def _convert(self, kind: OpenKind, items: Sequence[Any], lane: SlowLane | None) -> dict[int, bytes]:
-        try:
-            values = []
-            async for item in _unhurried(items):
-                own_lane = self.slow_lane if lane is None and is_large(item.body) else lane
-                values.append(await done(own_lane, self._source(item).value_of, item.body))
-            converted = await self._conversion.values(values, kind, lane)
-            known: dict[int, bytes] = {}
-            async for item, value in _unhurried(list(zip(items, converted, strict=True))):
-                body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)
-                self.remember(item, kind.api_version, body)
-                known[id(item)] = body
-            return known
-        finally:
-            for item in items:
-                del self._converting[id(item), kind.api_version]
+        values = []
+        async for item in _unhurried(items):
+            own_lane = self.slow_lane if lane is None and is_large(item.body) else lane
+            values.append(await done(own_lane, self._source(item).value_of, item.body))
+        converted = await self._conversion.values(values, kind, lane)
+        known: dict[int, bytes] = {}
+        async for item, value in _unhurried(list(zip(items, converted, strict=True))):
+            body = kind.at_revision(value, item.revision) if item.revision else kind.body_of(value)
+            self.remember(item, kind.api_version, body)
+            known[id(item)] = body
+        return known
 
     def _source(self, item: Any) -> OpenKind:
         return self._conversion.kinds.get(self._stored.version_of(item.body), self._stored)
 
 
-def _seen_failing(task: asyncio.Task[Any]) -> None:
-    """Those who waited for it may all have gone."""
-    if not task.cancelled():
-        task.exception()
+class _Conversion:
+    """One that is under way, for all who wait for it: when none of them does any more, it ends."""
+
+    def __init__(
+        self, under_way: dict[tuple[int, str], _Conversion], keys: Sequence[tuple[int, str]],
+        work: Coroutine[Any, Any, dict[int, bytes]],
+    ) -> None:  # fmt: skip
+        self._under_way = under_way
+        self._keys = keys
+        self._waiting = 0
+        self.task = asyncio.ensure_future(work)
+        self.task.add_done_callback(self._end)
+        under_way.update(dict.fromkeys(keys, self))
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """Somebody waits for it within this block."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self.task.done():
+                self._forget()  # who comes now begins another
+                self.task.cancel()
+
+    def _end(self, task: asyncio.Task[dict[int, bytes]]) -> None:
+        self._forget()
+        if not task.cancelled():
+            task.exception()  # those who waited for it may all have gone
+
+    def _forget(self) -> None:
+        for key in self._keys:
+            if self._under_way.get(key) is self:
+                del self._under_way[key]
 
 
 def _other(item: Any, body: bytes) -> Any:

@@ -17,6 +17,7 @@ from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.slow_lane import done, is_large
 from steersman.machinery.managed_fields import differ_in_times_only
 from steersman.machinery.validation.object_meta import (
@@ -42,7 +43,7 @@ from steersman.rest.capabilities import (
 )
 from steersman.rest.context import Context
 from steersman.rest.resource import KEYS
-from steersman.rest.strategy import Strategy, TakesLong
+from steersman.rest.strategy import Strategy
 from steersman.storage.cache.entry import Entry
 from steersman.store import deletion, listing, metadata, watching
 from steersman.store.storage_errors import available
@@ -208,6 +209,7 @@ class Store(StoredObjects[T]):
                 return Encoded(await done(ctx.lane, self.kind.body, obj))
             return Encoded(self.kind.body_as_read(value))
         _check_size(value)
+        self.strategy.check_stored(ctx, obj)
         stored = await self.add(key, value)
         if stored is None:
             raise self._taken(ctx, key, meta.name, generated=bool(meta.generate_name))
@@ -242,7 +244,7 @@ class Store(StoredObjects[T]):
                 if created is not None:
                     return Updated(created, True)
                 continue
-            if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane):
+            if ctx.lane is None and (is_large(entry.body) or self.resource.in_slow_lane or self.kind.takes_long):
                 ctx.lane = self.slow_lane.of(ctx.user.name)
             work = self._update_once(ctx, key, entry, change, rules)
             item = await (work if rules.allocator is None else uninterrupted(work))

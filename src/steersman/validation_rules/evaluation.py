@@ -20,6 +20,7 @@ from steersman.machinery.errors.field import (
     required,
 )
 from steersman.machinery.go.strings import trim_space
+from steersman.machinery.lane.letting_go import let_go
 from steersman.machinery.lane.threads import give_way
 from steersman.machinery.validation.formats import byte_length
 from steersman.schema import Correlated, FieldPathError, Node, valid_field_path
@@ -86,6 +87,9 @@ class Rules:
         self._declarations: Final = Declarations()
         self._compiler: Final = RuleCompiler(self._declarations)
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
+
+    def __del__(self) -> None:
+        let_go(self._compiled, self._declarations, self._compiler, self._root)
 
     @property
     def is_empty(self) -> bool:

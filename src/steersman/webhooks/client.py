@@ -34,6 +34,8 @@ _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
 _MAX_RETRIES: Final = 10
 """How often it is tried again because the webhook says when."""
+_SHOWN: Final = 2048
+"""Bytes of a text that are told of an answer that is no Status."""
 _PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests"})
 
 
@@ -222,7 +224,7 @@ def _refusal(answer: Answer, data: bytes) -> StatusError:
         return StatusError(status.code, status.reason, status.message, retry_after=wait, details_present=bool(wait))
     text = "unknown"
     if answer.header("content-type").startswith("text/"):
-        text = trim_space(data.decode("utf-8", "replace"))
+        text = trim_space(data[:_SHOWN].decode("utf-8", "replace"))
     after = answer.header("retry-after")
     retry_after = int(after) if is_digits(after) and len(after) < 6 else 0
     return generic_server_response(answer.status, "POST", message=text, retry_after=retry_after)

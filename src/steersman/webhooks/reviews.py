@@ -10,8 +10,17 @@ import msgspec
 from steersman.machinery.codec.configuration import media_of
 from steersman.machinery.codec.strict import DecodeError, decode_object, peek_type_meta, yaml_as_json
 from steersman.machinery.identity.schema import GroupVersionError, no_kind_registered, parse_group_version
+from steersman.machinery.large_work.nesting import measured
 
 R = TypeVar("R", bound=msgspec.Struct)
+
+
+def check_values(data: bytes, most: int) -> None:
+    """Raises DecodeError for an answer that would take seconds to decode, in which nothing else can be done."""
+    if data.count(b",") > most or data.count(b"[") + data.count(b"{") > most:
+        found = measured(data)
+        if found.commas > most or found.objects > most:
+            raise DecodeError(f"the answer has more than {most} values")
 
 
 def read_review(

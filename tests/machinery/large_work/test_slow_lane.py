@@ -39,6 +39,7 @@ def test_size_or_count_makes_a_body_large() -> None:
     assert is_large(b'"' + b"x" * 70_000 + b'"')
     assert not is_large(b"[" + b"{}," * 1_200 + b"{}]")
     assert is_large(b"[" + b"{}," * 2_200 + b"{}]")
+    assert is_large(b'{"a":' * 1_500 + b"1" + b"}" * 1_500)
     assert is_large_yaml(b"- {}\n" * 500)
     assert is_large_protobuf(b"\x0a\x00" * 2_100)
 

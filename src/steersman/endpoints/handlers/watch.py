@@ -222,7 +222,9 @@ class WatchStream:
         """Whether encoding an object would hold the loop; as it is stored it is only joined."""
         wanted = self._wanted
         is_stored = not wanted.as_kind and wanted.media != PROTOBUF and self._scope.other is None
-        return not is_stored and (len(item.body) > _SLICE_BYTES or is_large(item.body))
+        if is_stored:
+            return False
+        return self._scope.resource.columns_take_long or len(item.body) > _SLICE_BYTES or is_large(item.body)
 
     def _send_initial(self, items: Sequence[Item]) -> None:
         self._write_initial(self._encoded(items))

@@ -166,7 +166,7 @@ def invalid(kind: GroupKind, name: str, errors: Iterable[FieldError]) -> StatusE
     return StatusError(422, "Invalid", message, name=name, group=kind.group, kind=kind.kind, causes=tuple(causes))
 
 
-MAX_INVALID_TEXT: Final = 16 * 1024 * 1024
+MAX_INVALID_TEXT: Final = 4 * 1024 * 1024
 """Characters of all causes together. Errors that each show a whole list could else come to the square of its length."""
 
 

@@ -38,7 +38,7 @@ _LARGE_PROTOBUF: Final = 4 << 10
 def is_large(data: bytes) -> bool:
     """Whether working on an object of this JSON may take longer than a turn of the loop should."""
     size = len(data)
-    return size > _SURELY_SMALL and (size > _LARGE or data.count(b",") > _MANY)
+    return size > _SURELY_SMALL and (size > _LARGE or data.count(b",") > _MANY or data.count(b"{") > _MANY)
 
 
 def is_large_yaml(data: bytes) -> bool:

@@ -12,7 +12,7 @@ from steersman.api.apiextensions.v1 import (
     CustomResourceDefinitionVersion,
     CustomResourceSubresources,
 )
-from steersman.machinery.errors.field import FieldError, Path, invalid, required
+from steersman.machinery.errors.field import FieldError, Path, invalid, required, too_many
 from steersman.machinery.lane.threads import give_way
 from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_subdomain
 from steersman.machinery.validation.object_meta import validate_immutable
@@ -32,6 +32,9 @@ from steersman.registry.apiextensions.version_validation import (
 from steersman.schema import RuleJudge, has_defaults, has_extensions, schema_errors
 
 SCOPES: Final = ("Cluster", "Namespaced")
+
+MAX_VERSIONS: Final = 100
+"""Upstream has no bound. Each is served at paths of its own, with an APIService and a document."""
 
 _SPEC: Final = Path("spec")
 _STATUS: Final = Path("status")
@@ -111,6 +114,9 @@ class _SpecValidation:
     def errors(self) -> Iterator[FieldError]:
         """All that is wrong, in upstream's order."""
         spec, allowance = self._spec, self._allowance
+        if len(self._internal.versions) > MAX_VERSIONS:
+            yield too_many(_SPEC / "versions", len(self._internal.versions), MAX_VERSIONS)
+            return
         yield from _validate_group(spec.group, _SPEC / "group")
         yield from validate_enum(spec.scope, SCOPES, _SPEC / "scope")
         yield from self._require_schemas()
@@ -149,6 +155,7 @@ class _SpecValidation:
 
     def _validate_versions(self) -> Iterator[FieldError]:
         internal = self._internal
+        has_own = any(internal.subresources.own)
         for index, version in enumerate(internal.versions):
             give_way()
             path = (_SPEC / "versions")[index]
@@ -156,7 +163,7 @@ class _SpecValidation:
                 yield invalid(path / "name", version.name, ",".join(messages))
             yield from validate_deprecation(version, path)
             own = internal.subresources.own[index]
-            subresources = own if any(internal.subresources.own) else internal.subresources.common
+            subresources = own if has_own else internal.subresources.common
             yield from self._validate_schema(
                 internal.schemas.own[index], path / "schema", version.name, status=_has_status(subresources)
             )

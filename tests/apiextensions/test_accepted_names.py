@@ -1,0 +1,40 @@
+"""Which names definitions may have."""
+
+from __future__ import annotations
+
+from time import process_time
+
+from steersman.api.apiextensions.v1 import CustomResourceDefinitionNames
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.apiextensions.accepted_names import TakenNames, judge_names
+from steersman.apiextensions.declared import Declared, DeclaredSpec
+
+LONG = 3.0
+"""Seconds: a hundred times what it takes where names are looked up, a tenth of what it takes to compare each with each."""
+
+
+def test_many_short_names_are_looked_up_each_once() -> None:
+    short_names = [f"s{number}" for number in range(30_000)]
+    names = CustomResourceDefinitionNames(plural="things", kind="Thing", short_names=short_names)
+    taken = TakenNames()
+    for each in short_names:
+        taken.add(CustomResourceDefinitionNames(plural=each, kind=each))
+    definition = Declared(metadata=ObjectMeta(name="things.example.com"), spec=DeclaredSpec("example.com", names))
+    began = process_time()
+    judge_names(definition, taken)
+    assert process_time() - began < LONG
+    assert definition.status.conditions is not None
+    assert definition.status.conditions[0].reason == "ShortNamesConflict"
+    assert not definition.status.accepted_names.short_names
+
+
+def test_a_name_is_free_when_the_last_who_had_it_is_gone() -> None:
+    names = CustomResourceDefinitionNames(plural="things", singular="thing", short_names=["t", "t"], kind="Thing")
+    taken = TakenNames()
+    taken.add(names)
+    taken.add(names)
+    taken.remove(names)
+    assert set(taken.resources) == {"things", "thing", "t"}
+    taken.remove(names)
+    assert not taken.resources
+    assert not taken.kinds
