@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from steersman.cli import main
 from steersman.cli.flags import FLAGS, parse
-from steersman.cli.known_flags import KNOWN
+from steersman.cli.known_flags import ADMISSION_PLUGINS, KNOWN
+from steersman.controlplane.admission import PLUGINS
 from steersman.controlplane.options import OptionsError
 
 
@@ -133,6 +134,7 @@ def test_a_mistyped_flag_is_told_with_what_was_meant():
         ("--client-ca-file=/no/such", "--client-ca-file: /no/such: No such file or directory"),
         ("--tls-cert-file=/dev/null", "--tls-cert-file and --tls-private-key-file go together"),
         ("--enable-admission-plugins=Mood", "unknown admission plugin 'Mood'"),
+        ("--enable-admission-plugins=NodeRestriction", "not supported yet: --enable-admission-plugins=NodeRestriction"),
         ("--runtime-config=resource.k8s.io/v9", "group version resource.k8s.io/v9 that has not been registered"),
         ("--runtime-config=foo/v1=true", "unknown api groups foo/v1"),
         ("--runtime-config=apps/v1=no", "invalid value of apps/v1: no, err: strconv.ParseBool"),
@@ -152,6 +154,12 @@ def test_a_value_that_cannot_be_is_told_in_one_line(argument: str, told: str):
     assert result.stdout == ""
     assert result.stderr.startswith(f"steersman: {told}")
     assert result.stderr.count("\n") == 1
+
+
+def test_to_enable_what_upstream_has_on_by_default_changes_nothing():
+    """Operators' test environments do it, such as kro's with ValidatingAdmissionPolicy."""
+    for name in sorted(set(ADMISSION_PLUGINS) - {each.name for each in PLUGINS} - {"NodeRestriction"}):
+        assert parsed(f"--enable-admission-plugins={name}").enable_admission_plugins == (name,)
 
 
 def test_help_names_every_flag():

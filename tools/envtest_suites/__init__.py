@@ -1,1 +1,1 @@
-"""controller-runtime's own tests against the programs of `steersman envtest` and against the real ones."""
+"""Other projects' own tests against the programs of `steersman envtest` and against the real ones."""

@@ -1,106 +1,84 @@
-"""controller-runtime's own tests, through the programs of `steersman envtest` and through the real ones.
+"""Other projects' tests, through the programs of `steersman envtest` and through the real ones.
 
     python -m tools.envtest_suites
-    python -m tools.envtest_suites --suite pkg/client --suite pkg/cache --focus "should create"
+    python -m tools.envtest_suites --module controller-runtime --suite pkg/client --focus "should create"
     python -m tools.envtest_suites --real FOLDER
 
-The module is downloaded with Go into the user's cache, copied there so that its tests can write beside them, and every
-package whose tests use envtest is built once and run with either set of programs. FOLDER holds kube-apiserver and etcd;
-by default the folder that $STEERSMAN_REFERENCE names, if they are there. A table tells of both, then what fails only
-here, and why. Exit code 1 if something does. Needs Go; the first run takes some minutes.
+These are controller-runtime, and operators that others publish (`modules.py`). A module is downloaded with Go into the
+user's cache, copied there so that its tests can write beside them, and every package whose tests use envtest is built
+once and run with either set of programs. FOLDER holds kube-apiserver and etcd; by default the folder that
+$STEERSMAN_REFERENCE names, if they are there. A table tells of both, then what fails only here, and why. Exit code 1 if
+something does. Needs Go; the first run of a module takes some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from steersman.cli.envtest import assets
+from tools.envtest_suites.modules import CACHE, MODULES, built, checked_out, ginkgo, suites
 from tools.envtest_suites.report import Run, differences, read, table
 
-MODULE: Final = "sigs.k8s.io/controller-runtime"
-VERSION: Final = "v0.24.1"
-"""The last release for Kubernetes 1.36."""
-CACHE: Final = assets.cache_folder()
 PROGRAMS: Final = Path(os.environ.get("STEERSMAN_REFERENCE") or CACHE / "steersman-reference")
-_USES: Final = re.compile(rb"\b(Environment|ControlPlane|APIServer|Etcd)\{")
 
 
-def go() -> str:
-    """The Go command. Ends the program if there is none."""
-    found = shutil.which("go", path=f"{os.environ.get('PATH', '')}{os.pathsep}/usr/local/go/bin")
-    return found or sys.exit("the tests are built with Go: put it in PATH")
+@dataclass(frozen=True, slots=True)
+class Specs:
+    """Which specs of a package are run, by their names as regular expressions, and for how many minutes at most."""
+
+    focus: str | None = None
+    skip: str | None = None
+    minutes: int = 10
 
 
-def checked_out(version: str) -> Path:
-    """The module's files in a folder of their own, which can be written to."""
-    folder = CACHE / "steersman" / "envtest-suites" / version
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as empty:
-            told = subprocess.run(
-                [go(), "mod", "download", "-json", f"{MODULE}@{version}"], cwd=empty, stdout=subprocess.PIPE, check=True
-            )
-            copy = Path(empty) / "copy"
-            shutil.copytree(json.loads(told.stdout)["Dir"], copy, copy_function=shutil.copyfile)
-            for each in (copy, *copy.rglob("*")):
-                each.chmod(0o755 if each.is_dir() or each.suffix == ".sh" else 0o644)
-            copy.rename(folder)
-    return folder
+def alone(program: Path, specs: Specs, report: Path) -> list[str]:
+    """The command that runs the tests of a package in one process."""
+    named = [f"-ginkgo.{key}={value}" for key, value in (("focus", specs.focus), ("skip", specs.skip)) if value]
+    return [str(program), f"-ginkgo.json-report={report}", "-ginkgo.no-color", f"-ginkgo.timeout={specs.minutes}m",
+            f"-test.timeout={specs.minutes + 1}m", "-test.v", *named]  # fmt: skip
 
 
-def suites(source: Path) -> list[str]:
-    """The packages whose tests start a control plane."""
-    users = (path for path in source.rglob("*_test.go") if _USES.search(path.read_bytes()))
-    return sorted({path.parent.relative_to(source).as_posix() for path in users})
+def in_parallel(command: Path, processes: int, program: Path, specs: Specs, report: Path) -> list[str]:
+    """The command of Ginkgo's that runs the tests of a package in several processes, on one control plane."""
+    named = [f"--{key}={value}" for key, value in (("focus", specs.focus), ("skip", specs.skip)) if value]
+    return [
+        str(command), "run", f"--procs={processes}", f"--json-report={report.name}", f"--output-dir={report.parent}",
+        "--no-color", f"--timeout={specs.minutes}m", *named, str(program),
+    ]  # fmt: skip
 
 
-def built(source: Path, suite: str) -> Path | None:
-    """The tests of a package as a program; None if they cannot be built, which the compiler tells."""
-    program = source / ".built" / suite.replace("/", "_")
-    program.parent.mkdir(exist_ok=True)
-    if not program.exists():
-        done = subprocess.run([go(), "test", "-c", "-o", str(program), f"./{suite}"], cwd=source, check=False)
-        if done.returncode != 0:
-            return None
-    return program
-
-
-def run(program: Path, folder: Path, programs: Path, arguments: Sequence[str], minutes: int) -> Run:
-    """Runs the tests of a package in its folder with these programs."""
-    with tempfile.TemporaryDirectory(prefix="envtest-suites-") as scratch:
-        report, output = Path(scratch) / "report.json", Path(scratch) / "output"
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("TEST_ASSET_")}
-        environment |= {"KUBEBUILDER_ASSETS": str(programs), "TMPDIR": scratch}
-        with output.open("wb") as said:
-            process = subprocess.Popen(
-                [program, f"-ginkgo.json-report={report}", "-ginkgo.no-color", f"-ginkgo.timeout={minutes}m",
-                 f"-test.timeout={minutes + 1}m", "-test.v", *arguments],
-                cwd=folder, env=environment, stdout=said, stderr=said, stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-            try:
-                process.wait((minutes + 2) * 60)
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-                end_all_that_use(scratch)
-        text = output.read_text(errors="replace")
-        found = read(report.read_text() if report.exists() else "[]", text)
-        if process.returncode != 0 and not found.failed:
-            return Run(found.passed, {"the suite": f"ended with {process.returncode}: {text[-300:]}"}, found.seconds)
-        return found
+def run(command: Sequence[str], folder: Path, programs: Path, report: Path, minutes: int) -> Run:
+    """Runs the tests of a package in its folder with these programs; its files are made beside the report."""
+    scratch, output = report.parent, report.parent / "output"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TEST_ASSET_")}
+    environment |= {"KUBEBUILDER_ASSETS": str(programs), "TMPDIR": str(scratch)}
+    with output.open("wb") as said:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=said, stderr=said, stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            process.wait((minutes + 2) * 60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            end_all_that_use(str(scratch))
+    text = output.read_text(errors="replace")
+    found = read(report.read_text() if report.exists() else "[]", text)
+    if process.returncode != 0 and not found.failed:
+        return Run(found.passed, {"the suite": f"ended with {process.returncode}: {text[-300:]}"}, found.seconds)
+    return found
 
 
 def end_all_that_use(folder: str) -> None:
@@ -114,29 +92,49 @@ def end_all_that_use(folder: str) -> None:
 def main() -> int:
     """Runs the suites; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", default=VERSION, help=f"of controller-runtime, by default {VERSION}")
+    names = [each.name for each in MODULES]
+    parser.add_argument("--module", action="append", choices=names, help="by default all")
     parser.add_argument("--suite", action="append", help="a package, such as pkg/client; by default all")
     parser.add_argument("--focus", help="only specs whose names match")
     parser.add_argument("--skip", help="no specs whose names match")
     parser.add_argument("--real", type=Path, default=PROGRAMS, metavar="FOLDER", help="the real programs")
     parser.add_argument("--timeout", type=int, default=10, metavar="MINUTES", help="of a suite")
     options = parser.parse_args()
-    source = checked_out(options.version)
-    named = [f"-ginkgo.{key}={value}" for key, value in (("focus", options.focus), ("skip", options.skip)) if value]
-    sides = [("steersman", assets.make(assets.home_folder()))]
+    specs = Specs(options.focus, options.skip, options.timeout)
+    sides = {"steersman": assets.make(assets.home_folder())}
     if (options.real / "kube-apiserver").exists() and (options.real / "etcd").exists():
-        sides.append(("the real ones", options.real))
+        sides["the real ones"] = options.real
     found: list[tuple[str, list[Run]]] = []
-    for suite in options.suite or suites(source):
-        program = built(source, suite)
-        if program is None:
-            print(f"{suite} cannot be built", file=sys.stderr)
-            continue
-        runs = [run(program, source / suite, programs, named, options.timeout) for _, programs in sides]
-        found.append((suite, runs))
-        print(f"{suite}: {'; '.join(map(str, runs))}", flush=True)
-    print(f"\n{table(found, [name for name, _ in sides])}")
+    for module in (each for each in MODULES if each.name in (options.module or names)):
+        source = checked_out(module)
+        there = suites(source)
+        for suite in (each for each in options.suite or there if each in there):
+            runs = ran(source, suite, module.processes, specs, list(sides.values()))
+            if runs:
+                found.append((f"{module.name} {suite}", runs))
+                print(f"{found[-1][0]}: {'; '.join(map(str, runs))}", flush=True)
+    print(f"\n{table(found, list(sides))}")
     return told(found)
+
+
+def ran(source: Path, suite: str, processes: int, specs: Specs, sides: Sequence[Path]) -> list[Run]:
+    """Runs a package with each of the programs; none if it cannot be built."""
+    program = built(source, suite)
+    command = ginkgo(source) if processes > 1 else None
+    if program is None or (processes > 1 and command is None):
+        print(f"{suite} cannot be built", file=sys.stderr)
+        return []
+    runs = []
+    for programs in sides:
+        with tempfile.TemporaryDirectory(prefix="envtest-suites-") as scratch:
+            report = Path(scratch) / "report.json"
+            line = (
+                alone(program, specs, report)
+                if command is None
+                else in_parallel(command, processes, program, specs, report)
+            )
+            runs.append(run(line, source / suite, programs, report, specs.minutes))
+    return runs
 
 
 def told(found: list[tuple[str, list[Run]]]) -> int:

@@ -305,7 +305,7 @@ def check(options: Options) -> None:
     if bool(options.kubelet_client_certificate) != bool(options.kubelet_client_key):
         raise OptionsError("--kubelet-client-certificate and --kubelet-client-key go together")
     from steersman.cli.known_flags import ADMISSION_PLUGINS
-    from steersman.controlplane.admission import PLUGINS
+    from steersman.controlplane.admission import NOTHING_TO_ADMIT, PLUGINS
     from steersman.controlplane.runtime_config import RuntimeConfig
 
     for name in (*options.enable_admission_plugins, *options.disable_admission_plugins):
@@ -314,7 +314,7 @@ def check(options: Options) -> None:
     both = sorted({*options.enable_admission_plugins} & {*options.disable_admission_plugins})
     if both:
         raise OptionsError(f"[{' '.join(both)}] in enable-admission-plugins and disable-admission-plugins overlapped")
-    there = {each.name for each in PLUGINS}
+    there = {*NOTHING_TO_ADMIT, *(each.name for each in PLUGINS)}
     for name in options.enable_admission_plugins:
         if name not in there:
             raise OptionsError(f"not supported yet: --enable-admission-plugins={name}")

@@ -113,6 +113,10 @@ _NOT_CONFIGURABLE: Final = (
 )
 """On by default, and what upstream lets configure of them is not there: nobody should wait for it in vain."""
 
+NOTHING_TO_ADMIT: Final = frozenset((*_NOT_CONFIGURABLE, "JobValidation", "PodGroupProtection", "PodGroupWorkloadExists"))
+"""On by default upstream, and not there: the objects that they act by are refused or not served. To enable one of them
+changes nothing on either side."""
+
 
 def admission_chain(options: Options, server: Surroundings) -> Chain:
     """The plugins that are on: those of the default set and those enabled, without those disabled.

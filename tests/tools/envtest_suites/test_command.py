@@ -1,4 +1,4 @@
-"""What the tool finds in a module, and what it leaves of a run."""
+"""How a suite is run, and what is left of a run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,39 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.envtest_suites.command import end_all_that_use, suites
+import pytest
+
+from tools.envtest_suites.command import Specs, alone, end_all_that_use, in_parallel, run
+from tools.envtest_suites.report import Run
 
 
-def test_packages_whose_tests_start_a_control_plane_are_found(tmp_path: Path) -> None:
-    for name, text in (
-        ("pkg/client/client_suite_test.go", "testenv = &envtest.Environment{}"),
-        ("pkg/envtest/envtest_suite_test.go", "env = &Environment{}"),
-        ("pkg/log/log_test.go", "nothing"),
-        ("pkg/other/other.go", "env = &envtest.Environment{}"),
-    ):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    assert suites(tmp_path) == ["pkg/client", "pkg/envtest"]
+def test_what_is_to_be_run_is_said_to_one_process_and_to_several(tmp_path: Path) -> None:
+    report, specs = tmp_path / "report.json", Specs("creates", "waits", 5)
+    assert alone(Path("/a/suite.test"), specs, report) == [
+        "/a/suite.test", f"-ginkgo.json-report={report}", "-ginkgo.no-color", "-ginkgo.timeout=5m", "-test.timeout=6m",
+        "-test.v", "-ginkgo.focus=creates", "-ginkgo.skip=waits",
+    ]  # fmt: skip
+    assert in_parallel(Path("/b/ginkgo"), 4, Path("/a/suite.test"), specs, report) == [
+        "/b/ginkgo", "run", "--procs=4", "--json-report=report.json", f"--output-dir={tmp_path}", "--no-color",
+        "--timeout=5m", "--focus=creates", "--skip=waits", "/a/suite.test",
+    ]  # fmt: skip
+
+
+def test_a_suite_gets_the_programs_and_what_it_reports_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_ASSET_ETCD", "/another")
+    scratch, folder = tmp_path / "scratch", tmp_path / "package"
+    scratch.mkdir()
+    folder.mkdir()
+    report = scratch / "report.json"
+    reported = '[{"RunTime": 0, "SuiteSucceeded": true, "SpecReports": [{"State": "passed", "LeafNodeType": "It"}]}]'
+    script = (
+        'test -z "$TEST_ASSET_ETCD" && test "$KUBEBUILDER_ASSETS" = /programs && cd "$TMPDIR" && '
+        f"""echo '{reported}' > report.json; test "$OLDPWD" = "$0" """
+    )
+    assert run(["sh", "-c", script, str(folder)], folder, Path("/programs"), report, 1) == Run(1)
+    report.unlink()
+    (why,) = run(["sh", "-c", "echo it broke; exit 3"], folder, Path("/programs"), report, 1).failed.values()
+    assert why.startswith("ended with 3: it broke")
 
 
 def test_programs_that_a_suite_left_are_ended_and_no_others(tmp_path: Path) -> None:
