@@ -15,7 +15,7 @@ from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, bad_request, internal
 from steersman.machinery.identity.names import new_uid
-from steersman.machinery.large_work.slow_lane import done
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.webhooks.client import WebhookError
 from steersman.webhooks.kubeconfig import KubeconfigError
 
@@ -43,9 +43,10 @@ class Denied(Exception):
 class Caller:
     """Asks webhooks of one kind; `type` is what metrics call it."""
 
-    def __init__(self, clients: Clients, metrics: WebhookMetrics, *, mutating: bool) -> None:
+    def __init__(self, clients: Clients, metrics: WebhookMetrics, slow_lane: SlowLane, *, mutating: bool) -> None:
         self._clients: Final = clients
         self._metrics: Final = metrics
+        self._slow_lane: Final = slow_lane
         self._mutating: Final = mutating
         self.type: Final[Literal["admit", "validating"]] = "admit" if mutating else "validating"
 
@@ -75,6 +76,8 @@ class Caller:
             raise CallFailed(hook, f"could not get REST client: {error}", _INTERNAL) from None
         try:
             answer = await client.post_within(review, hook.timeout)
+            if lane is None and is_large(answer):  # of a webhook that has much to say of a small object
+                lane = attributes.lane_where(self._slow_lane)
             verdict = await done(lane, _read, answer, hook, uid, self._mutating)
         except StatusError as error:
             raise CallFailed(hook, f"failed to call webhook: {error.message}", error.code) from None

@@ -66,7 +66,7 @@ class WebhookPlugin(Plugin):
         self._configurations: Final = Configurations(configurations, server.mapper, self._clients.keep)
         self._selecting: Final = Selecting(server.objects("", "namespaces"))
         self._versions: Final = Versions(server.mapper)
-        self._caller: Final = Caller(self._clients, server.webhook_metrics, mutating=self.mutates)
+        self._caller: Final = Caller(self._clients, server.webhook_metrics, server.slow_lane, mutating=self.mutates)
 
     def close(self) -> None:
         self._clients.close()

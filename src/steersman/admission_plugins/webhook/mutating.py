@@ -20,7 +20,7 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupVersionKind, no_kind_registered
 from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import check_count, done
+from steersman.machinery.large_work.slow_lane import check_count, done, is_large
 from steersman.machinery.patch import json_patch
 
 _UNAVAILABLE: Final = 503
@@ -99,6 +99,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         try:
             verdict = await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
             if verdict.patch:
+                if attributes.lane is None and is_large(verdict.patch):
+                    attributes.lane = attributes.lane_where(self._slow_lane)  # the object may be large from now on
                 patched = await done(attributes.lane, _patched, hook, verdict, shown)
         except (CallFailed, Denied, StatusError) as error:
             failed = error

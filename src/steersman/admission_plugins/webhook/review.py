@@ -15,7 +15,7 @@ from steersman.api.admission.v1 import AdmissionResponse, AdmissionReview
 from steersman.api.meta.v1 import Status
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import Cause, StatusError
-from steersman.webhooks.reviews import read_review
+from steersman.webhooks.reviews import check_values, read_review
 
 KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
@@ -24,6 +24,8 @@ _KIND: Final = "AdmissionReview"
 _REGISTERED: Final = frozenset({(f"{_GROUP}/{version}", _KIND) for version in KNOWN_VERSIONS} | {("v1", "Status")})
 _NULL: Final = msgspec.Raw(b"null")
 _BAD_REQUEST: Final = 400
+_MAX_VALUES: Final = 1 << 17
+"""Values in one answer, without those of a patch: twice those of the largest object."""
 _MOST: Final = 999
 """The highest code that a response of HTTP can have."""
 
@@ -56,6 +58,7 @@ def review_of(
 
 def verdict_of(data: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:
     """What the answer to a review says. Raises DecodeError for what cannot be read, InvalidAnswer."""
+    check_values(data, _MAX_VALUES)
     review = read_review(AdmissionReview, data, _GROUP, version, _KIND, _REGISTERED)
     response = review.response
     if response is None:
