@@ -10,7 +10,7 @@ from steersman.apiextensions.accepted_names import TakenNames, judge_names
 from steersman.apiextensions.declared import Declared, DeclaredSpec
 
 LONG = 3.0
-"""Seconds: a hundred times what it takes where names are looked up, a tenth of what it takes to compare each with each."""
+"""Seconds: a hundred times what it takes to look names up, a tenth of what it takes to compare each with each."""
 
 
 def test_many_short_names_are_looked_up_each_once() -> None:

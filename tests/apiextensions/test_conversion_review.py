@@ -203,7 +203,7 @@ def test_what_is_no_object_is_told_alone(raw, text):
 )
 def test_an_answer_of_very_many_values_is_not_decoded(response: Any) -> None:
     """Five million empty lists took 47 seconds, in half of which nothing else was done."""
-    with pytest.raises(ReviewError, match="^ failed: the answer has more than 262144 values$"):
+    with pytest.raises(ReviewError, match=r"^ failed: the answer has more than 262144 values$"):
         converted_objects(json.dumps(answer(response)).encode(), "v1", UID, 1)
 
 
@@ -214,5 +214,5 @@ def test_many_commas_in_texts_are_no_values() -> None:
 
 def test_yaml_of_too_many_values_is_told_as_an_answer_that_failed() -> None:
     head = f"# it is YAML\napiVersion: {V1}\nkind: ConversionReview\nresponse:\n  uid: {UID}\n  convertedObjects:\n"
-    with pytest.raises(ReviewError, match="^ failed: Request entity too large"):
+    with pytest.raises(ReviewError, match=r"^ failed: Request entity too large"):
         converted_objects(head.encode() + b"  - {a: 1}\n" * 100_000, "v1", UID, 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from steersman.apiextensions import definitions
 from steersman.rest.context import Context
 from steersman.store.stored_objects import StoredObjects
 from steersman.testing import Environment
@@ -58,6 +59,32 @@ async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None
     assert (await cluster.client.patch(f"{cluster.path()}/a", {"metadata": {"finalizers": None}})).status == 200
     await cluster.answers(f"{DEFINITIONS}/{name}", 404)
     await cluster.answers(cluster.path(), 404)
+
+
+async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands, deleted again at every look, held the loop for half a second each time."""
+    await cluster.define(definition())
+    for name in ("a", "b"):
+        body = {"metadata": {"name": name, "finalizers": ["example.com/stay"]}}
+        assert (await cluster.create(body)).status == 201
+    deleted: list[str] = []
+    looks = asyncio.Event()
+    delete_each, sleep = definitions.Definitions._delete_each, asyncio.sleep
+
+    async def counting(self: Any, names: Any, *more: Any) -> None:
+        deleted.extend(name for _, name in names)
+        await delete_each(self, names, *more)
+
+    async def looking(seconds: float) -> None:
+        if seconds >= definitions._LOOKS[2]:
+            looks.set()
+        await sleep(min(seconds, 0.001))
+
+    monkeypatch.setattr(definitions.Definitions, "_delete_each", counting)
+    monkeypatch.setattr(definitions.asyncio, "sleep", looking)
+    await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
+    await asyncio.wait_for(looks.wait(), 20)
+    assert sorted(deleted) == ["a", "b"]
 
 
 @pytest.mark.parametrize("is_changed", [False, True])

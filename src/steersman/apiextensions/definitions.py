@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -43,6 +44,8 @@ _AGAIN: Final = (0.05, 0.5, 2.0, 5.0)
 """Seconds after which what has failed is tried again."""
 _LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between looks at whether all objects are gone."""
+_TURN: Final = 0.004
+"""Seconds for which objects are deleted before others have the loop."""
 _PATIENCE: Final = 60
 """Looks after which the condition says that there are still some."""
 
@@ -341,13 +344,10 @@ class Definitions:
     async def _delete_all(self, definition: str, objects: Objects) -> None:
         """Returns once nothing is left."""
         looks = 0
+        asked: set[tuple[str, str]] = set()
+        """Those that are deleted once their finalizers are gone; no new ones are made."""
         while True:
-            for namespace, name in list(objects.names()):
-                try:
-                    await objects.delete(loopback(namespace, name), name)
-                except StatusError as error:
-                    if error.code != 404:
-                        raise
+            await self._delete_each([each for each in objects.names() if each not in asked], objects, asked)
             if not objects.count():
                 return
             if looks == _PATIENCE:
@@ -355,3 +355,18 @@ class Definitions:
                 await self._tell(definition, "True", "InstanceDeletionCheck", text)
             await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
             looks += 1
+
+    async def _delete_each(
+        self, names: Sequence[tuple[str, str]], objects: Objects, asked: set[tuple[str, str]]
+    ) -> None:
+        began = perf_counter()
+        for namespace, name in names:
+            if perf_counter() - began > _TURN:  # deleting what is deleted already waits for nothing
+                await asyncio.sleep(0)
+                began = perf_counter()
+            try:
+                await objects.delete(loopback(namespace, name), name)
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+            asked.add((namespace, name))
