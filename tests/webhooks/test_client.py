@@ -43,7 +43,7 @@ class Hook:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         line, *fields = head.strip().split("\r\n")
         headers = {key.lower(): value for key, _, value in (each.partition(": ") for each in fields)}
-        body = await reader.readexactly(int(headers["content-length"]))
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
         self.asked.append((line, headers, body))
         self.client_certificates.append(writer.get_extra_info("peercert"))
         writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
@@ -259,3 +259,32 @@ def test_a_kubeconfig_that_cannot_be_read_is_told_why(tmp_path: Path):
     assert str(caught.value) == (
         f'error loading config file "{path}": yaml: line 1: did not find expected node content'
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "line", "body"),
+    [(307, "POST /there?timeout=30s HTTP/1.1", b"body"), (308, "POST /there?timeout=30s HTTP/1.1", b"body"),
+     (302, "GET /there?timeout=30s HTTP/1.1", b"")],
+)  # fmt: skip
+async def test_redirects_are_followed(client: WebhookClient, hook: Hook, status: int, line: str, body: bytes):
+    hook.answer(status, b"moved", location="/there?timeout=30s")
+    hook.answer(200, b"{}")
+    assert await client.post(b"body") == b"{}"
+    assert [(each[0], each[2]) for each in hook.asked] == [("POST /policy?timeout=30s HTTP/1.1", b"body"), (line, body)]
+
+
+async def test_redirects_come_to_an_end(client: WebhookClient, hook: Hook):
+    for _ in range(11):
+        hook.answer(307, b"", location="/policy")
+    with pytest.raises(WebhookError, match=r": stopped after 10 redirects$"):
+        await client.post(b"body")
+
+
+@pytest.mark.parametrize(
+    "location", ["https://127.0.0.1:1/x", "http://{host}/x", "//elsewhere/x", "https://{host}.example.com/x"]
+)  # fmt: skip
+async def test_a_webhook_does_not_choose_other_servers(client: WebhookClient, hook: Hook, location: str):
+    hook.answer(307, b"", location=location.format(host=f"127.0.0.1:{hook.port}"))
+    with pytest.raises(WebhookError, match=r": redirects to other servers are not followed: "):
+        await client.post(b"body")
+    assert len(hook.asked) == 1

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -29,6 +30,11 @@ MAX_ANSWER_BYTES: Final = 3 << 20
 AT_ONCE: Final = 64
 _HUNG_UP: Final = frozenset({"EOF", "write: broken pipe"})
 """What a request finds that is sent on a connection that is closed."""
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SAME_AGAIN: Final = frozenset({307, 308})
+"""Redirects after which the same is posted again; after others the answer is asked for."""
+_MOST_REDIRECTS: Final = 10
+_LONGEST_SHOWN: Final = 200
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
@@ -130,17 +136,32 @@ class WebhookClient:
         return WebhookError(f"Post {quote(self._endpoint.url + query)}: {why}", again=again)
 
     async def _exchange(self, body: bytes, query: str) -> bytes:
+        """The body of the last answer: redirects are followed as Go's client does, on the same server."""
+        method, target = "POST", self._endpoint.target + query
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer, data = await self._asked(method, target, body)
+            location = answer.header("location")
+            if answer.status not in _REDIRECTS or not location:
+                return self._taken(answer, data)
+            target = self._redirected(target, location)
+            if answer.status not in _SAME_AGAIN:
+                method, body = "GET", b""
+        raise BadAnswer(f"stopped after {_MOST_REDIRECTS} redirects")
+
+    async def _asked(self, method: str, target: str, body: bytes) -> tuple[Answer, bytes]:
+        """An answer, and its body as far as it may go."""
         endpoint = self._endpoint
         headers = [
             ("Host", endpoint.url.partition("://")[2].partition("/")[0]),
             ("User-Agent", self._user_agent),
-            ("Content-Length", str(len(body))),
             ("Accept", "application/json, */*"),
             ("Content-Type", "application/json"),
         ]
+        if method == "POST":
+            headers.append(("Content-Length", str(len(body))))
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        connection, answer = await self._send(query, headers, body)
+        connection, answer = await self._send(method, target, headers, body)
         try:
             data = await answer.read(self._max_answer_bytes + 1)
         except BaseException:
@@ -150,6 +171,9 @@ class WebhookClient:
             self._connections.give_back(connection)
         else:
             await answer.close()
+        return answer, data
+
+    def _taken(self, answer: Answer, data: bytes) -> bytes:
         if len(data) > self._max_answer_bytes:
             raise WebhookError(f"the answer is longer than {self._max_answer_bytes} bytes")
         if not 200 <= answer.status <= 206:
@@ -159,13 +183,28 @@ class WebhookClient:
             raise WebhookError(f"0-length response with status code: {answer.status} and content type: {content_type}")
         return data
 
-    async def _send(self, query: str, headers: list[tuple[str, str]], body: bytes) -> tuple[UpgradedConnection, Answer]:
+    def _redirected(self, target: str, location: str) -> str:
+        """The path and query that a redirect leads to. Raises BadAnswer for one to another server: whoever answers for
+        a webhook does not choose what else this server asks."""
+        scheme, _, rest = self._endpoint.url.partition("://")
+        own = f"{scheme}://{rest.partition('/')[0]}"
+        to = urljoin(own + target, location)
+        if to != own and not to.startswith(f"{own}/"):
+            raise BadAnswer(f"redirects to other servers are not followed: {quote(to[:_LONGEST_SHOWN])}")
+        if not to.isascii() or any(each <= " " for each in to):
+            raise BadAnswer("failed to parse Location header: it has characters that no URL has")
+        return to.removeprefix(own).partition("#")[0] or "/"
+
+    async def _send(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
+    ) -> tuple[UpgradedConnection, Answer]:
         """The answer, its head read, and the connection it comes on. One that was kept, and that the other side has
         closed meanwhile, is left for another."""
         while True:
             connection, is_old = await self._connections.take()
             try:
-                return connection, await send(connection, "POST", self._endpoint.target + query, headers, _whole(body))
+                sent = None if method == "GET" else _whole(body)
+                return connection, await send(connection, method, target, headers, sent)
             except BadAnswer as error:
                 connection.close()
                 if not (is_old and str(error) in _HUNG_UP):
