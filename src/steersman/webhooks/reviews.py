@@ -39,13 +39,18 @@ def read_review(
     except GroupVersionError as error:
         raise DecodeError(str(error)) from None
     actual = (api_version or wanted, given or kind)
-    if actual != (wanted, kind):
-        if actual not in registered:
-            raise DecodeError(no_kind_registered(actual[1], actual[0]))
-        found = actual[0].rpartition("/")[2]
-        raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{kind}): unknown conversion")
+    if actual not in registered:
+        raise DecodeError(no_kind_registered(actual[1], actual[0]))
+    found = actual[0].rpartition("/")[2]
     if media == "yaml":
         data = yaml_as_json(data)
+    review = _decoded(cls, data, found, kind) if actual[1] == kind else None  # what is wrong in it is told first
+    if review is None or actual != (wanted, kind):
+        raise DecodeError(f"converting ({found}.{actual[1]}) to ({version}.{kind}): unknown conversion")
+    return review
+
+
+def _decoded(cls: type[R], data: bytes, version: str, kind: str) -> R:
     try:
         return decode_object(cls, data, "json", want_strict=False, as_sent=True, is_peeked=True).obj
     except DecodeError as error:
