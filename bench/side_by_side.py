@@ -39,12 +39,14 @@ SCALES = {
     "quick": {
         "ready": ["--runs=3"], "get": ["--seconds=2"], "list": ["--seconds=1"],
         "create": ["--seconds=2"], "update": ["--seconds=2"], "watch": ["--seconds=3"],
-        "memory": ["--settle=10"], "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
+        "memory": ["--settle=10"], "definitions": ["--settle=10"],
+        "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
     },
     "full": {
         "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
         "create": ["--seconds=10"], "update": ["--seconds=10"], "watch": ["--seconds=20"],
-        "memory": ["--settle=30"], "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
+        "memory": ["--settle=30"], "definitions": ["--settle=30"],
+        "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
     },
 }  # fmt: skip
 """The flags of each workload: a quick run of all takes about 8 minutes a server, a full one an estimated 30."""
@@ -146,7 +148,7 @@ def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[st
                 f"--url={reach['url']}", f"--ca={reach.get('ca', '')}", f"--token={reach['token']}",
                 f"--server-pids={pids}",
             ]  # fmt: skip
-            if run.workload == "memory":
+            if run.workload in ("memory", "definitions"):
                 arguments.append("--gc-path=/debug/pprof/heap?gc=1")
             if run.workload == "storm":
                 arguments.append(f"--storm-token={tokens.get('alice', '')}")
