@@ -156,6 +156,10 @@ class Kind(ABC, Generic[T]):
     def present(self, value: bytes, revision: int) -> bytes:
         """The body served for a stored value written at `revision`."""
 
+    @abstractmethod
+    def body_at(self, body: bytes, revision: int) -> bytes:
+        """The body of the same object, as of another revision."""
+
     def body_as_read(self, value: bytes) -> bytes:
         """The body of what would be read if this value were stored."""
         return self.body_of(value)

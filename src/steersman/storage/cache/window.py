@@ -16,7 +16,7 @@ FRESH_SECONDS: Final = 75.0
 BYTES_LIMIT: Final = 32 << 20
 
 _REVISION = attrgetter("revision")
-_GONE: Final = Change(0, "", None, None, None, 0.0)
+_GONE: Final = Change(0, "", None, None, 0.0)
 
 
 class EventWindow:
