@@ -39,13 +39,13 @@ SCALES = {
     "quick": {
         "ready": ["--runs=3"], "get": ["--seconds=2"], "list": ["--seconds=1"],
         "create": ["--seconds=2"], "update": ["--seconds=2"], "watch": ["--seconds=3"],
-        "memory": ["--settle=10"], "definitions": ["--settle=10"],
+        "memory": ["--settle=10"], "definitions": ["--settle=10"], "restart": ["--runs=3"],
         "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
     },
     "full": {
         "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
         "create": ["--seconds=10"], "update": ["--seconds=10"], "watch": ["--seconds=20"],
-        "memory": ["--settle=30"], "definitions": ["--settle=30"],
+        "memory": ["--settle=30"], "definitions": ["--settle=30"], "restart": ["--runs=10"],
         "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
     },
 }  # fmt: skip
@@ -134,10 +134,10 @@ def start(command: str, limit: float = START_LIMIT) -> tuple[subprocess.Popen[st
 def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[str, Any]:
     """One workload on a fresh server: its report, kept in `out`. A workload that fails says why and has no rows.
 
-    Raises ServerNotStarted, but not for the workload "ready", which starts the server itself.
+    Raises ServerNotStarted, but not for the workloads that start the server themselves.
     """
     arguments = [str(LOAD), run.workload, f"--json={out}", *flags, *run.flags]
-    if run.workload == "ready":
+    if run.workload in ("ready", "restart"):
         subprocess.run([*arguments, f"--command={command}"], check=False)
     else:
         server, reach = start(command)

@@ -52,6 +52,7 @@ var workloads = map[string]struct {
 	"watch":       {watch, "many watchers, one writer"},
 	"memory":      {memory, "memory per stored object and per CRD"},
 	"mixed":       {mixed, "70% get/list, 20% status update, 10% create/delete"},
+	"restart":     {restart, "start --command anew with many CRDs and objects stored, on SIGHUP"},
 	"definitions": {definitions, "make many CRDs, read discovery and OpenAPI, use each"},
 	"storm":       {storm, "overload with lists; probe /readyz and a system request"},
 }
@@ -123,14 +124,14 @@ func parse(verb string, args []string) (*options, error) {
 	flags.StringVar(&opt.watchersText, "watchers", "100,500,1000", "watch: number of watchers")
 	flags.StringVar(&opt.formatsText, "formats", "json,protobuf", "get, list, watch: answer formats (list also knows json+gzip)")
 	flags.StringVar(&opt.only, "only", "", "run only the rows whose name contains one of these texts, separated by commas")
-	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step")
-	flags.IntVar(&opt.definitions, "definitions", 500, "definitions: how many CRDs")
+	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step; restart: objects stored")
+	flags.IntVar(&opt.definitions, "definitions", 500, "definitions, restart: how many CRDs")
 	flags.IntVar(&opt.clients, "clients", 2000, "storm: concurrent lists")
 	flags.StringVar(&opt.stormToken, "storm-token", "", "storm: token of an ordinary user (administrators are exempt from fairness)")
 	flags.StringVar(&opt.systemToken, "system-token", "", "storm: token of the node user system:node:node-a")
-	flags.StringVar(&opt.command, "command", "", "ready: command line of the server")
+	flags.StringVar(&opt.command, "command", "", "ready, restart: command line of the server")
 	flags.StringVar(&opt.readyURL, "ready-url", "", "ready: server URL; without it the command prints a JSON line with url and pids")
-	flags.IntVar(&opt.runs, "runs", 3, "ready: number of starts")
+	flags.IntVar(&opt.runs, "runs", 3, "ready, restart: number of starts")
 	flags.Float64Var(&opt.settle, "settle", 5, "ready, memory, definitions: seconds to wait before reading memory")
 	flags.StringVar(&opt.gcPath, "gc-path", "", "memory, definitions: GET this before reading memory, e.g. /debug/pprof/heap?gc=1")
 	flags.BoolVar(&opt.clean, "clean", false, "delete the objects made, at the end")
