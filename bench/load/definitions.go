@@ -13,11 +13,15 @@ import (
 const definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // definitions makes many definitions one after another, while others read; then reads all that tells of them; then
-// uses each. An operation of every row is a definition, and memory is counted from before the first.
+// uses each. An operation of every row is a definition, and memory is counted from before they are made.
 func definitions(b *bench) error {
 	number := b.opt.definitions
 	row := func(what string) string { return fmt.Sprintf("definitions/%s/%d", what, number) }
 	if err := b.post(configMaps.path(b.namespace, ""), fill(configMaps.body, "read", 0, "")); err != nil {
+		return err
+	}
+	// What the first one costs is not counted to the others.
+	if err := b.define("bench.example.com"); err != nil {
 		return err
 	}
 	idle, heap := b.resident()

@@ -141,3 +141,38 @@ func TestOnlyLoopbackAddressesAreTaken(t *testing.T) {
 		}
 	}
 }
+
+func TestDefinitionsAreOfThirtyKilobytesEachWithTextsOfItsOwn(t *testing.T) {
+	texts := map[string]int{}
+	for n := range 3 {
+		definition := struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct {
+						OpenAPIV3Schema struct {
+							Properties map[string]struct {
+								Properties map[string]struct{ Description string }
+							}
+						}
+					}
+				}
+			}
+		}{}
+		raw := gadget(n).definition()
+		if err := json.Unmarshal(raw, &definition); err != nil || len(raw) < 28_000 || len(raw) > 32_000 {
+			t.Errorf("%d bytes, %v", len(raw), err)
+		}
+		for _, each := range definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+			texts[each.Description]++
+		}
+	}
+	delete(texts, "")
+	for text, times := range texts {
+		if times > 1 {
+			t.Errorf("%d times: %s", times, text)
+		}
+	}
+	if len(texts) < 90 {
+		t.Errorf("%d texts", len(texts))
+	}
+}

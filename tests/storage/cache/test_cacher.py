@@ -548,6 +548,16 @@ async def test_window_is_bounded_by_count_age_and_bytes() -> None:
     assert window.size < 1 << 20
 
 
+async def test_large_changes_have_less_room_in_the_window() -> None:
+    def filled(size: int) -> EventWindow:
+        window = EventWindow(0, count_limit=1000, bytes_limit=1 << 20, bytes_of_large=100_000)
+        for revision in range(1, 101):
+            window.add(Change(revision, "/a", Entry("/a", b"x" * size, 0), None, 0.0))
+        return window
+
+    assert (len(filled(7_500)), len(filled(9_000)), len(filled(20_000))) == (100, 10, 4)
+
+
 async def test_what_storage_forgot_is_not_told_by_the_cache_either(store: Storage, cacher: Cacher) -> None:
     for number in range(5):
         await store.create(f"{cacher.prefix}{number}", b"1")
