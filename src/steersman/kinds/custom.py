@@ -74,8 +74,12 @@ class CustomKind(OpenKind):
     @property
     def declared_schema(self) -> Plain | None:
         """The schema as it was declared, the caller's own."""
-        found: Plain | None = decode_plain(decompress(self._schema_text))
+        found: Plain | None = decode_plain(self.openapi_text)
         return found
+
+    @property
+    def openapi_text(self) -> bytes:
+        return decompress(self._schema_text)
 
     @property
     def openapi(self) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 from steersman.machinery.codec.go_types import GoType
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import Decoded, Media
 from steersman.machinery.identity.schema import GroupKind, GroupVersionKind
 from steersman.machinery.managed_fields import Schema
@@ -93,6 +94,11 @@ class Kind(ABC, Generic[T]):
         """The structural schema (apiextensions.k8s.io/v1) of its objects that is published, as JSON has it; apiVersion,
         kind and metadata need not be in it. None for the built-in kinds."""
         return ANY_OBJECT
+
+    @property
+    def openapi_text(self) -> bytes:
+        """What it is made of, in JSON: kinds with equal texts have equal ones."""
+        return encode(self.openapi)
 
     def warm(self) -> None:
         """Makes what takes long to make and is not needed before objects are."""
