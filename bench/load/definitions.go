@@ -39,7 +39,6 @@ func definitions(b *bench) error {
 	crew = b.loop(1, 10*time.Minute, 1, func(w *worker, n int) error { return b.readDocuments(w, number) })
 	read := b.summarize(row("read"), before, time.Since(began), crew)
 	b.share(read, number, before)
-	b.held(read)
 	b.growth(read, idle, heap)
 
 	used := b.measure(row("use"), 1, 10*time.Minute, number, func(w *worker, n int) error {
@@ -51,7 +50,6 @@ func definitions(b *bench) error {
 		_, err := b.client.do(b.ctx, 0, request{path: path}, nil)
 		return err
 	})
-	b.held(used)
 	b.growth(used, idle, heap)
 	return b.established(number)
 }
