@@ -5,7 +5,8 @@
     python -m bench.side_by_side --a COMMAND --out-a a.json      one server only
     python -m bench.side_by_side --table a.json                  a saved report as Markdown
 
-A server command stays in the foreground, prints one JSON line once it is ready, and ends on SIGTERM:
+A server command stays in the foreground, prints one JSON line once it is ready, and ends on SIGTERM (README.md has what
+the workload "restart" asks of it):
   {"url": "https://127.0.0.1:...", "ca": FILE, "token": TOKEN OF AN ADMINISTRATOR, "pids": {NAME: PID, ...},
    "users": {TOKEN: {"user": "alice" | "system:node:node-a" ...}}}          (ca and users are optional)
 Each workload gets a fresh server, and only one server runs at a time. Which goes first changes every round.

@@ -73,8 +73,9 @@ func TestRowsOfCustomResourcesAreLeftOutWhereTheServerHasNone(t *testing.T) {
 			"update/configmap/put/c1", "update/configmap/merge/c1", "update/configmap/apply/c1",
 			"update/pod/put/c1", "update/pod/merge/c1", "update/pod/apply/c1", "update/pod/status/c1",
 		},
-		"memory": {"memory/configmap/2", "memory/configmap/10", "memory/pod/2"},
-		"mixed":  {},
+		"memory":      {"memory/configmap/2", "memory/configmap/10", "memory/pod/2"},
+		"mixed":       {},
+		"definitions": {},
 	} {
 		for _, code := range []int{http.StatusNotFound, http.StatusNotImplemented} {
 			got, err := rows(t, newServer(t, code), verb)
