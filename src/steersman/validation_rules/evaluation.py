@@ -89,7 +89,7 @@ class Rules:
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
-        let_go(self._compiled, self._declarations, self._compiler, self._root)
+        let_go(self._compiled, self._declarations, self._root)
 
     @property
     def is_empty(self) -> bool:
@@ -143,6 +143,7 @@ class Rules:
             for below, its_name in _places_below(node, name):
                 if self.is_seen(below, its_name):
                     waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
+        let_go(self._declarations)
         self._declarations = Declarations()
 
     def is_seen(self, node: Node, name: str) -> bool:
