@@ -5,7 +5,8 @@
     python -m bench.side_by_side --a COMMAND --out-a a.json      one server only
     python -m bench.side_by_side --table a.json                  a saved report as Markdown
 
-A server command stays in the foreground, prints one JSON line once it is ready, and ends on SIGTERM:
+A server command stays in the foreground, prints one JSON line once it is ready, and ends on SIGTERM (README.md has what
+the workload "restart" asks of it):
   {"url": "https://127.0.0.1:...", "ca": FILE, "token": TOKEN OF AN ADMINISTRATOR, "pids": {NAME: PID, ...},
    "users": {TOKEN: {"user": "alice" | "system:node:node-a" ...}}}          (ca and users are optional)
 Each workload gets a fresh server, and only one server runs at a time. Which goes first changes every round.
@@ -39,12 +40,14 @@ SCALES = {
     "quick": {
         "ready": ["--runs=3"], "get": ["--seconds=2"], "list": ["--seconds=1"],
         "create": ["--seconds=2"], "update": ["--seconds=2"], "watch": ["--seconds=3"],
-        "memory": ["--settle=10"], "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
+        "memory": ["--settle=10"], "definitions": ["--settle=10"], "restart": ["--runs=3"],
+        "mixed": ["--seconds=10"], "storm": ["--seconds=10"],
     },
     "full": {
         "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
         "create": ["--seconds=10"], "update": ["--seconds=10"], "watch": ["--seconds=20"],
-        "memory": ["--settle=30"], "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
+        "memory": ["--settle=30"], "definitions": ["--settle=30"], "restart": ["--runs=10"],
+        "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
     },
 }  # fmt: skip
 """The flags of each workload: a quick run of all takes about 8 minutes a server, a full one an estimated 30."""
@@ -132,10 +135,10 @@ def start(command: str, limit: float = START_LIMIT) -> tuple[subprocess.Popen[st
 def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[str, Any]:
     """One workload on a fresh server: its report, kept in `out`. A workload that fails says why and has no rows.
 
-    Raises ServerNotStarted, but not for the workload "ready", which starts the server itself.
+    Raises ServerNotStarted, but not for the workloads that start the server themselves.
     """
     arguments = [str(LOAD), run.workload, f"--json={out}", *flags, *run.flags]
-    if run.workload == "ready":
+    if run.workload in ("ready", "restart"):
         subprocess.run([*arguments, f"--command={command}"], check=False)
     else:
         server, reach = start(command)
@@ -146,7 +149,7 @@ def run_once(run: Run, command: str, flags: Sequence[str], out: Path) -> dict[st
                 f"--url={reach['url']}", f"--ca={reach.get('ca', '')}", f"--token={reach['token']}",
                 f"--server-pids={pids}",
             ]  # fmt: skip
-            if run.workload == "memory":
+            if run.workload in ("memory", "definitions"):
                 arguments.append("--gc-path=/debug/pprof/heap?gc=1")
             if run.workload == "storm":
                 arguments.append(f"--storm-token={tokens.get('alice', '')}")

@@ -47,9 +47,16 @@ RUNS = (
     Run("create", ("--concurrency=16", "--only=create/configmap/")),
     Run("create", ("--concurrency=16", "--only=create/pod/")),
     Run("update", ("--concurrency=16", f"--only={','.join(UPDATES)}")),
-    Run("watch", ("--formats=json", "--watchers=100,500,1000")),
+    Run("watch", ("--formats=json", "--watchers=100,500,1000", "--only=watch/json/")),
     Run("memory", ("--only=memory/configmap/",)),
     Run("memory", ("--only=memory/pod/",)),
+    Run("list", ("--sizes=1000", "--formats=json,json+gzip", "--only=list/widget/1000/cached/")),
+    Run("create", ("--concurrency=16", "--only=create/widget/")),
+    Run("update", ("--concurrency=16", "--only=update/widget/")),
+    Run("watch", ("--formats=json", "--watchers=1000", "--only=watch/widget/")),
+    Run("memory", ("--only=memory/widget/",)),
+    Run("definitions"),
+    Run("restart"),
 )
 """What is run, each on a fresh server: together exactly the rows of FIGURES."""
 
@@ -105,8 +112,24 @@ FIGURES = (
             ("a ConfigMap of 1 KiB", "memory/configmap/10000"),
             ("a ConfigMap of 1 KiB", "memory/configmap/50000"),
             ("a Pod of 3.7 KB", "memory/pod/10000"),
+            ("a custom resource of 1.6 KB", "memory/widget/10000"),
         )
     ),
+    *(Figure(row := f"list/widget/1000/cached/{form}", row, "ms", cpu_ms) for form in ("json", "json+gzip")),
+    *(
+        Figure(row, row, "us", cpu_us)
+        for row in ("create/widget/c16", *(f"update/widget/{verb}/c16" for verb in ("put", "merge", "apply", "status")))
+    ),
+    Figure("watch/widget/json/w1000, an event delivered", "watch/widget/json/w1000", "us", cpu_us),
+    Figure("a definition of 30 KB, 500 made and published: CPU", "definitions/make/500", "ms", cpu_ms),
+    Figure("the discovery and OpenAPI of each, read: CPU", "definitions/read/500", "ms", cpu_ms),
+    Figure("each used for the first time: CPU", "definitions/use/500", "ms", cpu_ms),
+    Figure("memory of each, made", "definitions/make/500", "KiB", resident_kib_per_object),
+    Figure("memory of each, used", "definitions/use/500", "KiB", resident_kib_per_object),
+    Figure(
+        "restart with 500 definitions and 10,000 objects: wall time to `/readyz`", "restart/500/10000", "ms", median_ms
+    ),
+    Figure("the same: CPU", "restart/500/10000", "ms", cpu_ms),
 )
 """The lines of the table, in its order; CPU is user and system time of all processes of a server for one operation."""
 

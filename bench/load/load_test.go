@@ -73,8 +73,9 @@ func TestRowsOfCustomResourcesAreLeftOutWhereTheServerHasNone(t *testing.T) {
 			"update/configmap/put/c1", "update/configmap/merge/c1", "update/configmap/apply/c1",
 			"update/pod/put/c1", "update/pod/merge/c1", "update/pod/apply/c1", "update/pod/status/c1",
 		},
-		"memory": {"memory/configmap/2", "memory/configmap/10", "memory/pod/2"},
-		"mixed":  {},
+		"memory":      {"memory/configmap/2", "memory/configmap/10", "memory/pod/2"},
+		"mixed":       {},
+		"definitions": {},
 	} {
 		for _, code := range []int{http.StatusNotFound, http.StatusNotImplemented} {
 			got, err := rows(t, newServer(t, code), verb)
@@ -139,5 +140,40 @@ func TestOnlyLoopbackAddressesAreTaken(t *testing.T) {
 		if _, err := newClient(&options{}, address); (err == nil) != taken {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+func TestDefinitionsAreOfThirtyKilobytesEachWithTextsOfItsOwn(t *testing.T) {
+	texts := map[string]int{}
+	for n := range 3 {
+		definition := struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct {
+						OpenAPIV3Schema struct {
+							Properties map[string]struct {
+								Properties map[string]struct{ Description string }
+							}
+						}
+					}
+				}
+			}
+		}{}
+		raw := gadget(n).definition()
+		if err := json.Unmarshal(raw, &definition); err != nil || len(raw) < 28_000 || len(raw) > 32_000 {
+			t.Errorf("%d bytes, %v", len(raw), err)
+		}
+		for _, each := range definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+			texts[each.Description]++
+		}
+	}
+	delete(texts, "")
+	for text, times := range texts {
+		if times > 1 {
+			t.Errorf("%d times: %s", times, text)
+		}
+	}
+	if len(texts) < 90 {
+		t.Errorf("%d texts", len(texts))
 	}
 }

@@ -30,7 +30,7 @@ type options struct {
 	out                             string
 	pids                            string
 	http, connections, runs         int
-	count, clients                  int
+	count, clients, definitions     int
 	seconds, settle                 float64
 	concurrency, sizes, watchers    []int
 	formats                         []string
@@ -44,15 +44,17 @@ var workloads = map[string]struct {
 	run  func(*bench) error
 	help string
 }{
-	"ready":  {ready, "start --command, time until /readyz answers 200, then idle memory"},
-	"get":    {get, "GET one Pod"},
-	"list":   {list, "LIST ConfigMaps and Pods: cached, consistent, paged"},
-	"create": {create, "POST ConfigMaps, Pods, custom resources"},
-	"update": {update, "PUT, merge PATCH, server-side apply, status PUT"},
-	"watch":  {watch, "many watchers, one writer"},
-	"memory": {memory, "memory per stored object and per CRD"},
-	"mixed":  {mixed, "70% get/list, 20% status update, 10% create/delete"},
-	"storm":  {storm, "overload with lists; probe /readyz and a system request"},
+	"ready":       {ready, "start --command, time until /readyz answers 200, then idle memory"},
+	"get":         {get, "GET one Pod"},
+	"list":        {list, "LIST ConfigMaps and Pods: cached, consistent, paged"},
+	"create":      {create, "POST ConfigMaps, Pods, custom resources"},
+	"update":      {update, "PUT, merge PATCH, server-side apply, status PUT"},
+	"watch":       {watch, "many watchers, one writer"},
+	"memory":      {memory, "memory per stored object and per CRD"},
+	"mixed":       {mixed, "70% get/list, 20% status update, 10% create/delete"},
+	"restart":     {restart, "start --command anew with many CRDs and objects stored, on SIGHUP"},
+	"definitions": {definitions, "make many CRDs, read discovery and OpenAPI, use each"},
+	"storm":       {storm, "overload with lists; probe /readyz and a system request"},
 }
 
 func main() {
@@ -99,7 +101,7 @@ func run(args []string) error {
 func overview() error {
 	verbs := []string{}
 	for verb, each := range workloads {
-		verbs = append(verbs, fmt.Sprintf("  %-8s %s", verb, each.help))
+		verbs = append(verbs, fmt.Sprintf("  %-11s %s", verb, each.help))
 	}
 	slices.Sort(verbs)
 	return fmt.Errorf("usage: load WORKLOAD [flags] | load compare A.json B.json | load stub\n%s", strings.Join(verbs, "\n"))
@@ -122,15 +124,16 @@ func parse(verb string, args []string) (*options, error) {
 	flags.StringVar(&opt.watchersText, "watchers", "100,500,1000", "watch: number of watchers")
 	flags.StringVar(&opt.formatsText, "formats", "json,protobuf", "get, list, watch: answer formats (list also knows json+gzip)")
 	flags.StringVar(&opt.only, "only", "", "run only the rows whose name contains one of these texts, separated by commas")
-	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step")
+	flags.IntVar(&opt.count, "count", 10000, "create: most objects per row; watch: most writes; memory: objects per step; restart: objects stored")
+	flags.IntVar(&opt.definitions, "definitions", 500, "definitions, restart: how many CRDs")
 	flags.IntVar(&opt.clients, "clients", 2000, "storm: concurrent lists")
 	flags.StringVar(&opt.stormToken, "storm-token", "", "storm: token of an ordinary user (administrators are exempt from fairness)")
 	flags.StringVar(&opt.systemToken, "system-token", "", "storm: token of the node user system:node:node-a")
-	flags.StringVar(&opt.command, "command", "", "ready: command line of the server")
+	flags.StringVar(&opt.command, "command", "", "ready, restart: command line of the server")
 	flags.StringVar(&opt.readyURL, "ready-url", "", "ready: server URL; without it the command prints a JSON line with url and pids")
-	flags.IntVar(&opt.runs, "runs", 3, "ready: number of starts")
-	flags.Float64Var(&opt.settle, "settle", 5, "ready, memory: seconds to wait before reading memory")
-	flags.StringVar(&opt.gcPath, "gc-path", "", "memory: GET this before reading memory, e.g. /debug/pprof/heap?gc=1")
+	flags.IntVar(&opt.runs, "runs", 3, "ready, restart: number of starts")
+	flags.Float64Var(&opt.settle, "settle", 5, "ready, memory, definitions: seconds to wait before reading memory")
+	flags.StringVar(&opt.gcPath, "gc-path", "", "memory, definitions: GET this before reading memory, e.g. /debug/pprof/heap?gc=1")
 	flags.BoolVar(&opt.clean, "clean", false, "delete the objects made, at the end")
 	flags.StringVar(&opt.out, "json", "", "write results here (rows of the same name are replaced, others kept)")
 	flags.Parse(args)
@@ -163,6 +166,7 @@ func parse(verb string, args []string) (*options, error) {
 	opt.settle = min(max(opt.settle, 0), 600)
 	opt.count = min(max(opt.count, 1), 100000)
 	opt.clients = min(max(opt.clients, 1), 10000)
+	opt.definitions = min(max(opt.definitions, 1), 10000)
 	opt.runs = min(max(opt.runs, 1), 100)
 	return opt, nil
 }

@@ -77,7 +77,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }
 func newBench(ctx context.Context, verb string, opt *options) (*bench, error) {
 	b := &bench{ctx: ctx, opt: opt, namespace: fmt.Sprintf("load-%s-%d", verb, time.Now().UnixMilli())}
 	var err error
-	if b.meter, err = newMeter(opt.pids); err != nil || verb == "ready" {
+	if b.meter, err = newMeter(opt.pids); err != nil || verb == "ready" || verb == "restart" {
 		return b, err
 	}
 	if b.client, err = newClient(opt, opt.url); err != nil {

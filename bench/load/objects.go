@@ -71,12 +71,17 @@ func widgetBody(group string) []byte {
 
 // definition is a CRD with a structural schema of 5 KB, of which objects use about 15 fields, and two CEL rules.
 func definition(group string) []byte {
-	return []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.` + group + `"},"spec":{"group":"` + group + `","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object","required":["spec"],"properties":{
+	return []byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.` + group + `"},"spec":{"group":"` + group + `","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":` + widgetSchema(unusedFields()) + `}}]}}`)
+}
+
+// widgetSchema is the schema of widgets, with more fields of their spec.
+func widgetSchema(fields string) string {
+	return `{"type":"object","required":["spec"],"properties":{
 "spec":{"type":"object","required":["image","replicas"],"x-kubernetes-validations":[{"rule":"self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas","message":"replicas must lie between minReplicas and maxReplicas"},{"rule":"self.ports.all(p, p.port != 22) && self.hosts.all(h, h.endsWith('.example.com'))","message":"no port 22, only example.com hosts"}],"properties":{
 "image":{"type":"string","minLength":1,"maxLength":200},"replicas":{"type":"integer","format":"int32","minimum":0},"minReplicas":{"type":"integer","default":1},"maxReplicas":{"type":"integer","default":10},"paused":{"type":"boolean","default":false},"mode":{"type":"string","enum":["Rolling","Recreate"]},"schedule":{"type":"string","pattern":"^[0-9*/ ,-]+$"},"timeoutSeconds":{"type":"integer","minimum":1,"maximum":3600},
 "ports":{"type":"array","maxItems":10,"items":{"type":"object","required":["port"],"properties":{"name":{"type":"string","maxLength":30},"port":{"type":"integer","minimum":1,"maximum":65535},"protocol":{"type":"string","default":"TCP"}}}},
-"resources":{"type":"object","properties":{"cpu":{"x-kubernetes-int-or-string":true},"memory":{"type":"string"}}},"selector":{"type":"object","additionalProperties":{"type":"string"}},"hosts":{"type":"array","maxItems":10,"items":{"type":"string","maxLength":100}},"note":{"type":"string","maxLength":1000},"priority":{"type":"integer","default":5},"owner":{"type":"string"}` + unusedFields() + `}},
-"status":{"type":"object","properties":{"observed":{"type":"integer"},"phase":{"type":"string"},"conditions":{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"status":{"type":"string"},"message":{"type":"string"}}}}}}}}}}]}}`)
+"resources":{"type":"object","properties":{"cpu":{"x-kubernetes-int-or-string":true},"memory":{"type":"string"}}},"selector":{"type":"object","additionalProperties":{"type":"string"}},"hosts":{"type":"array","maxItems":10,"items":{"type":"string","maxLength":100}},"note":{"type":"string","maxLength":1000},"priority":{"type":"integer","default":5},"owner":{"type":"string"}` + fields + `}},
+"status":{"type":"object","properties":{"observed":{"type":"integer"},"phase":{"type":"string"},"conditions":{"type":"array","items":{"type":"object","properties":{"type":{"type":"string"},"status":{"type":"string"},"message":{"type":"string"}}}}}}}}`
 }
 
 // unusedFields are properties that no object has, as most of a real schema.

@@ -45,6 +45,22 @@ def test_what_this_kind_made_is_not_looked_at_again(monkeypatch: pytest.MonkeyPa
     assert json.loads(b"{" + found.present(value, 7))["metadata"]["resourceVersion"] == "7"
 
 
+def test_large_values_are_remembered_however_many_small_ones_follow(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = kind(a=B, x={"type": "string"})
+    large, small = (found.new() for _ in range(2))
+    large.content["x"] = "x" * 1_000_000
+    values = [found.value(large)]
+    for number in range(300):
+        small.content["x"] = f"{number} {'x' * 10_000}"
+        values.append(found.value(small))
+    assert found.present(values[1], 7).startswith(b'"apiVersion"')  # a small one that is forgotten
+    monkeypatch.setattr(type(found), "structural", None)
+    for value in (values[0], values[-1], values[-50]):
+        assert found.present(value, 7).startswith(b'"apiVersion"')
+    with pytest.raises(AttributeError):
+        found.present(values[1], 7)
+
+
 def test_what_others_stored_is_made_to_fit() -> None:
     stored = kind(b=B, zz=B).value(kind(b=B, zz=B).read(BODY, "json", strict=False).obj)
     assert json.loads(b"{" + kind(a=A, b=B).present(stored, 7)) == {

@@ -35,7 +35,7 @@ def test_a_body_becomes_its_value_again(stored):
     assert json.loads(b"{" + body)["metadata"]["resourceVersion"] == "9"
     assert V1.value_of(body) == stored
     assert V1.value_of(stored[1:]) == stored
-    assert V1.at_revision(V1.value_of(body), 12) == V1.at_revision(stored, 12)
+    assert V1.at_revision(V1.value_of(body), 12) == V1.at_revision(stored, 12) == V1.body_at(body, 12)
 
 
 @pytest.mark.parametrize("content", [{}, {"aaa": 1}, {"aaa": {"apiVersion": "other"}}])
@@ -45,6 +45,7 @@ def test_the_version_of_a_body_is_what_it_says(content):
 
 
 def test_a_value_is_presented_in_the_version_it_was_stored_in():
-    assert V1.present(value({"name": "a", "uid": "u"}, "v2", x=1), 9) == V2.at_revision(
-        value({"name": "a", "uid": "u"}, "v2", x=1), 9
-    )
+    stored = value({"name": "a", "uid": "u"}, "v2", x=1)
+    body = V1.present(stored, 9)
+    assert body == V2.at_revision(stored, 9)
+    assert V1.body_at(body, 10) == V2.at_revision(stored, 10)

@@ -39,10 +39,12 @@ def test_a_presented_value_is_the_object_with_its_revision(obj: ConfigMap, revis
     value = MAPS_KIND.value(obj)
     assert obj.metadata.resource_version == before
     assert b"resourceVersion" not in value or "resourceVersion" in repr(obj)
-    found = MAPS_KIND.decode(MAPS_KIND.present(value, revision))
+    body = MAPS_KIND.present(value, revision)
+    found = MAPS_KIND.decode(body)
     assert found.metadata.resource_version == str(revision)
     found.metadata.resource_version = before
     assert found == obj
+    assert MAPS_KIND.body_at(body, 7) == MAPS_KIND.present(value, 7)
 
 
 @given(MAPS, st.integers(1, 2**63 - 1), st.booleans(), st.randoms())
@@ -58,10 +60,12 @@ def test_a_value_in_another_order_or_layout_is_presented_alike(obj: ConfigMap, r
         return dict(items)
 
     value = json.dumps(shuffled(document), indent=1 if spaces else None).encode()
-    found = MAPS_KIND.decode(MAPS_KIND.present(value, revision))
+    body = MAPS_KIND.present(value, revision)
+    found = MAPS_KIND.decode(body)
     assert found.metadata.resource_version == str(revision)
     found.metadata.resource_version = obj.metadata.resource_version
     assert found == obj
+    assert MAPS_KIND.body_at(body, 7) == MAPS_KIND.present(value, 7)
 
 
 HEAD = b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{'

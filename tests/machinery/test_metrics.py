@@ -97,3 +97,22 @@ def test_a_registry_shows_all_its_metrics_in_order() -> None:
     assert list(registry.expose()) == ["# HELP a A.\n# TYPE a counter\n", "# HELP b B.\n# TYPE b counter\nb 1\n"]
     with pytest.raises(ValueError, match="metric a is registered already"):
         registry.add(Counter("a", "Another."))
+
+
+def test_many_series_are_exposed_in_pieces_while_values_are_recorded() -> None:
+    registry, histogram, counter = Registry(), Histogram("h", "H.", (1, 2), ("who",)), Counter("c", "C.", ("who",))
+    registry.add(histogram, counter)
+    for number in range(3000):
+        histogram.observe(1, (str(number),))
+        counter.inc((str(number),))
+    pieces = []
+    for piece in registry.expose():
+        pieces.append(piece)
+        histogram.observe(2, (f"new {len(pieces)}",))
+        counter.inc((f"new {len(pieces)}",))
+    assert max(piece.count("\n") for piece in pieces) == 1000
+    lines = "".join(pieces).splitlines()
+    assert [line for line in lines if '"2999"' in line] == [
+        'c{who="2999"} 1', 'h_bucket{who="2999",le="1"} 1', 'h_bucket{who="2999",le="2"} 1',
+        'h_bucket{who="2999",le="+Inf"} 1', 'h_sum{who="2999"} 1.0', 'h_count{who="2999"} 1',
+    ]  # fmt: skip

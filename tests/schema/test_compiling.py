@@ -102,3 +102,33 @@ def test_rules_stay_where_they_are_declared() -> None:
     assert structural.has_rules
     assert structural.root.properties["spec"].rules == (rule,)
     assert not compile_schema(of(a=TEXT)).has_rules
+
+
+def test_what_is_said_twice_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+    real = compiling.Compiler._compiled
+    monkeypatch.setattr(
+        compiling.Compiler, "_compiled", lambda self, plain: compiled.append(plain) or real(self, plain)
+    )
+    name = {"type": "string", "maxLength": 5}
+    properties = {letter: {"description": f"The {letter}", **name} for letter in "abcdefgh"}
+    node = compiling.Compiler().node({"type": "object", "properties": properties})
+    assert len(compiled) == 2
+    assert {id(node.properties[letter]) for letter in "abcdefgh"} == {id(node.properties["a"])}
+
+
+@pytest.mark.parametrize("other", [
+    {"type": "string", "format": "unheard-of"}, {"x-kubernetes-int-or-string": True},
+    {"type": "array", "items": {"type": "string", "format": "date"}},
+    {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}},
+    {"type": "string", "allOf": [{"format": "date"}]},
+])  # fmt: skip
+def test_only_what_judges_defaults_otherwise_is_compiled_for_them_again(other: dict[str, Any]) -> None:
+    alike = {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}}
+    plain = {"type": "object", "properties": {"alike": alike, "other": other}}
+    compiler = compiling.Compiler()
+    node = compiler.node(plain)
+    of_defaults = compiler.node_of_defaults(plain)
+    assert of_defaults.properties["alike"] is node.properties["alike"]
+    assert compiling.Compiler().node_of_defaults(plain).features() == of_defaults.features()
+    assert id(other) not in compiler._alike

@@ -247,3 +247,19 @@ def test_a_schema_without_rules_has_nothing_to_say() -> None:
 def test_sets_of_texts_with_a_format_are_never_the_same() -> None:
     lengths = {"type": "array", "items": {**_TEXT, "format": "duration"}, "x-kubernetes-list-type": "set"}
     assert errors(ruled(lengths, "self == self"), ["1h"]) == ["a: Invalid value: failed rule: self == self"]
+
+
+def test_rules_that_are_compiled_are_judged_without_their_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = {"type": "object", "properties": {"n": _NUMBER}, "x-kubernetes-validations": [{"rule": "self.n > 1"}]}
+    unseen = {"x-kubernetes-preserve-unknown-fields": True, "properties": {"b": item}}
+    schema = {"type": "object", "properties": {
+        "items": {"type": "array", "items": item}, "map": {"type": "object", "additionalProperties": item}, "c": unseen,
+    }}  # fmt: skip
+    obj = {"items": [{"n": 1}, {"n": 2}], "map": {"x": {"n": 0}}, "c": {"b": {"n": 1}}}
+    expected = [str(error) for error in rules(schema).judge(obj).errors]
+    assert len(expected) == 2
+    compiled = rules(schema)
+    compiled.compile()
+    assert not compiled._declarations.objects
+    monkeypatch.setattr(type(compiled._declarations), "of", None)
+    assert [str(error) for error in compiled.judge(obj).errors] == expected

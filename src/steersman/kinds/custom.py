@@ -19,8 +19,11 @@ from steersman.schema import CoercionError, Structural, compile_schema
 Plain = dict[str, Any]
 
 _STATUS: Final = "status"
+_SMALL: Final = 16 << 10
+_ROOM_FOR_SMALL: Final = 1 << 20
 _ROOM: Final = 16 << 20
-"""Bytes of values that this server has made and has not forgotten yet."""
+"""Bytes of values that this server has made and has not forgotten yet: as many as are written at once, so that the
+loop never makes a large one fit. Small ones up to `_SMALL` bytes are made to fit in no time, and have less room."""
 
 
 class MergedObject(OpenObject):
@@ -71,8 +74,12 @@ class CustomKind(OpenKind):
     @property
     def declared_schema(self) -> Plain | None:
         """The schema as it was declared, the caller's own."""
-        found: Plain | None = decode_plain(decompress(self._schema_text))
+        found: Plain | None = decode_plain(self.openapi_text)
         return found
+
+    @property
+    def openapi_text(self) -> bytes:
+        return decompress(self._schema_text)
 
     @property
     def openapi(self) -> Mapping[str, Any]:
@@ -138,20 +145,20 @@ class CustomKind(OpenKind):
         if _STATUS not in obj.content and any(name == _STATUS for name, _ in self.structural.root.defaulted):
             self._fill(obj)  # it was thrown away, and is there again when the object is read
         value = super().value(obj)
-        _made.add(value, self._mark)
+        _made_like(value).add(value, self._mark)
         return value
 
     def present(self, value: bytes, revision: int) -> bytes:
         """The body in the version that the value is of. What this server has made under this schema fits already; the
         rest is read, and made to fit its own."""
-        if _made.is_by(value, self._mark):
+        if _made_like(value).is_by(value, self._mark):
             return self.at_revision(value, revision)
         source, obj = self._read_anew(value)
         obj.metadata.resource_version = str(revision)
         return source.body(obj)
 
     def body_as_read(self, value: bytes) -> bytes:
-        if _made.is_by(value, self._mark):
+        if _made_like(value).is_by(value, self._mark):
             return self.body_of(value)
         source, obj = self._read_anew(value)
         return source.body(obj)
@@ -182,8 +189,9 @@ class _Made:
     """The values that this server made last, and the mark of the kind that made each: those need no second look when
     the storage tells of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int) -> None:
         self._marks: OrderedDict[bytes, object] = OrderedDict()
+        self._room = room
         self._size = 0
         self._lock = Lock()  # values are made in the slow lane too
 
@@ -192,7 +200,7 @@ class _Made:
             if value not in self._marks:
                 self._size += len(value)
             self._marks[value] = mark
-            while self._size > _ROOM:
+            while self._size > self._room:
                 forgotten, _ = self._marks.popitem(last=False)
                 self._size -= len(forgotten)
 
@@ -200,4 +208,10 @@ class _Made:
         return self._marks.get(value) is mark
 
 
-_made: Final = _Made()
+_made_small: Final = _Made(_ROOM_FOR_SMALL)
+_made_large: Final = _Made(_ROOM)
+
+
+def _made_like(value: bytes) -> _Made:
+    """Where such a value is looked for."""
+    return _made_small if len(value) <= _SMALL else _made_large

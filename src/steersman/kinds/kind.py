@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 from steersman.machinery.codec.go_types import GoType
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import Decoded, Media
 from steersman.machinery.identity.schema import GroupKind, GroupVersionKind
 from steersman.machinery.managed_fields import Schema
@@ -94,6 +95,11 @@ class Kind(ABC, Generic[T]):
         kind and metadata need not be in it. None for the built-in kinds."""
         return ANY_OBJECT
 
+    @property
+    def openapi_text(self) -> bytes:
+        """What it is made of, in JSON: kinds with equal texts have equal ones."""
+        return encode(self.openapi)
+
     def warm(self) -> None:
         """Makes what takes long to make and is not needed before objects are."""
 
@@ -155,6 +161,10 @@ class Kind(ABC, Generic[T]):
     @abstractmethod
     def present(self, value: bytes, revision: int) -> bytes:
         """The body served for a stored value written at `revision`."""
+
+    @abstractmethod
+    def body_at(self, body: bytes, revision: int) -> bytes:
+        """The body of the same object, as of another revision."""
 
     def body_as_read(self, value: bytes) -> bytes:
         """The body of what would be read if this value were stored."""

@@ -158,6 +158,10 @@ class OpenKind(Kind[OpenObject]):
         obj.metadata.resource_version = str(revision)
         return self.body(obj)
 
+    def body_at(self, body: bytes, revision: int) -> bytes:
+        source = self if len(self.family) == 1 else self.family.get(self.version_of(body), self)
+        return source.at_revision(source.value_of(body), revision)
+
     def body_of(self, value: bytes) -> bytes:
         return value[1:]
 

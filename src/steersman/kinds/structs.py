@@ -30,7 +30,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 _UID: Final = b'"uid":"'
 _METADATA: Final = b'"metadata":{'
-_VERSION: Final = b',"resourceVersion":'
+_VERSION: Final = b'"resourceVersion":'
 _EMPTY_LIST: Final = b'":[]'
 
 
@@ -152,7 +152,7 @@ class StructKind(Kind[T]):
         if found < 0 or value.find(b"{", inside, found) >= 0 or value.find(b"[", inside, found) >= 0:
             return self._present_foreign(value, revision)
         end = value.index(b'"', found + 7) + 1
-        if value.startswith(_VERSION, end):
+        if value.startswith(_VERSION, end + 1):  # behind a comma
             return self._present_foreign(value, revision)
         return b'%b,"resourceVersion":"%d"%b' % (value[len(self.prefix) : end], revision, value[end:])
 
@@ -162,6 +162,11 @@ class StructKind(Kind[T]):
         obj.kind = obj.api_version = ""
         obj.metadata.resource_version = str(revision)
         return encode(obj)[1:]
+
+    def body_at(self, body: bytes, revision: int) -> bytes:
+        # Only texts stand before it (name, namespace, uid), in which quotes are escaped.
+        begin = body.index(_VERSION) + len(_VERSION) + 1  # behind the quote
+        return b"%b%d%b" % (body[:begin], revision, body[body.index(b'"', begin) :])
 
     def body_of(self, value: bytes) -> bytes:
         return value[len(self.prefix) :]

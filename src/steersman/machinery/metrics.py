@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, Protocol
 
 MAX_SERIES: Final = 20_000
+_LINES: Final = 1_000
+"""In a piece of what is scraped: a millisecond."""
 
 Labels = tuple[str, ...]
 
@@ -21,7 +24,7 @@ class Metric(Protocol):
     name: str
 
     def expose(self) -> Iterator[str]:
-        """Its lines, HELP and TYPE first."""
+        """Its lines, HELP and TYPE first. Values may be recorded between them."""
         ...
 
 
@@ -47,10 +50,8 @@ class _Labelled:
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {self.kind}"
 
-    def _series(self, values: Labels, extra: str = "") -> str:
+    def _series(self, values: Labels) -> str:
         pairs = [f'{key}="{_escape(value)}"' for key, value in zip(self.labels, values, strict=True)]
-        if extra:
-            pairs.append(extra)
         return f"{{{','.join(pairs)}}}" if pairs else ""
 
 
@@ -77,7 +78,7 @@ class Counter(_Labelled):
 
     def expose(self) -> Iterator[str]:
         yield from self._head()
-        for labels, value in self._values.items():
+        for labels, value in list(self._values.items()):
             yield f"{self.name}{self._series(labels)} {_number(value)}"
 
 
@@ -104,7 +105,7 @@ class Computed(_Labelled):
 
     def expose(self) -> Iterator[str]:
         yield from self._head()
-        for labels, value in self._read():
+        for labels, value in list(self._read()):
             yield f"{self.name}{self._series(labels)} {_number(value)}"
 
 
@@ -116,6 +117,7 @@ class Histogram(_Labelled):
     def __init__(self, name: str, help_text: str, buckets: tuple[float, ...], labels: Labels = ()) -> None:
         super().__init__(name, help_text, labels)
         self._buckets = buckets
+        self._edges = (*(f'le="{_number(bound)}"' for bound in buckets), 'le="+Inf"')
         self._values: dict[Labels, list[float]] = {}
 
     def observe(self, value: float, labels: Labels = ()) -> None:
@@ -130,15 +132,21 @@ class Histogram(_Labelled):
 
     def expose(self) -> Iterator[str]:
         yield from self._head()
-        for labels, series in self._values.items():
-            total = 0.0
-            for bound, count in zip((*self._buckets, float("inf")), series[:-1], strict=True):
-                total += count
-                edge = "+Inf" if bound == float("inf") else _number(bound)
-                where = self._series(labels, f'le="{edge}"')
-                yield f"{self.name}_bucket{where} {_number(total)}"
-            yield f"{self.name}_sum{self._series(labels)} {series[-1]!r}"
-            yield f"{self.name}_count{self._series(labels)} {_number(total)}"
+        for labels, series in list(self._values.items()):
+            yield from self._lines(labels, series)
+
+    def _lines(self, labels: Labels, series: list[float]) -> list[str]:
+        """Those of one series, all of one moment."""
+        where = self._series(labels)
+        before = f"{self.name}_bucket{{" if not where else f"{self.name}_bucket{where[:-1]},"
+        total = 0.0
+        lines = []
+        for edge, count in zip(self._edges, series, strict=False):
+            total += count
+            lines.append(f"{before}{edge}}} {_number(total)}")
+        lines.append(f"{self.name}_sum{where} {series[-1]!r}")
+        lines.append(f"{self.name}_count{where} {_number(total)}")
+        return lines
 
 
 class Registry:
@@ -155,6 +163,8 @@ class Registry:
             self._metrics[metric.name] = metric
 
     def expose(self) -> Iterator[str]:
-        """One metric's text at a time, so that a scrape of many series can yield in between."""
+        """The text in pieces, one for each metric or more, so that a scrape of many series can yield in between."""
         for name in sorted(self._metrics):
-            yield "\n".join(self._metrics[name].expose()) + "\n"
+            lines = self._metrics[name].expose()
+            while piece := list(islice(lines, _LINES)):
+                yield "\n".join(piece) + "\n"

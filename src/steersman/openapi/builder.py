@@ -171,7 +171,7 @@ def _schema_state(kind: Kind[Any]) -> str:
         return ""
     known = _SCHEMA_STATES.get(kind)
     if known is None:
-        _SCHEMA_STATES[kind] = known = sha256(encode(kind.openapi)).hexdigest()
+        _SCHEMA_STATES[kind] = known = sha256(kind.openapi_text).hexdigest()
     return known
 
 

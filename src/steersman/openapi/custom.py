@@ -39,12 +39,13 @@ def schemas_of(
     kind: Kind[Any], plural: str, selectable: Iterable[str], texts: ObjectTexts, *, v2: bool = False
 ) -> OwnSchemas:  # fmt: skip
     """The schemas of a kind for v3 or v2 documents. `selectable` are paths of fields: `spec.color`."""
-    assert kind.openapi is not None
+    declared = kind.openapi
+    assert declared is not None
     published = Published(v2=v2)
-    if v2 and kind.openapi.get(PRESERVE):
+    if v2 and declared.get(PRESERVE):
         whole: Schema = {"type": "object"}  # clients would refuse what is not in it
     else:
-        whole = published.schema(kind.openapi)
+        whole = published.schema(declared)
         whole["properties"] = whole.get("properties", {}) | _of_every_object(object_meta(v2=v2), texts.object)
     of_list = _list(kind, plural, texts.list, v2=v2)
     fields = [{"fieldPath": each} for each in selectable]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from steersman.machinery.lane.threads import give_way
@@ -45,6 +45,7 @@ _UNSUPPORTED: Final = {
     "dependencies": "dependencies", "additionalItems": "additionalItems", "definitions": "definitions",
 }  # fmt: skip
 """Members that no structural schema has, by the name that upstream's message gives them."""
+_UNSUPPORTED_NAMES: Final = frozenset(_UNSUPPORTED)
 _NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _MASKS: Final = {
     "string": OF_STR,
@@ -55,16 +56,37 @@ _MASKS: Final = {
     "array": OF_LIST,
 }
 _SURE: Final = {"string": str, "boolean": bool}
-_PLAIN_CHECKS: Final = (
-    ("maxLength", "max_length"), ("minLength", "min_length"), ("maxItems", "max_items"), ("minItems", "min_items"),
-    ("maxProperties", "max_properties"), ("minProperties", "min_properties"),
-)  # fmt: skip
-_NUMBER_CHECKS: Final = (("multipleOf", "multiple_of"), ("maximum", "maximum"), ("minimum", "minimum"))
-_JUNCTORS: Final = (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of"))
+_PLAIN_CHECKS: Final = {
+    "maxLength": "max_length", "minLength": "min_length", "maxItems": "max_items", "minItems": "min_items",
+    "maxProperties": "max_properties", "minProperties": "min_properties",
+}  # fmt: skip
+_NUMBER_CHECKS: Final = {"multipleOf": "multiple_of", "maximum": "maximum", "minimum": "minimum"}
+_JUNCTORS: Final = {"allOf": "all_of", "anyOf": "any_of", "oneOf": "one_of"}
 _CHECKED: Final = frozenset(
-    (name for name, _ in (*_PLAIN_CHECKS, *_NUMBER_CHECKS, *_JUNCTORS)),
-) | {"not", "enum", "pattern", "uniqueItems", "required"}
+    {*_PLAIN_CHECKS, *_NUMBER_CHECKS, *_JUNCTORS, "not", "enum", "pattern", "uniqueItems", "required"}
+)
 """What may make a check; limits that exclude themselves stand beside those they are of."""
+_OF_SCHEMAS: Final = (*_JUNCTORS.values(), "negated")
+_NO_CHECKS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys((*_PLAIN_CHECKS.values(), *_NUMBER_CHECKS.values(), "negated", "enum", "names")),
+    **dict.fromkeys((*_JUNCTORS.values(), "required"), ()),
+    **dict.fromkeys(("exclusive_maximum", "exclusive_minimum", "unique_items", "has_junctors"), False),
+    "pattern": "",
+}
+"""Where nothing is said."""
+_UNSAID: Final = frozenset({"description", "title"})
+_SCALARS: Final = frozenset({
+    "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+    "minLength", "minProperties", "minimum", "multipleOf", "nullable", "pattern", "type", "uniqueItems",
+    "x-kubernetes-int-or-string", "x-kubernetes-list-type", "x-kubernetes-map-type",
+})  # fmt: skip
+"""Members whose values say the same wherever they are equal."""
+
+
+_TOLD_BY_TRAITS: Final = frozenset({
+    "nullable", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string", "x-kubernetes-list-type",
+    "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+})  # fmt: skip
 
 
 class UnsupportedSchemaError(ValueError):
@@ -83,29 +105,61 @@ _in_use: dict[int, _Use] = {}
 """By their keys. Of two nodes whose hashes are equal only one is found."""
 
 
-def compile_node(plain: Mapping[str, Any], *, of_defaults: bool = False) -> Node:
-    """The node of a schema. Raises UnsupportedSchemaError.
-
-    With `of_defaults` the node judges as upstream judges the defaults of a schema: unknown formats are not left out,
-    and an int-or-string may be anything that is not said of it otherwise.
-    """
-    return _Compiler(of_defaults=of_defaults).node(plain)
+def compile_node(plain: Mapping[str, Any]) -> Node:
+    """The node of a schema. Raises UnsupportedSchemaError."""
+    return Compiler().node(plain)
 
 
 def refuse_unsupported(plain: Mapping[str, Any]) -> None:
     """Raises UnsupportedSchemaError where a schema has members that no structural schema has."""
+    if _UNSUPPORTED_NAMES.isdisjoint(plain):
+        return
     for name, told in _UNSUPPORTED.items():
         found = plain.get(name)
         if found or (found is not None and name == "additionalItems"):
             raise UnsupportedSchemaError(f"OpenAPIV3Schema '{told}' is not supported")
 
 
-class _Compiler:
-    def __init__(self, *, of_defaults: bool) -> None:
-        self._of_defaults = of_defaults
+class Compiler:
+    """Compiles schemas, which must not change meanwhile. What a schema says twice is compiled once."""
+
+    def __init__(self) -> None:
+        self._of_defaults = False
+        self._leaves: dict[tuple[Any, ...], Node] = {}
+        """By all that they say: most schemas say no more than a type, a limit or a pattern."""
+        self._alike: dict[int, Node] = {}
+        """By the identity of the schema, those that judge defaults as they judge other values."""
 
     def node(self, plain: Mapping[str, Any]) -> Node:
+        """The node of a schema. Raises UnsupportedSchemaError."""
         give_way()
+        if self._of_defaults and (known := self._alike.get(id(plain))) is not None:
+            return known
+        said = _said_by_leaf(plain)
+        if said is None:
+            found = self._compiled(plain)
+        elif (known := self._leaves.get(said)) is not None:
+            found = known
+        else:
+            found = self._leaves[said] = self._compiled(plain)
+        if not self._of_defaults and self._judges_defaults_alike(plain):
+            self._alike[id(plain)] = found
+        return found
+
+    def node_of_defaults(self, plain: Mapping[str, Any]) -> Node:
+        """The node that judges as upstream judges the defaults of a schema: unknown formats are not left out, and an
+        int-or-string may be anything that is not said of it otherwise. Raises UnsupportedSchemaError."""
+        other = Compiler()
+        other._of_defaults, other._alike = True, self._alike
+        return other.node(plain)
+
+    def _judges_defaults_alike(self, plain: Mapping[str, Any]) -> bool:
+        alike = self._alike
+        if plain.get("format") or plain.get("x-kubernetes-int-or-string"):
+            return False
+        return all(id(each) in alike for each in _schemas_in(plain))
+
+    def _compiled(self, plain: Mapping[str, Any]) -> Node:
         refuse_unsupported(plain)
         checks = self._checks(plain)
         if plain.get("x-kubernetes-preserve-unknown-fields") is False:
@@ -166,28 +220,55 @@ class _Compiler:
     def _checks(self, plain: Mapping[str, Any]) -> Checks | None:
         if _CHECKED.isdisjoint(plain):
             return None
-        negated = plain.get("not")
-        said: dict[str, Any] = {"negated": None if negated is None else self.node(negated)}
-        for name, attribute in _JUNCTORS:
-            said[attribute] = tuple(self.node(each) for each in plain.get(name) or ())
-        for name, attribute in _PLAIN_CHECKS:
-            said[attribute] = plain.get(name)
-        for name, attribute in _NUMBER_CHECKS:
-            found = plain.get(name)
-            said[attribute] = None if found is None else float(found)
-        enum = plain.get("enum")
-        said["enum"] = tuple(enum) if enum else None
-        said["names"] = frozenset(each for each in enum if each.__class__ is str) if enum else None
-        said["exclusive_maximum"] = said["maximum"] is not None and bool(plain.get("exclusiveMaximum"))
-        said["exclusive_minimum"] = said["minimum"] is not None and bool(plain.get("exclusiveMinimum"))
-        said["pattern"] = plain.get("pattern") or ""
-        said["unique_items"] = bool(plain.get("uniqueItems"))
-        said["required"] = tuple(sys.intern(each) for each in plain.get("required") or ())
-        if all(value is None or value is False or value == () or value == "" for value in said.values()):
+        said: dict[str, Any] = dict(_NO_CHECKS)
+        if (negated := plain.get("not")) is not None:
+            said["negated"] = self.node(negated)
+        for name, attribute in _JUNCTORS.items():
+            if found := plain.get(name):
+                said[attribute] = tuple(self.node(each) for each in found)
+        for name, value in plain.items():
+            if value is None or name not in _CHECKED:
+                continue
+            if name in _PLAIN_CHECKS:
+                said[_PLAIN_CHECKS[name]] = value
+            elif name in _NUMBER_CHECKS:
+                said[_NUMBER_CHECKS[name]] = float(value)
+            elif name == "required":
+                said["required"] = tuple(map(sys.intern, value))
+            elif name == "pattern":
+                said["pattern"] = value
+            elif name == "uniqueItems":
+                said["unique_items"] = value
+            elif name == "enum" and value:
+                said["enum"] = tuple(value)
+                said["names"] = frozenset(each for each in value if each.__class__ is str)
+        if said["maximum"] is not None:
+            said["exclusive_maximum"] = bool(plain.get("exclusiveMaximum"))
+        if said["minimum"] is not None:
+            said["exclusive_minimum"] = bool(plain.get("exclusiveMinimum"))
+        if said == _NO_CHECKS:
             return None
-        junctors = ("all_of", "any_of", "one_of", "negated")
-        said["has_junctors"] = any(said[name] for name in junctors)
+        said["has_junctors"] = any(said[name] for name in _OF_SCHEMAS)
         return Checks(**said)
+
+
+def _said_by_leaf(plain: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """What a schema says that has no other in it; None for one that may have, or that says more than is compared."""
+    said = tuple([member for member in plain.items() if member[0] not in _UNSAID])
+    for name, _ in said:
+        if name not in _SCALARS:
+            return None
+    return said
+
+
+def _schemas_in(plain: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The schemas of which a structural schema is made."""
+    yield from (plain.get("properties") or {}).values()
+    for name in ("items", "additionalProperties", "not"):
+        if isinstance(each := plain.get(name), Mapping):
+            yield each
+    for name in _JUNCTORS:
+        yield from plain.get(name) or ()
 
 
 def _mask(types: tuple[str, ...], format: str) -> int:
@@ -223,6 +304,8 @@ def _bounds(types: tuple[str, ...], format: str, checks: Checks | None) -> tuple
 
 
 def _traits(plain: Mapping[str, Any], list_type: str, rules: tuple[Plain, ...]) -> int:
+    if _TOLD_BY_TRAITS.isdisjoint(plain):
+        return 0
     traits = NULLABLE if plain.get("nullable") else 0
     if plain.get("x-kubernetes-preserve-unknown-fields"):
         traits |= PRESERVE

@@ -15,7 +15,7 @@ from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.lane.threads import give_way
 
-from .compiling import UnsupportedSchemaError, compile_node
+from .compiling import Compiler, UnsupportedSchemaError, compile_node
 from .default_checks import DefaultChecks
 from .defaults_of_schemas import pruned_defaults
 from .field_paths import FieldPathError, valid_field_path
@@ -108,16 +108,17 @@ def schema_errors(
     unsupported = ""
     is_sound = False
     node: Node | None = None
+    compiler = Compiler()
     if checks.structural:
         try:
-            node = compile_node(plain)
+            node = compiler.node(plain)
         except UnsupportedSchemaError as error:
             unsupported = str(error)
         else:
             found = invariant_errors(plain, path)
             if not found and (node.traits & DEFAULTS_BELOW or node.default is not MISSING):
                 judge = DefaultChecks(pruned=checks.pruned_defaults, rules=rules)
-                found = list(judge.errors(compile_node(plain, of_defaults=True), path))
+                found = list(judge.errors(compiler.node_of_defaults(plain), path))
             errors += found
             is_sound = not found
     judge_of_rules = rules if is_sound else None

@@ -32,7 +32,7 @@ class _Place(NamedTuple):
 
 
 class DefaultChecks:
-    """Judges the defaults of a schema that was compiled for that (`compile_node(..., of_defaults=True)`)."""
+    """Judges the defaults of a schema that was compiled for that (`Compiler.node_of_defaults`)."""
 
     def __init__(self, *, pruned: bool, rules: RuleJudge | None) -> None:
         self._pruned = pruned

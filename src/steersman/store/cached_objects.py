@@ -41,7 +41,9 @@ class CachedObjects(Generic[T]):
         self.storage = storage
         self.kind: Kind[T] = resource.kind
         self.prefix = resource.key_prefix
-        self.cacher = Cacher(storage, self.prefix, present=self.kind.present, unavailable=not_ready)
+        self.cacher = Cacher(
+            storage, self.prefix, present=self.kind.present, body_at=self.kind.body_at, unavailable=not_ready
+        )
         self.slow_lane = slow_lane
         self._thread = get_ident()
         self._filling: asyncio.Task[None] | None = None

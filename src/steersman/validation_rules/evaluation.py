@@ -84,12 +84,12 @@ class Rules:
     def __init__(self, root: Node, *, is_resource: bool = True) -> None:
         self._root: Final = root
         self._is_resource: Final = is_resource
-        self._declarations: Final = Declarations()
-        self._compiler: Final = RuleCompiler(self._declarations)
+        self._declarations = Declarations()
+        self._seen: Final[dict[tuple[int, str], bool]] = {}
         self._compiled: Final[dict[tuple[int, str], list[CompiledRule]]] = {}
 
     def __del__(self) -> None:
-        let_go(self._compiled, self._declarations, self._compiler, self._root)
+        let_go(self._compiled, self._declarations, self._root)
 
     @property
     def is_empty(self) -> bool:
@@ -126,11 +126,13 @@ class Rules:
         if found is None:
             sized = self._declarations.of(node, name, is_resource=is_resource)
             assert sized is not None
-            found = self._compiled[key] = list(self._compiler.compile(node.rules, Place(sized, name)))
+            found = self._compiled[key] = list(RuleCompiler(self._declarations).compile(node.rules, Place(sized, name)))
         return found
 
     def compile(self) -> None:
-        """Compiles them all, so that judging compiles nothing any more; that may take some milliseconds for each."""
+        """Compiles them all, so that judging compiles nothing any more; that may take some milliseconds for each.
+
+        What expressions were compiled against is forgotten then: that is more than what they were compiled to."""
         waiting: list[tuple[Node, str, bool]] = [(self._root, ROOT, self._is_resource)]
         while waiting:
             node, name, is_resource = waiting.pop()
@@ -139,12 +141,19 @@ class Rules:
             if node.rules:
                 self.of(node, name, is_resource=is_resource)
             for below, its_name in _places_below(node, name):
-                if self._declarations.of(below, its_name, is_resource=bool(below.traits & EMBEDDED)) is not None:
+                if self.is_seen(below, its_name):
                     waiting.append((below, its_name, bool(below.traits & EMBEDDED)))
+        let_go(self._declarations)
+        self._declarations = Declarations()
 
     def is_seen(self, node: Node, name: str) -> bool:
         """Whether expressions can see values of a place."""
-        return self._declarations.of(node, name, is_resource=bool(node.traits & EMBEDDED)) is not None
+        key = (id(node), name)
+        found = self._seen.get(key)
+        if found is None:
+            sized = self._declarations.of(node, name, is_resource=bool(node.traits & EMBEDDED))
+            found = self._seen[key] = sized is not None
+        return found
 
 
 def _places_below(node: Node, name: str) -> Iterator[tuple[Node, str]]:

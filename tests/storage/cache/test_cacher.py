@@ -24,6 +24,10 @@ def present(value: bytes, revision: int) -> bytes:
     return b"%s@%d" % (value, revision)
 
 
+def body_at(body: bytes, revision: int) -> bytes:
+    return present(body.rpartition(b"@")[0], revision)
+
+
 class Log:
     """A watcher that keeps what it is told, as (type, key, body, revision)."""
 
@@ -45,7 +49,7 @@ class Log:
 
 @pytest.fixture
 async def cacher(store: Storage) -> AsyncIterator[Cacher]:
-    cacher = Cacher(store, PODS, present=present)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at)
     await cacher.start()
     yield cacher
     await cacher.stop()
@@ -66,7 +70,7 @@ async def test_what_was_there_before_is_loaded_in_key_order(store: Storage) -> N
     random.Random(1).shuffle(numbers)
     await asyncio.gather(*(store.create(f"{PODS}ns/{number:05}", b"v") for number in numbers))
     await store.create("/registry/podsx/other", b"v")
-    cacher = Cacher(store, PODS, present=present)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at)
     assert not cacher.ready
     with pytest.raises(StorageUnavailable):
         cacher.list(PODS)
@@ -124,7 +128,7 @@ async def test_waiting_for_freshness_is_bounded(store: Storage, cacher: Cacher) 
 async def test_a_compaction_while_loading_only_delays_it(store: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steersman.storage.cache.cacher._LOAD_PAGE", 5)
     await write_at_random(store, random.Random(2), 200)
-    cacher = Cacher(store, "/k/", present=present)
+    cacher = Cacher(store, "/k/", present=present, body_at=body_at)
     loading = asyncio.create_task(cacher.start())
     for number in range(10):
         await store.create(f"/k/during/{number}", b"1")
@@ -140,7 +144,7 @@ async def test_an_object_costs_little_more_than_its_body() -> None:
     values = [random.Random(number).randbytes(1024) for number in range(3000)]
     for number, value in enumerate(values):
         await store.create(f"{PODS}default/object-{number:07}", value)
-    cacher = Cacher(store, PODS, present=present)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at)
     tracemalloc.start()
     try:
         await cacher.start()
@@ -162,7 +166,7 @@ async def test_cache_and_watchers_equal_the_log_replayed(store: Storage, seed: i
     await write_at_random(store, chance, 30)
     prefix = "/k/"
     window = Window(count_kept=40, count_limit=60)
-    cacher = Cacher(store, prefix, present=present, new_window=window)
+    cacher = Cacher(store, prefix, present=present, body_at=body_at, new_window=window)
     await cacher.start()
     watches: list[tuple[str, int, Callable[[Entry], bool] | None, Log, object]] = []
 
@@ -414,7 +418,7 @@ async def test_a_watch_from_before_what_is_kept_ends_with_compacted(store: Stora
     for number in range(10):
         await store.create(f"{PODS}ns/{number}", b"1")
     await store.compact(5)
-    cacher = Cacher(store, PODS, present=present)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at)
     await cacher.start()
     old, kept = Log(), Log()
     watchers = [
@@ -459,7 +463,7 @@ async def test_a_value_that_cannot_be_presented_ends_watches_and_the_cache_start
             raise ValueError("cannot be decrypted")
         return present(value, revision)
 
-    cacher = Cacher(store, PODS, present=choosy)
+    cacher = Cacher(store, PODS, present=choosy, body_at=body_at)
     await cacher.start()
     log, other = Log(), Recorder()
     cacher.watch(PODS, after_revision=None, deliver=log.deliver, closed=log.closed)
@@ -487,7 +491,7 @@ async def test_a_value_that_cannot_be_read_at_the_start_is_told_until_it_is_gone
 
     await store.create(PODS + "ns/a", b"bad")
     await store.create(PODS + "ns/b", b"good")
-    cacher = Cacher(store, PODS, present=choosy)
+    cacher = Cacher(store, PODS, present=choosy, body_at=body_at)
     await cacher.start()
     assert not cacher.ready
     with pytest.raises(StorageUnavailable, match=f"not ready: {PODS}ns/a cannot be read: cannot be decrypted"):
@@ -505,7 +509,7 @@ async def test_a_value_that_cannot_be_read_at_the_start_is_told_until_it_is_gone
 
 
 async def test_other_encodings_are_kept_within_a_bound(store: Storage) -> None:
-    cacher = Cacher(store, PODS, present=present, representations_limit=1000)
+    cacher = Cacher(store, PODS, present=present, body_at=body_at, representations_limit=1000)
     await cacher.start()
     for number in range(10):
         await store.create(f"{PODS}ns/{number}", b"1")
@@ -524,7 +528,7 @@ async def test_window_is_bounded_by_count_age_and_bytes() -> None:
 
     def add(window: EventWindow, revision: int, size: int = 10) -> None:
         before = Entry("/a", b"x" * size, revision - 1)
-        window.add(Change(revision, "/a", before, b"x" * size, Entry("/a", b"", revision), clock.now))
+        window.add(Change(revision, "/a", before, Entry("/a", b"", revision), clock.now))
 
     window = EventWindow(1, count_kept=100, count_limit=1000, bytes_limit=1 << 20, fresh_seconds=75)
     for revision in range(2, 500):
@@ -538,10 +542,20 @@ async def test_window_is_bounded_by_count_age_and_bytes() -> None:
     assert (len(window), window.start) == (100, 2900)
     assert [change.revision for change in window.since(2998)] == [2999, 3000]
     for revision in range(3001, 3010):
-        add(window, revision, 200_000)
+        add(window, revision, 400_000)
     assert len(window) == 2
     assert window.start == 3007
     assert window.size < 1 << 20
+
+
+async def test_large_changes_have_less_room_in_the_window() -> None:
+    def filled(size: int) -> EventWindow:
+        window = EventWindow(0, count_limit=1000, bytes_limit=1 << 20, bytes_of_large=100_000)
+        for revision in range(1, 101):
+            window.add(Change(revision, "/a", Entry("/a", b"x" * size, 0), None, 0.0))
+        return window
+
+    assert (len(filled(7_500)), len(filled(9_000)), len(filled(20_000))) == (100, 10, 4)
 
 
 async def test_what_storage_forgot_is_not_told_by_the_cache_either(store: Storage, cacher: Cacher) -> None:

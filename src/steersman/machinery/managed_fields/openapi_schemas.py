@@ -9,7 +9,10 @@ from .schema import BOOLEAN, DEDUCED_ATOM, NUMERIC, STRING, UNTYPED, UNTYPED_ATO
 
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _RAW_EXTENSION: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
-_SCALARS: Final = {"integer": NUMERIC, "number": NUMERIC, "boolean": BOOLEAN}
+_TEXT: Final = Atom(STRING)
+_UNTYPED: Final = Atom(UNTYPED)
+_SCALARS: Final = {"integer": Atom(NUMERIC), "number": Atom(NUMERIC), "boolean": Atom(BOOLEAN)}
+"""All of these are shared: nothing changes atoms without parts, and schemas have hundreds."""
 
 OBJECT_PROPERTIES: Final[Mapping[str, Any]] = {
     "apiVersion": {"type": "string"},
@@ -49,7 +52,7 @@ class SchemaBuilder:
         if atom is not None:
             return atom
         if name == _QUANTITY:
-            return Atom(UNTYPED)
+            return _UNTYPED
         if name == _RAW_EXTENSION:
             return UNTYPED_ATOM
         atom = self._named[name, relationship] = Atom()
@@ -80,9 +83,9 @@ class SchemaBuilder:
             case "array":
                 return Atom(list=self._list(definition, preserve))
             case "string":
-                return Atom(STRING if definition.get("format", "") in ("", "byte") else UNTYPED)
+                return _TEXT if definition.get("format", "") in ("", "byte") else _UNTYPED
             case kind:
-                return Atom(_SCALARS.get(kind, UNTYPED))
+                return _SCALARS.get(kind, _UNTYPED)
 
     def _map(self, definition: Definition, preserve: bool) -> MapType:
         properties = definition.get("properties", {})

@@ -66,6 +66,7 @@ class Cacher:
     """A cache of everything under `prefix` (which ends with a slash).
 
     `present` makes the served body out of a stored value and its revision; what it raises makes the cache start over.
+    `body_at` makes of a served body the same as of another revision.
     `unavailable` makes the error with which reading fails while the cache is not ready.
     """
 
@@ -75,6 +76,7 @@ class Cacher:
         prefix: str,
         *,
         present: Present,
+        body_at: Present,
         unavailable: Callable[[str], Exception] = StorageUnavailable,
         new_window: Callable[[int], EventWindow] = EventWindow,
         representations_limit: int = REPRESENTATIONS_LIMIT,
@@ -94,7 +96,7 @@ class Cacher:
         self._keys: SortedList = SortedList()
         self._window = new_window(0)
         self._applied = 0
-        self._watchers = Watchers(prefix, present)
+        self._watchers = Watchers(prefix, body_at)
         self._subscription: Subscription | None = None
         self._reload: asyncio.Task[None] | None = None
         self._failures = 0
@@ -248,8 +250,7 @@ class Cacher:
             self._keys.remove(key)
         if previous is not None and is_large(previous.body):
             self.large -= 1
-        previous_value = event.previous.value if event.previous is not None else None
-        change = Change(event.revision, key, previous, previous_value, current, now)
+        change = Change(event.revision, key, previous, current, now)
         self._applied = event.revision
         self._window.add(change)
         self._watchers.announce(change)
@@ -469,8 +470,7 @@ class Cacher:
         """An old event of the storage as the window would have kept it."""
         previous = self._entry(event.previous) if event.previous is not None else None
         current = self._entry(event.current) if event.current is not None else None
-        value = event.previous.value if event.previous is not None else None
-        return Change(event.revision, event.key, previous, value, current, 0.0)
+        return Change(event.revision, event.key, previous, current, 0.0)
 
 
 async def _pause(drain: Drain | None) -> None:

@@ -60,34 +60,26 @@ class WatchEvent:
 class Change:
     """One write as the event window keeps it: the object before (None: there was none) and after (None: deleted).
 
-    `previous_value` is what was stored before, to present it at the revision at which it left a selection or the
-    store. `time` is when the change was seen, in seconds of a monotonic clock.
+    `time` is when the change was seen, in seconds of a monotonic clock.
     """
 
-    __slots__ = ("current", "key", "previous", "previous_value", "revision", "time")
+    __slots__ = ("current", "key", "previous", "revision", "time")
 
     def __init__(
         self,
         revision: int,
         key: str,
         previous: Entry | None,
-        previous_value: bytes | None,
         current: Entry | None,
         time: float,
     ) -> None:
         self.revision = revision
         self.key = key
         self.previous = previous
-        self.previous_value = previous_value
         self.current = current
         self.time = time
 
     @property
     def size(self) -> int:
         """Bytes that live as long as the change and no longer, roughly."""
-        size = 300
-        if self.previous is not None:
-            size += len(self.previous.body)
-        if self.previous_value is not None:
-            size += len(self.previous_value)
-        return size
+        return 300 if self.previous is None else 300 + len(self.previous.body)

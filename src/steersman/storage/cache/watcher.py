@@ -141,11 +141,11 @@ class Announcement:
     `plain` is the event for those who select nothing.
     """
 
-    __slots__ = ("_added", "_change", "_deleted", "_modified", "_present", "plain")
+    __slots__ = ("_added", "_body_at", "_change", "_deleted", "_modified", "plain")
 
-    def __init__(self, change: Change, present: Present) -> None:
+    def __init__(self, change: Change, body_at: Present) -> None:
         self._change = change
-        self._present = present
+        self._body_at = body_at
         self._added: WatchEvent | None = None
         self._modified: WatchEvent | None = None
         self._deleted: WatchEvent | None = None
@@ -176,8 +176,7 @@ class Announcement:
         if self._deleted is None:
             change = self._change
             assert change.previous is not None
-            assert change.previous_value is not None
-            body = self._present(change.previous_value, change.revision)
+            body = self._body_at(change.previous.body, change.revision)
             left = Entry(change.key, body, change.revision)
             left.selectable = change.previous.selectable
             self._deleted = WatchEvent("DELETED", left, change.revision, change.previous)
@@ -210,9 +209,9 @@ class Watchers:
     where they are many or their selectors long; then it goes on in later turns of the loop, change by change.
     """
 
-    def __init__(self, prefix: str, present: Present) -> None:
+    def __init__(self, prefix: str, body_at: Present) -> None:
         self._prefix = prefix
-        self._present = present
+        self._body_at = body_at
         self._targets: dict[str, dict[Watcher, None]] = {}
         self._snapshots: dict[str, tuple[Watcher, ...]] = {}
         """What a change's callbacks walk over, as they may add and remove watchers."""
@@ -273,7 +272,7 @@ class Watchers:
             concerned = concerned + watchers if concerned else watchers
         if not concerned:
             return
-        announcement = Announcement(change, self._present)
+        announcement = Announcement(change, self._body_at)
         at = 0 if self._untold else _tell(concerned, 0, announcement, self._until)
         if at < len(concerned):
             self._tell_later(_Telling(announcement, concerned, at))
@@ -308,7 +307,7 @@ class Watchers:
     def announce_to(self, watcher: Watcher, change: Change) -> None:
         """Replays a change to one watcher."""
         try:
-            announcement = Announcement(change, self._present)
+            announcement = Announcement(change, self._body_at)
             accept = watcher.accept
             event = announcement.plain if accept is None else announcement.selected(accept)
         except Exception as error:

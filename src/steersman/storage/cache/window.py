@@ -14,9 +14,13 @@ COUNT_LIMIT: Final = 10_000
 FRESH_SECONDS: Final = 75.0
 """Changes up to this age are kept, within the limits; as upstream's event freshness."""
 BYTES_LIMIT: Final = 32 << 20
+BYTES_OF_LARGE: Final = 8 << 20
+BYTES_OF_EACH: Final = 8 << 10
+"""Changes that come to more than `BYTES_OF_EACH` each, on average, have less room: there are few of them for those who
+have to read them from the storage."""
 
 _REVISION = attrgetter("revision")
-_GONE: Final = Change(0, "", None, None, None, 0.0)
+_GONE: Final = Change(0, "", None, None, 0.0)
 
 
 class EventWindow:
@@ -29,6 +33,7 @@ class EventWindow:
         count_kept: int = COUNT_KEPT,
         count_limit: int = COUNT_LIMIT,
         bytes_limit: int = BYTES_LIMIT,
+        bytes_of_large: int = BYTES_OF_LARGE,
         fresh_seconds: float = FRESH_SECONDS,
     ) -> None:
         self.start = start
@@ -40,6 +45,7 @@ class EventWindow:
         self._count_kept = count_kept
         self._count_limit = count_limit
         self._bytes_limit = bytes_limit
+        self._bytes_of_large = min(bytes_of_large, bytes_limit)
         self._fresh_seconds = fresh_seconds
 
     def __len__(self) -> int:
@@ -54,7 +60,7 @@ class EventWindow:
         stale = change.time - self._fresh_seconds
         while (
             count > self._count_limit
-            or self.size > self._bytes_limit
+            or (self.size > self._bytes_of_large and self.size > min(self._bytes_limit, count * BYTES_OF_EACH))
             or (count > self._count_kept and changes[self._first].time < stale)
         ):
             oldest = changes[self._first]
