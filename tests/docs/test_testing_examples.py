@@ -11,12 +11,17 @@ import pytest
 
 from tests.docs.markdown_documents import ROOT, Document
 
-EXAMPLES = Document(ROOT / "docs" / "testing.md").blocks("python")
+DOCUMENT = Document(ROOT / "docs" / "testing.md")
+EXAMPLES = DOCUMENT.blocks("python")
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_an_example_runs(number: int, tmp_path: Path) -> None:
     """As a program, or with pytest where its first line names a file of tests."""
+    for block in DOCUMENT.blocks("yaml"):
+        path = tmp_path / block.partition("\n")[0].removeprefix("# ")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block)
     arguments = ["-c", EXAMPLES[number]]
     named = re.match(r"# (test_\w+\.py)\n", EXAMPLES[number])
     if named is not None:

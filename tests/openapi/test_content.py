@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -20,10 +20,10 @@ ETAG = '"AB12"'
 DATA = b"0123456789"
 
 
-def serve(method: str = "GET", etag: str = ETAG, **headers: str) -> Response:
+def serve(method: str = "GET", etag: str = ETAG, changed: datetime | None = None, **headers: str) -> Response:
     pairs = [(name.replace("_", "-"), value) for name, value in headers.items()]
     http = HttpRequest(method, "/doc", "", Headers.of(pairs), EMPTY_BODY, Peer())
-    return serve_content(Request(http), [("content-type", "text/plain")], DATA, MODIFIED, etag)
+    return serve_content(Request(http), [("content-type", "text/plain")], DATA, MODIFIED, etag, changed)
 
 
 @pytest.mark.parametrize(
@@ -143,3 +143,9 @@ def test_several_ranges_or_none_get_everything(header: str) -> None:
 @pytest.mark.parametrize(("condition", "status"), [(ETAG, 206), ('"other"', 200), (LAST_MODIFIED, 206), (EARLIER, 200)])
 def test_range_is_for_the_content_that_if_range_names(condition: str, status: int) -> None:
     assert serve(range="bytes=0-1", if_range=condition).status == status
+
+
+def test_who_has_it_from_the_second_of_its_last_change_gets_it_again() -> None:
+    assert serve(etag="", changed=MODIFIED, if_modified_since=LAST_MODIFIED).status == 200
+    assert serve(etag="", changed=MODIFIED, if_modified_since=LATER).status == 304
+    assert serve(etag="", changed=MODIFIED - timedelta(seconds=1), if_modified_since=LAST_MODIFIED).status == 304

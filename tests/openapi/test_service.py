@@ -10,6 +10,8 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,17 @@ async def test_index_lists_what_is_served_with_hashes(client: InProcessClient) -
     for name, url in paths:
         assert re.fullmatch(rf"/openapi/v3/{re.escape(name)}\?hash=[0-9A-F]{{128}}", url)
     assert len({url.partition("=")[2] for _, url in paths}) == len(paths)
+
+
+async def test_an_index_from_the_second_of_a_change_is_not_said_to_be_still_good(server: Server) -> None:
+    """kubectl explain right after what made a definition."""
+    client = InProcessClient(server.handler)
+    before = (await ask(client, "/openapi/v3")).headers["last-modified"]
+    server.catalogue.remove("apps", "deployments")
+    after = await ask(client, "/openapi/v3", if_modified_since=before)
+    assert after.status == 200
+    later = format_datetime(parsedate_to_datetime(after.headers["last-modified"]) + timedelta(hours=1), usegmt=True)
+    assert (await ask(client, "/openapi/v3", if_modified_since=later)).status == 304
 
 
 async def test_every_document_is_there_and_described(client: InProcessClient) -> None:

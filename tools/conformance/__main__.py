@@ -2,11 +2,12 @@
 
     python -m tools.conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
 
-Those are run that need no container that really runs, no admission webhook or policy and no aggregated API server; of
-custom resources also those that are no conformance tests. The server has the real kube-controller-manager and
-kube-scheduler beside it (from the folder that $STEERSMAN_REFERENCE names, or from PATH), kubectl, and an agent that
-says of pods what a kubelet would say. The tests are built from the Go module in this folder at the first time, which
-needs Go 1.26, some gigabytes of downloads and cache, and a quarter of an hour. Exit code 1 if a test fails.
+Those are run that need no container that really runs, no admission policy and no aggregated API server; of custom
+resources also those that are no conformance tests. The server has the real kube-controller-manager and kube-scheduler
+beside it (from the folder that $STEERSMAN_REFERENCE names, or from PATH), kubectl, and an agent that says of pods what
+a kubelet would say, and runs those that are webhooks. The tests are built from the Go module in this folder at the
+first time, which needs Go 1.26, some gigabytes of downloads and cache, and a quarter of an hour. Exit code 1 if a test
+fails.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Final
 
 from steersman.testing import ServerProcess
 from tools.conformance.node_agent import NodeAgent
+from tools.conformance.webhook_pods import WebhookPods
 
 HERE: Final = Path(__file__).resolve().parent
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -36,9 +38,7 @@ FOCUS: Final = "|".join((
     r"CustomResource|CRDs?\b|CRDValidationRatcheting|[Cc]ustom resource|Kubectl validation.*\bCR\b",
 ))  # fmt: skip
 SKIP: Final = "|".join((
-    r"NodeConformance|AdmissionWebhook|AdmissionPolicy|Aggregator\b",
-    # webhooks that convert run in a container
-    "ConversionWebhook|CustomResourceFieldSelectors",
+    r"NodeConformance|AdmissionPolicy|Aggregator\b",
     # passes by itself only: kubectl keeps what it has discovered, and does not know a new short name
     "explain works for CR with the same",
     # a container has to run
@@ -60,16 +60,17 @@ def find(name: str) -> str:
     return found
 
 
-def built() -> Path:
-    """The tests as a program."""
-    program = PROGRAMS / "conformance.test"
+def built(name: str, *command: str) -> Path:
+    """A program of the module in this folder, made by a command of Go's."""
+    program = PROGRAMS / name
     if not program.exists():
         go = shutil.which("go", path=f"{os.environ.get('PATH', '')}{os.pathsep}/usr/local/go/bin")
         if go is None:
             sys.exit("building the tests needs Go")
         PROGRAMS.mkdir(parents=True, exist_ok=True)
         print(f"building {program}", flush=True)
-        subprocess.run([go, "test", "-c", "-buildvcs=false", "-o", str(program), "."], cwd=HERE, check=True)
+        *verb, package = command
+        subprocess.run([go, *verb, "-buildvcs=false", "-o", str(program), package], cwd=HERE, check=True)
     return program
 
 
@@ -94,7 +95,9 @@ def cluster(folder: Path) -> Iterator[ServerProcess]:
             process = subprocess.Popen([program, *flags, "--secure-port=0", *own], stderr=log)
             stack.callback(process.wait)
             stack.callback(process.terminate)
-        agent = NodeAgent(stack.enter_context(server.client()), NODES)
+        webhooks = WebhookPods(stack.enter_context(server.client()), built("webhooks", "build", "./webhooks"))
+        stack.callback(webhooks.stop)
+        agent = NodeAgent(stack.enter_context(server.client()), NODES, webhooks)
         agent.start()
         stack.callback(agent.stop)
         yield server
@@ -107,7 +110,7 @@ def main() -> int:
     parser.add_argument("--skip", default=SKIP, help="no tests whose names match")
     parser.add_argument("--timeout", type=int, default=60, metavar="MINUTES")
     options = parser.parse_args()
-    program = built()
+    program = built("conformance.test", "test", "-c", ".")
     with tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder, cluster(Path(folder)) as server:
         arguments = {
             "kubeconfig": server.kubeconfig, "kubectl-path": find("kubectl"), "provider": "skeleton",

@@ -1,4 +1,4 @@
-"""Says of nodes and pods what kubelets would say if every container ran as it should; nothing runs."""
+"""Says of nodes and pods what kubelets would say if every container ran as it should; only webhooks run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from steersman.testing import BlockingClient
+from tools.conformance.webhook_pods import WebhookPods
 
 HEARTBEAT: Final = 8.0
 PAUSE: Final = 0.4
@@ -22,9 +23,10 @@ _ROOM: Final = {"cpu": "32", "memory": "64Gi", "pods": "500", "ephemeral-storage
 class NodeAgent:
     """The kubelets of some nodes, until `stop`."""
 
-    def __init__(self, client: BlockingClient, nodes: list[str]) -> None:
+    def __init__(self, client: BlockingClient, nodes: list[str], webhooks: WebhookPods) -> None:
         self._client = client
         self._nodes = nodes
+        self._webhooks = webhooks
         self._addresses = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="node agent")
@@ -56,6 +58,7 @@ class NodeAgent:
         metadata = pod["metadata"]
         target = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         if "deletionTimestamp" in metadata:
+            self._webhooks.end(metadata["uid"])
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
             self._client.request("DELETE", target, options)
             return
@@ -67,7 +70,8 @@ class NodeAgent:
         if (pod["status"].get("phase"), pod["status"].get("observedGeneration")) == (phase, generation):
             return
         self._addresses += 1
-        address = pod["status"].get("podIP") or f"10.88.{self._addresses // 250}.{self._addresses % 250 + 1}"
+        free = f"10.88.{self._addresses // 250}.{self._addresses % 250 + 1}"
+        address = pod["status"].get("podIP") or self._webhooks.run(pod) or free
         self._patch(f"{target}/status", _pod_status(pod, phase, address))
 
     def _patch(self, target: str, status: dict[str, Any]) -> None:

@@ -14,14 +14,21 @@ from steersman.net.message import Response
 
 
 def serve_content(
-    request: Request, headers: list[tuple[str, str]], data: bytes, modified: datetime, etag: str = ""
+    request: Request,
+    headers: list[tuple[str, str]],
+    data: bytes,
+    modified: datetime,
+    etag: str = "",
+    changed: datetime | None = None,
 ) -> Response:
     """`data` with `headers`, or what the request's conditions call for instead: 304, 412, 206, 416.
 
     `modified` is in UTC, in whole seconds. `etag` is quoted; "" is none. A request for several ranges gets everything.
+    `changed` is for content that always says that it is modified now: the second of its last change, in which others
+    may have got it as it was before. They are not told that what they have is still good, unlike by ServeContent.
     """
     tagged = [*headers, ("etag", etag)] if etag else headers
-    status = _condition(request, modified, etag)
+    status = _condition(request, modified, etag, changed)
     if status == 304:
         kept = [header for header in tagged if header[0] != "content-type"]
         return Response(304, kept if etag else [*kept, ("last-modified", format_datetime(modified, usegmt=True))])
@@ -44,7 +51,7 @@ def serve_content(
     return Response(206, [*full, ("content-range", f"bytes {first}-{end - 1}/{len(data)}")], data[first:end])
 
 
-def _condition(request: Request, modified: datetime, etag: str) -> int:
+def _condition(request: Request, modified: datetime, etag: str, changed: datetime | None) -> int:
     """304 or 412 if a precondition says so, else 200."""
     headers = request.headers
     reading = request.method in ("GET", "HEAD")
@@ -57,7 +64,7 @@ def _condition(request: Request, modified: datetime, etag: str) -> int:
         if _matches(headers["if-none-match"], etag):
             return 304 if reading else 412
     elif reading and (since := _date(headers.get("if-modified-since"))) is not None and modified <= since:
-        return 304
+        return 304 if changed is None or changed < since else 200
     return 200
 
 

@@ -58,6 +58,7 @@ class OpenAPIService:
         self._server = server
         self._encoded = EncodedDocuments(_KEPT_BYTES)
         self._modified = datetime.now(UTC).replace(microsecond=0)
+        self._changed: datetime | None = None
         self._published_v3: dict[str, Source] = {}
         self._published_v2: dict[str, Source] = {}
         self._documents = Documents(server)
@@ -86,7 +87,7 @@ class OpenAPIService:
             self._touch()
 
     def _touch(self, _: str = "") -> None:
-        self._modified = datetime.now(UTC).replace(microsecond=0)
+        self._modified = self._changed = datetime.now(UTC).replace(microsecond=0)
 
     def _v3(self, name: str) -> Source | None:
         return self._published_v3.get(name) or self._documents.all().get(name)
@@ -98,10 +99,14 @@ class OpenAPIService:
         return orjson.dumps({"paths": paths})
 
     async def answer_index(self, request: Request) -> Response:
-        """/openapi/v3: every document with the URL of its present state."""
+        """/openapi/v3: every document with the URL of its present state.
+
+        kubectl keeps it with its second, without an ETag, and asks whether it has changed since.
+        """
         headers = [("content-type", "text/plain; charset=utf-8")]
         data = await self._index(self._lane(request))
-        return serve_content(request, headers, data, datetime.now(UTC).replace(microsecond=0))
+        now = datetime.now(UTC).replace(microsecond=0)
+        return serve_content(request, headers, data, now, changed=self._changed)
 
     async def answer_v3(self, request: Request) -> Response:
         """/openapi/v3/NAME, to be cached for good if `hash` names its present state.

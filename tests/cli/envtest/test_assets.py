@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -37,6 +38,26 @@ def test_the_folder_is_below_the_users_cache_and_named_by_the_version(cache: Pat
     assert k8s == "k8s"
     assert re.fullmatch(r"1\.36\.\d+-(linux|darwin)-(amd64|arm64)", release)
     assert all(os.access(folder / name, os.X_OK) for name in ("kube-apiserver", "etcd"))
+
+
+def test_tools_in_java_find_the_programs_by_the_names_of_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """As jenvtest 0.9.7 and kube-api-test 7.6.1 look for them: the highest version of the system's, or one by `1.36.*`.
+
+    All three files must be there, kubectl too.
+    """
+    kubectl = tmp_path / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    shutil.copy("/bin/sh", kubectl)
+    monkeypatch.setenv("PATH", str(kubectl.parent))
+    printed()
+    home, machine = assets.home_folder(), platform.machine()
+    system = {"Linux": "linux", "Darwin": "darwin"}[platform.system()]
+    suffix = f"-{system}-{'arm64' if machine in ('aarch64', 'arm64') else 'amd64'}"
+    versions = [name.removesuffix(suffix) for name in os.listdir(home / "k8s") if name.endswith(suffix)]
+    latest = max(versions, key=lambda version: [int(part) for part in version.split(".")])
+    assert latest.startswith("1.36.")
+    folder = home / "k8s" / f"{latest}{suffix}"
+    assert all((folder / name).is_file() for name in ("etcd", "kube-apiserver", "kubectl"))
 
 
 def test_a_second_time_writes_nothing_and_repairs_what_is_not_as_it_was():

@@ -236,6 +236,12 @@ def test_the_command_line_and_certificates_of_tools_in_java_are_taken(programs: 
     try:
         assert server.stdout is not None
         assert server.stdout.readline().startswith("ready ")
+        unverified = ssl.create_default_context()
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        with urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=unverified, timeout=30) as answer:
+            assert answer.status == 200  # asked for without a certificate, and without a look at the server's
+        with urllib.request.urlopen(f"{etcd.url}/health", timeout=30) as answer:
+            assert answer.status == 200
         context = ssl.create_default_context(cafile=str(home / "apiserver.crt"))
         context.load_cert_chain(home / "client.crt", home / "client.key")
         with urllib.request.urlopen(
