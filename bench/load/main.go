@@ -48,6 +48,7 @@ var workloads = map[string]struct {
 	"get":         {get, "GET one Pod"},
 	"list":        {list, "LIST ConfigMaps and Pods: cached, consistent, paged"},
 	"create":      {create, "POST ConfigMaps, Pods, custom resources"},
+	"admission":   {admission, "POST ConfigMaps with webhooks and policies"},
 	"update":      {update, "PUT, merge PATCH, server-side apply, status PUT"},
 	"watch":       {watch, "many watchers, one writer"},
 	"memory":      {memory, "memory per stored object and per CRD"},
@@ -140,7 +141,7 @@ func parse(verb string, args []string) (*options, error) {
 	if opt.concurrencyText == "" {
 		opt.concurrencyText = "16"
 		switch verb {
-		case "get", "create":
+		case "get", "create", "admission":
 			opt.concurrencyText = "1,16,64"
 		case "list":
 			opt.concurrencyText = "1"

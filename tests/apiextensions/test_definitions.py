@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,25 @@ async def test_objects_go_before_their_definition_does(cluster: Cluster) -> None
     await cluster.answers(cluster.path(), 404)
 
 
+async def test_what_was_compiled_is_forgotten_some_time_after_its_definition_is_gone(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "_COOLING", 0.0)
+    rules = [{"rule": "self.a != 'b'"}]
+    spec = {"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": rules}
+    await cluster.define(definition(version("v1", {"type": "object", "properties": {"spec": spec}})))
+    server = cluster.client.plane.server
+    assert server is not None
+    kind = server.catalogue.entry(GROUP, "foos").resource.kind
+    assert (await cluster.create({"metadata": {"name": "a"}, "spec": {"a": "c"}})).status == 201
+    schema = weakref.ref(kind.structural.root)
+    await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
+    async with asyncio.timeout(20):
+        while schema() is not None:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.001)
+    assert kind.is_cold
+
+
 async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands, deleted again at every look, held the loop for half a second each time."""
     await cluster.define(definition())
@@ -81,7 +101,7 @@ async def test_what_waits_for_its_finalizers_is_deleted_once(cluster: Cluster, m
         await sleep(min(seconds, 0.001))
 
     monkeypatch.setattr(definitions.Definitions, "_delete_each", counting)
-    monkeypatch.setattr(definitions.asyncio, "sleep", looking)
+    monkeypatch.setattr(asyncio, "sleep", looking)
     await cluster.client.delete(f"{DEFINITIONS}/foos.{GROUP}")
     await asyncio.wait_for(looks.wait(), 20)
     assert sorted(deleted) == ["a", "b"]

@@ -37,7 +37,7 @@ _TURN: Final = 0.004
 """Seconds for which objects are converted before others have the loop."""
 _REVIEW_BYTES: Final = 2 << 20
 """Bytes of objects that are converted by one request, if it is not a single one."""
-_MAX_ANSWER_BYTES: Final = 16 << 20
+_MAX_ANSWER_BYTES: Final = 8 << 20
 _AT_ONCE: Final = 32
 """Requests that may be under way to one webhook."""
 

@@ -44,6 +44,8 @@ _AGAIN: Final = (0.05, 0.5, 2.0, 5.0)
 """Seconds after which what has failed is tried again."""
 _LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between looks at whether all objects are gone."""
+_COOLING: Final = 70.0
+"""Seconds after which no request is left that was begun before a definition changed."""
 _TURN: Final = 0.004
 """Seconds for which objects are deleted before others have the loop."""
 _PATIENCE: Final = 60
@@ -285,6 +287,8 @@ class Definitions:
         await self._serving.serve_custom(
             resource, lambda group, version, plural: version in served, announced=definition.is_established
         )
+        if known is not None:
+            _cool_later(known.versions)
         self._served[name] = _Served(state, spec.group, resource.plural, versions)
         self._announcing.changed(name, spec.group, served)
 
@@ -292,6 +296,7 @@ class Definitions:
         known = self._served.pop(name, None)
         if known is not None:
             known.versions.life.is_ending = True
+            _cool_later(known.versions)
             self._announcing.changed(name, known.group, frozenset())
             await self._serving.withdraw(known.group, known.plural)
 
@@ -370,3 +375,7 @@ class Definitions:
                 if error.code != 404:
                     raise
             asked.add((namespace, name))
+
+
+def _cool_later(versions: Versions) -> None:
+    asyncio.get_running_loop().call_later(_COOLING, versions.cool)

@@ -54,6 +54,13 @@ class Versions:
         """That of this name; the stored one if there is none."""
         return self._by_name.get(version, self.stored)
 
+    def cool(self) -> None:
+        """Forgets what was compiled: what was made of a definition holds itself, and would keep it until garbage is
+        collected, which would take as long as there is of it."""
+        for each in self.every:
+            each.rules = None
+            each.kind.cool()
+
     def check_create(self, name: str) -> None:
         """Raises StatusError 403 when nothing can be created any more."""
         if self.life.is_ending:

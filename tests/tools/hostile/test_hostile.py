@@ -10,7 +10,7 @@ import hpack
 import pytest
 
 from steersman.machinery.codec.yaml import load
-from tools.hostile import documents, floods, heads, objects, selectors
+from tools.hostile import custom, definitions, documents, floods, heads, objects, selectors
 from tools.hostile.case import Bytes, Case, Message, Request
 from tools.hostile.command import KINDS, main
 from tools.hostile.fields import ITEM, Field, Subject, fields_of, filled, fragment, placed, pointer, subjects
@@ -52,6 +52,31 @@ def test_every_case_makes_a_message_of_about_the_size_asked_for(cases) -> None:
         message = made(case)
         assert message is not None
         assert message.size < 3 * SIZE + 2500, case.name
+
+
+class WillingTarget(FakeTarget):
+    """One that takes whatever it is sent."""
+
+    def ask(self, request: Request) -> tuple[int, bytes]:
+        return (201 if request.method == "POST" else 200), b'{"apiVersion":"a/v1","kind":"A","metadata":{}}'
+
+
+def test_every_shape_of_a_definition_is_sent_in_every_way() -> None:
+    for case in definitions.cases():
+        message = case.make(SIZE, WillingTarget())
+        assert isinstance(message, Request), case.name
+        assert message.size < 4 * SIZE + 3000, case.name
+        if message.method == "POST" and "customresourcedefinitions" in message.target:
+            assert json.loads(message.body)["kind"] == "CustomResourceDefinition"
+
+
+def test_every_shape_of_an_object_is_sent_in_every_way() -> None:
+    for case in custom.cases():
+        if case.group == "many":
+            continue
+        message = case.make(SIZE, WillingTarget())
+        assert isinstance(message, Request), case.name
+        assert message.size < 4 * SIZE + 3000, case.name
 
 
 def test_headers_are_made_long_one_by_one_and_all_together() -> None:
@@ -161,7 +186,7 @@ class FakeServer(FakeTarget):
         self.asked: list[int] = []
         self.restarts = 0
 
-    def measure(self, message: Message) -> Measured:
+    def measure(self, message: Message, lasting: float = 0.0) -> Measured:
         self.asked.append(message.size)
         cpu = self._cpu(message.size)
         late = message.size > self._late_over
