@@ -45,7 +45,8 @@ SCALES = {
     },
     "full": {
         "ready": ["--runs=10"], "get": ["--seconds=10"], "list": ["--seconds=5"],
-        "create": ["--seconds=10"], "admission": ["--seconds=10"], "update": ["--seconds=10"], "watch": ["--seconds=20"],
+        "create": ["--seconds=10"], "admission": ["--seconds=10"], "update": ["--seconds=10"],
+        "watch": ["--seconds=20"],
         "memory": ["--settle=30"], "definitions": ["--settle=30"], "restart": ["--runs=10"],
         "mixed": ["--seconds=60"], "storm": ["--seconds=60"],
     },
