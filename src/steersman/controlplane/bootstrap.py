@@ -85,6 +85,10 @@ class Bootstrap:
         server.add_post_start_hook("start-cluster-authentication-info-controller", self.authentication_configmap)
         server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
         server.add_post_start_hook("bootstrap-controller", self.kubernetes_service)
+
+    def install_registration(self) -> None:
+        """Adds the hook and the check of APIServices, which come after those of the aggregator."""
+        server = self._server
         server.add_post_start_hook("kube-apiserver-autoregistration", self.api_services)
         server.add_checks(HealthCheck("autoregister-completion", self.unregistered))
 

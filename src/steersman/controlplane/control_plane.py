@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
+from steersman.aggregator.aggregator import Aggregator, AggregatorConfig
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
@@ -251,20 +252,29 @@ class ControlPlane:
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
+        openapi = OpenAPIOnFirstUse(server)
+        aggregator = Aggregator(
+            server, stores.store, stores.objects, common.registry, openapi.remote, _aggregation(options)
+        )  # fmt: skip
+        running.push_async_callback(aggregator.stop)
         definitions.install(server.add_post_start_hook)
         bootstrap.install()
         upkeep.install()
+        aggregator.install()
+        bootstrap.install_registration()
+        aggregator.install_openapi()
         server.prepare_run()
         Discovery(server).install()
         await keys.made()
         keys.install_openid(server)
-        OpenAPIOnFirstUse(server).install()
+        openapi.install()
         install_debug_paths(server, options.as_flags())
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
         if watchdog is not None:
             watchdog.start()
         await definitions.start()  # no client is to find that a resource is not there yet
+        aggregator.follow()
         if options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
@@ -389,6 +399,15 @@ def _config(
         registry=common.registry,
         executor=common.executor,
         slow_lane=common.slow_lane,
+    )
+
+
+def _aggregation(options: Options) -> AggregatorConfig:
+    return AggregatorConfig(
+        proxy_client_cert_file=options.proxy_client_cert_file,
+        proxy_client_key_file=options.proxy_client_key_file,
+        enable_aggregator_routing=options.enable_aggregator_routing,
+        aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
     )
 
 

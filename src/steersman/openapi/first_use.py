@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
+from steersman.openapi.remote import RemoteDocuments
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ class OpenAPIOnFirstUse:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.remote = RemoteDocuments()
+        """What other servers publish; who knows of it puts it in."""
         self._making: asyncio.Task[OpenAPIService] | None = None
 
     def install(self) -> None:
@@ -35,7 +38,7 @@ class OpenAPIOnFirstUse:
 
     async def _make(self) -> OpenAPIService:
         module = await asyncio.to_thread(import_module, "steersman.openapi.service")
-        made: OpenAPIService = module.OpenAPIService(self._server)
+        made: OpenAPIService = module.OpenAPIService(self._server, self.remote)
         return made
 
     async def _answer_v2(self, request: Request) -> Response:

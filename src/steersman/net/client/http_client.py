@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 from steersman.net.ascii import lower
@@ -65,6 +65,12 @@ class Answer:
         self._complete = False
         self._cut = False
         self._version = ""
+        self._give_back: Callable[[], None] | None = None
+        self._is_over = False
+
+    def keep(self, give_back: Callable[[], None]) -> None:
+        """Has `close` give the connection back instead, if it can carry another request then."""
+        self._give_back = give_back
 
     @property
     def leaves_open(self) -> bool:
@@ -251,10 +257,17 @@ class Answer:
     def cut_off(self) -> None:
         """Closes the connection: who reads the body is told that it ended too early."""
         self._cut = True
-        self._connection.close()
+        if not self._is_over:
+            self._connection.close()
 
     async def close(self) -> None:
-        """Closes the connection, and ends what is still being sent."""
+        """Closes the connection, unless it is to be kept and can be, and ends what is still being sent."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._give_back is not None and self.leaves_open:
+            self._give_back()
+            return
         self._connection.close()
         if self._sending is not None:
             self._sending.cancel()
