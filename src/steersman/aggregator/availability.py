@@ -1,7 +1,7 @@
 """Whether the servers behind APIServices answer: the condition Available.
 
-Follows kube-aggregator's `controllers/status` (local and remote AvailableConditionController). A server is asked for the
-resources of its group version when its APIService or its Service changes, and every 30 seconds.
+Follows kube-aggregator's `controllers/status` (local and remote AvailableConditionController). A server is asked for
+the resources of its group version when its APIService or its Service changes, and every 30 seconds.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Availability:
         return None
 
     async def _ask(self, registration: Registration, backend: Backend) -> str:
-        """"" if the server answers, else what it does instead. Five attempts are made: the first by itself, unless it
+        """ "" if the server answers, else what it does instead. Five attempts are made: the first by itself, unless it
         takes long or fails, as each may find another endpoint."""
         path = registration.discovery_path
         attempts = [asyncio.create_task(_attempt(backend, path))]
@@ -191,7 +191,7 @@ class Availability:
 
 
 async def _attempt(backend: Backend, path: str) -> str:
-    """"" for an answer of success, else what is wrong."""
+    """ "" for an answer of success, else what is wrong."""
     try:
         place = await backend.place()
     except NoRoute as error:

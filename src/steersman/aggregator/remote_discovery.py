@@ -1,7 +1,7 @@
 """What discovery says of the group versions that other servers answer: asked of these, and again every minute.
 
-Follows kube-aggregator's `apiserver` (discoveryManager). A server tells of all its group versions in one document, which
-is kept for all APIServices that lead to it; an old one is asked for the list of each by itself.
+Follows kube-aggregator's `apiserver` (discoveryManager). A server tells of all its group versions in one document,
+which is kept for all APIServices that lead to it; an old one is asked for the list of each by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The OpenAPI documents of the servers behind APIServices: asked for, and again every minute.
 
-Follows kube-aggregator's `controllers/openapi` and `controllers/openapiv3`. Documents of v2 are fetched and become part of
-this server's; of v3 it is known which there are, and whoever wants one is passed on to the server.
+Follows kube-aggregator's `controllers/openapi` and `controllers/openapiv3`. Documents of v2 are fetched and become part
+of this server's; of v3 it is known which there are, and whoever wants one is passed on to the server.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ _WHO_ASKS: Final = UserInfo("system:aggregator")
 class RemoteOpenAPI:
     """Keeps the `documents`. `start` begins, `stop` ends."""
 
-    def __init__(
-        self, documents: RemoteDocuments, backends: Callable[[str], Backend | None], lane: SlowLane
-    ) -> None:
+    def __init__(self, documents: RemoteDocuments, backends: Callable[[str], Backend | None], lane: SlowLane) -> None:
         self._documents = documents
         self._backends = backends
         self._lane = lane

@@ -199,9 +199,7 @@ def _slice_facts(found: EndpointSlice) -> SliceFacts:
         (each.name, each.port) for each in found.ports or () if each.name is not None and each.port is not None
     )
     ready = tuple(
-        each.addresses[0]
-        for each in found.endpoints or ()
-        if each.conditions.ready is not False and each.addresses
+        each.addresses[0] for each in found.endpoints or () if each.conditions.ready is not False and each.addresses
     )
     return SliceFacts(_service_of(found), found.address_type, ports, ready)
 

@@ -1,4 +1,4 @@
-"""Work on named things, each by itself at any time, tried again later when it fails (client-go's rate limited queues)."""
+"""Work on named things, each by itself, tried again later when it fails (client-go's rate limited queues)."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Catalogue:
         return entry.storage
 
     def is_defined(self, path: str) -> bool:
-        """Whether the group of a path, e.g. "/apis/example.com/v1", is made by definitions alone, or by other servers."""
+        """Whether definitions alone, or other servers, make the group of a path, e.g. "/apis/example.com/v1"."""
         parts = path.split("/", 3)
         if "/".join(parts[:3]) in self._defined:
             return True

@@ -206,7 +206,8 @@ FLAGS: Final[dict[str, Flag]] = {
         "enable_aggregator_routing", _boolean, "reach aggregated servers at endpoints only", boolean=True
     ),
     "aggregator-reject-forwarding-redirect": Flag(
-        "aggregator_reject_forwarding_redirect", _boolean, "answer 502 for redirects of aggregated servers", boolean=True
+        "aggregator_reject_forwarding_redirect", _boolean, "answer 502 for redirects of aggregated servers",
+        boolean=True,
     ),
     "token-auth-file": Flag("token_auth_file", _file, "CSV of token,user,uid,\"groups\""),
     "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),

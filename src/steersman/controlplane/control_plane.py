@@ -28,18 +28,28 @@ from steersman.controlplane.addresses import (
     service_ranges,
 )
 from steersman.controlplane.admission import admission_chain
-from steersman.controlplane.authenticators import TokenKeys, authenticator, token_authenticator
+from steersman.controlplane.authentication_info import authentication_info
+from steersman.controlplane.authenticators import (
+    TokenKeys,
+    authenticator,
+    proxy_headers,
+    token_authenticator,
+)
 from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.data_folder import (
-    authentication_info,
     certificate_files,
     is_storage_unavailable,
     make_data_folder,
     open_storage,
     unreadable,
 )
-from steersman.controlplane.given_files import check_kubelet_files, serving_tls
+from steersman.controlplane.given_files import (
+    check_kubelet_files,
+    check_proxy_client,
+    client_authorities,
+    serving_tls,
+)
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
@@ -220,6 +230,7 @@ class ControlPlane:
         if watchdog is not None:
             running.callback(watchdog.stop)
         check_kubelet_files(options)
+        check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
@@ -246,8 +257,9 @@ class ControlPlane:
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
         definitions = self._definitions(stores, services, ConversionMetrics(common.registry), running)
         bootstrap = Bootstrap(
-            server, stores.objects, service_range=ranges[0], authentication_info=authentication_info(options, files)
-        )
+            server, stores.objects, service_range=ranges[0],
+            authentication_info=lambda: authentication_info(options, files),
+        )  # fmt: skip
         upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap)
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
@@ -377,7 +389,8 @@ def _config(
     admission: Chain,
 ) -> Config:  # fmt: skip
     return Config(
-        authenticator=authenticator(options, tokens),
+        authenticator=authenticator(options, tokens, client_authorities(options, files)),
+        proxy_headers=proxy_headers(options),
         authorizer=rights.authorizer,
         admission=admission,
         bind_address=options.bind_address,

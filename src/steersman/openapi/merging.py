@@ -1,7 +1,7 @@
 """A v2 document of another server as a part of ours: of its group version alone, with names of its own where it means
 something else by them.
 
-Follows k8s.io/kube-openapi `pkg/aggregator` (FilterSpecByPaths, MergeSpecsIgnorePathConflictRenamingDefinitionsAndParameters).
+Follows k8s.io/kube-openapi `pkg/aggregator` (FilterSpecByPaths, MergeSpecs and what stands beside it).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What other servers publish of OpenAPI: v2 documents that are joined with this server's, v3 documents that they answer."""
+"""What other servers publish of OpenAPI: v2 documents, which are joined with ours, v3 documents, which they answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steersman.openapi.sources import Tree
 from steersman.machinery.codec.serializer import decode_plain
+from steersman.openapi.sources import Tree
 from steersman.server.server import PathHandler
 
 

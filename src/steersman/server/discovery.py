@@ -85,7 +85,9 @@ class Discovery:
         group = self._catalogue.group(name)
         found: dict[str, PathHandler] = {}
         if group is not None:
-            found |= {root_of(name, version): partial(self._answer_version, name, version) for version in group.versions}
+            found |= {
+                root_of(name, version): partial(self._answer_version, name, version) for version in group.versions
+            }
         if name and self._catalogue.listed_group(name) is not None:
             found[f"/apis/{name}"] = partial(self._answer_group, name)
         return found

@@ -1,5 +1,5 @@
-"""Requests to servers with one configuration of TLS, as Go's http.Transport makes them: connections are kept by address,
-old ones are found out, and a proxy is gone through where the environment says so.
+"""Requests to servers with one configuration of TLS, as Go's http.Transport makes them: connections are kept by
+address, old ones are found out, and a proxy is gone through where the environment says so.
 """
 
 from __future__ import annotations
