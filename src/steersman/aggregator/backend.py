@@ -37,7 +37,7 @@ from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.body import EmptyBody
 from steersman.net.client.dial import DialError, host_port
-from steersman.net.client.http_client import Answer, BadAnswer
+from steersman.net.client.http_client import Answer, BadAnswer, UnaskedUpgrade
 from steersman.net.client.transport import Transport, bounded
 from steersman.net.message import BodyAborted, Response
 
@@ -170,12 +170,16 @@ class Backend:
                 answer = await sending
         except TimeoutError:
             raise Unreachable("context deadline exceeded") from None
+        except UnaskedUpgrade as error:
+            return text_response(503, f"{error}\n")
         except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
             raise Unreachable(str(error)) from None
         if self._passing.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
             await answer.close()
             return Response(502, [("content-type", "text/plain; charset=utf-8")], _REDIRECTED)
-        return await passed_back(request, answer, Rewriter("", authority, authority), self._lane(request))
+        return await passed_back(
+            request, answer, Rewriter("", authority, authority, ("https", authority)), self._lane(request)
+        )
 
     def _lane(self, request: Request) -> SlowLane:
         return self._passing.lane.of(request.user.name)

@@ -75,10 +75,24 @@ def _renames(taken: Mapping[str, bytes], members: Tree, *, modulo_kind: bool) ->
 
 
 def _is_same(one: bytes, other: Any, *, modulo_kind: bool) -> bool:
+    """Whether both mean the same, in whatever words."""
     there = decode_plain(one)
     if modulo_kind and isinstance(there, dict) and isinstance(other, dict):
         there, other = ({key: value for key, value in each.items() if key != _GVK} for each in (there, other))
-    return bool(there == other)
+    return bool(there == other) or _without_texts(there) == _without_texts(other)
+
+
+def _without_texts(value: Any) -> Any:
+    """A schema or parameter without descriptions, which are texts: a property may be called that too."""
+    if isinstance(value, dict):
+        return {
+            key: _without_texts(each)
+            for key, each in value.items()
+            if key != "description" or not isinstance(each, str)
+        }
+    if isinstance(value, list):
+        return [_without_texts(each) for each in value]
+    return value
 
 
 def _used(paths: Tree, definitions: Tree) -> set[str]:

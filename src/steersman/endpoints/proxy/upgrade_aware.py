@@ -22,7 +22,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.client.dial import DialError
-from steersman.net.client.http_client import Answer, BadAnswer, UnaskedUpgrade, send
+from steersman.net.client.http_client import BROKEN, Answer, BadAnswer, UnaskedUpgrade, send
 from steersman.net.http1.head import content_length
 from steersman.net.message import Headers, Response, Upgraded
 
@@ -220,7 +220,8 @@ async def connect_upgraded(location: Location, method: str, headers: list[tuple[
         answer = await send(connection, method, location.target, headers)
     except (BadAnswer, ValueError) as error:
         connection.close()
-        raise plain_internal(str(error)) from None
+        why = str(error).removeprefix(BROKEN)
+        raise plain_internal("unexpected EOF" if why == "EOF" else why) from None
     except BaseException:
         connection.close()
         raise

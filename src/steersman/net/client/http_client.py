@@ -20,7 +20,8 @@ MAX_FIELDS: Final = 1000
 MAX_INTERIM: Final = 1000
 """Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
 _STEPS_A_TURN: Final = 8
-_BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
+BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
+"""Before what is wrong with an answer, where Go's transport says it."""
 _VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
 _NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
@@ -119,11 +120,11 @@ class Answer:
                 if 100 <= self.status < 200 and self.status != 101:
                     interim += 1
                     if interim > MAX_INTERIM:
-                        raise BadAnswer(f"{_BROKEN}net/http: too many 1xx informational responses")
+                        raise BadAnswer(f"{BROKEN}net/http: too many 1xx informational responses")
                     continue
                 self._frame_body(version)
             except MalformedFields as error:
-                raise BadAnswer(f"{_BROKEN}{error}") from None
+                raise BadAnswer(f"{BROKEN}{error}") from None
             return
 
     def _judge_begin(self, searched: int) -> bool:
@@ -134,7 +135,7 @@ class Answer:
         try:
             _status_of(bytes(self._input[self._at : end]).removesuffix(b"\r"))
         except MalformedFields as error:
-            raise BadAnswer(f"{_BROKEN}{error}") from None
+            raise BadAnswer(f"{BROKEN}{error}") from None
         return True
 
     async def _more(self) -> None:
@@ -146,8 +147,8 @@ class Answer:
             try:
                 _judge_rest(bytes(self._input[self._at :]))
             except MalformedFields as error:
-                raise BadAnswer(f"{_BROKEN}{error}") from None
-            raise BadAnswer(f"{_BROKEN}unexpected EOF")
+                raise BadAnswer(f"{BROKEN}{error}") from None
+            raise BadAnswer(f"{BROKEN}unexpected EOF")
         self._append(data)
 
     def _append(self, data: bytes) -> None:
@@ -275,7 +276,7 @@ class Answer:
 
 
 def _exceeded(bound: str) -> BadAnswer:
-    return BadAnswer(f"{_BROKEN}net/http: server response headers exceeded {bound}; aborted")
+    return BadAnswer(f"{BROKEN}net/http: server response headers exceeded {bound}; aborted")
 
 
 def _judge_rest(rest: bytes) -> None:
