@@ -168,6 +168,9 @@ async def passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane
             return Response(answer.status, headers, PassedBody(page), length=size)
         if is_page:
             logger.warning("links of a page with the encoding %r are not rewritten", encoding)
+        if (whole := answer.whole()) is not None:
+            await answer.close()
+            return Response(answer.status, headers, whole)
         length = None if answer.status in (204, 304) else answer.length
         return Response(answer.status, headers, PassedBody(answer), length=length)
     except BaseException:

@@ -215,6 +215,14 @@ class Answer:
             what = "bad" if lengths[0] else "invalid empty"
             raise MalformedFields(f"{what} Content-Length {quoted(lengths[0].encode())}") from None
 
+    def whole(self) -> bytes | None:
+        """The body, if all of it has come with the head and its length is known; it is read then."""
+        length = self.length
+        if length is None or self._body is None or self._complete or len(self._input) - self._at < length:
+            return None
+        piece, self._complete = self._take()
+        return piece
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in pieces, as they come. Raises BodyAborted."""
         steps = 0
