@@ -7,11 +7,12 @@ the resources of its group version when its APIService or its Service changes, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from steersman.aggregator.backend import Backend, Unreachable
+from steersman.aggregator.metrics import AvailabilityMetrics
 from steersman.aggregator.remote_service import AVAILABLE, LOCAL, REGISTRATION, Condition, Registration
 from steersman.aggregator.service_resolver import NoRoute, ServiceFacts, ServiceName, ServiceResolver
 from steersman.aggregator.work_queue import TryAgain, WorkQueue
@@ -19,7 +20,6 @@ from steersman.api.apiregistration.v1 import APIService, APIServiceCondition
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.metrics import Computed, Counter, Labels, Registry
 from steersman.machinery.values import times
 from steersman.net.client.dial import host_port
 from steersman.rest.context import loopback
@@ -40,9 +40,11 @@ class Availability:
     """`start` begins, `stop` ends. `backends` finds the server behind an APIService, None if there is none."""
 
     def __init__(
-        self, objects: Objects, backends: Callable[[str], Backend | None], resolver: ServiceResolver, registry: Registry
-    ) -> None:
+        self, objects: Objects, backends: Callable[[str], Backend | None], resolver: ServiceResolver,
+        metrics: AvailabilityMetrics,
+    ) -> None:  # fmt: skip
         self._objects = objects
+        self._metrics = metrics
         self._backends = backends
         self._resolver = resolver
         self._queue = WorkQueue("availability", self._sync, workers=_WORKERS, first=0.005, longest=RESYNC)
@@ -50,16 +52,6 @@ class Availability:
         """What was found for an APIService as it was then."""
         self._of_services: dict[ServiceName, set[str]] = {}
         """The APIServices of a Service."""
-        self._unavailable = Counter(
-            "aggregator_unavailable_apiservice_total",
-            "[ALPHA] Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",
-            ("name", "reason"),
-        )
-        registry.add(self._unavailable, Computed(
-            "gauge", "aggregator_unavailable_apiservice",
-            "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by APIService name.",
-            ("name",), self._gauge,
-        ))  # fmt: skip
 
     def start(self) -> None:
         """Judges what there is, and from then on whatever changes."""
@@ -76,6 +68,7 @@ class Availability:
             self._unlink(judged[0])
         if registration is None:
             self._judged.pop(name, None)
+            self._metrics.available.pop(name, None)
             self._queue.forget(name)
             return
         if registration.service is not None:
@@ -86,6 +79,7 @@ class Availability:
             registration
         )  # fmt: skip
         self._judged[name] = registration, found
+        self._metrics.available[name] = found.is_true
         if not is_judged and (registration.service is not None or found != LOCAL):
             self._queue.add(name)
 
@@ -101,9 +95,6 @@ class Availability:
             names.discard(registration.name)
             if not names:
                 self._of_services.pop(key, None)
-
-    def _gauge(self) -> Iterator[tuple[Labels, float]]:
-        return (((name,), not condition.is_true) for name, (_, condition) in self._judged.items())
 
     async def _sync(self, name: str) -> float | None:
         """Raises TryAgain for a server that gives no answer, once that is written."""
@@ -187,7 +178,7 @@ class Availability:
                 return
             raise TryAgain(error.message) from None
         if was_available and not found.is_true:
-            self._unavailable.inc((name, found.reason))
+            self._metrics.unavailable.inc((name, found.reason))
 
 
 async def _attempt(backend: Backend, path: str) -> str:

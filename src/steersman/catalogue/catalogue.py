@@ -190,18 +190,25 @@ class Catalogue:
         """Lists a group version from now on, whether resources of it are served here or not. `discovery` is its
         APIVersionDiscovery in JSON, for one that another server answers, once that is known."""
         versions = self._declared.setdefault(group, {})
-        if versions.get(version) != discovery:
-            versions[version] = discovery
+        before = versions.get(version)
+        versions[version] = discovery
+        if before != discovery and (before or discovery or not self._has(group, version)):
             self._changed({group})
 
     def undeclare(self, group: str, version: str) -> None:
         """Ends what `declare` began; nothing happens if it did not."""
         versions = self._declared.get(group, {})
-        if versions.pop(version, None) is None:
+        before = versions.pop(version, None)
+        if before is None:
             return
         if not versions:
             del self._declared[group]
-        self._changed({group})
+        if before or not self._has(group, version):
+            self._changed({group})
+
+    def _has(self, group: str, version: str) -> bool:
+        """Whether resources of a group version are served here."""
+        return version in self._by_version.get(group, {})
 
     def subscribe(self, changed: Changed) -> None:
         """Tells of the groups there are, and from then on of every change."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
-from steersman.aggregator.aggregator import Aggregator, AggregatorConfig
+from steersman.aggregator.aggregator import Aggregator
+from steersman.aggregator.config import AggregatorConfig
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
@@ -266,7 +267,7 @@ class ControlPlane:
         self._add_checks(server, stores)
         openapi = OpenAPIOnFirstUse(server)
         aggregator = Aggregator(
-            server, stores.store, stores.objects, common.registry, openapi.remote, _aggregation(options)
+            server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options)
         )  # fmt: skip
         running.push_async_callback(aggregator.stop)
         definitions.install(server.add_post_start_hook)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from steersman.endpoints.request import Request
 from steersman.net.message import Response
-from steersman.openapi.remote import RemoteDocuments
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
+    from steersman.openapi.remote import RemoteDocuments
     from steersman.openapi.service import OpenAPIService
 
 
@@ -20,8 +20,7 @@ class OpenAPIOnFirstUse:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self.remote = RemoteDocuments()
-        """What other servers publish; who knows of it puts it in."""
+        self._remote: RemoteDocuments | None = None
         self._making: asyncio.Task[OpenAPIService] | None = None
 
     def install(self) -> None:
@@ -29,6 +28,15 @@ class OpenAPIOnFirstUse:
         self._server.add_path("/openapi/v2", self._answer_v2)
         self._server.add_path("/openapi/v3", self._answer_index)
         self._server.add_prefix("/openapi/v3/", self._answer_v3)
+
+    @property
+    def remote(self) -> RemoteDocuments:
+        """What other servers publish; who knows of it puts it in."""
+        if self._remote is None:
+            from steersman.openapi.remote import RemoteDocuments
+
+            self._remote = RemoteDocuments()
+        return self._remote
 
     async def service(self) -> OpenAPIService:
         """What answers, made in a thread by the first who asks."""
