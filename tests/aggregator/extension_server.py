@@ -75,6 +75,8 @@ class ExtensionServer:
         self._came = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self.ended: list[str] = []
+        """The paths that were asked for last on connections that are closed."""
 
     async def start(self) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -113,6 +115,7 @@ class ExtensionServer:
         self.connections += 1
         self.subjects.append(writer.get_extra_info("peercert"))
         self._open.add(writer)
+        request: Received | None = None
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -142,6 +145,7 @@ class ExtensionServer:
         finally:
             writer.close()
             self._open.discard(writer)
+            self.ended.append("" if request is None else request.path)
 
 
 def own_address() -> str:

@@ -200,11 +200,11 @@ async def test_a_watch_is_passed_on_as_it_comes_until_its_client_leaves(
     behind.paths[THINGS] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
     watch = await things.open("GET", f"{THINGS}?watch=1")
     assert await anext(aiter(watch)) == b"first"
-    before = behind.open
+    assert THINGS not in behind.ended
     await watch.aclose()
 
     async def is_closed() -> bool:
-        return behind.open < before
+        return THINGS in behind.ended
 
     await until(is_closed)
 

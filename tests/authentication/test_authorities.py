@@ -9,7 +9,7 @@ import pytest
 
 from steersman.authentication import authorities
 from steersman.authentication.authorities import Authorities
-from tests.authentication.test_client_certificate import root
+from tests.authentication.certificates import root
 
 ONE, OTHER = root("one"), root("other")
 

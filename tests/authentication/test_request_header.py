@@ -15,7 +15,7 @@ from steersman.authentication.client_certificate import ClientCertificateAuthent
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.net.message import Headers
-from tests.authentication.test_client_certificate import Clock, certificate, name, root
+from tests.authentication.certificates import Clock, certificate, name, root
 
 NAMES = HeaderNames.of(
     ("X-Remote-User", "X-Second"), ("X-Remote-Uid",), ("X-Remote-Group", "X-More"), ("X-Remote-Extra-", "X-Acme-")

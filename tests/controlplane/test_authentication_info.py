@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.controlplane.authentication_info import combined
-from tests.authentication.test_client_certificate import root
+from tests.authentication.certificates import root
 
 NAMES = "requestheader-allowed-names"
 PROXY = "requestheader-client-ca-file"
