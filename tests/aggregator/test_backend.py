@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from steersman.aggregator.backend import identity_fields
 from steersman.authentication.user import UserInfo
 from steersman.net.message import BodyAborted
-from steersman.testing import Client
+from steersman.server.certificates import CertificateFiles
+from steersman.testing import Client, Environment
 from tests.aggregator.extension_server import (
     API_SERVICES,
     NAME,
@@ -254,3 +257,35 @@ async def test_an_authority_that_is_none_is_told_of(things: Client, behind: Exte
     assert (await things.patch(f"{API_SERVICES}/{NAME}", patch)).status == 200
     answer = await things.get(THINGS)
     assert (answer.status, answer.body) == (500, b"unable to parse bytes as PEM block\n")
+
+
+async def test_a_connection_with_another_protocol_becomes_one(
+    keys_folder: Path, files: CertificateFiles, behind: ExtensionServer
+) -> None:
+    behind.paths[f"{THINGS}/a/exec"] = (
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: shout\r\n\r\nfirst "
+    )
+    async with Environment(folder=keys_folder, listen=True) as environment:
+        client = environment.client()
+        await publish(client, behind)
+        await until_reason(client, "Passed")
+        host, _, port = environment.url.removeprefix("https://").partition(":")
+        context = ssl.create_default_context(cafile=str(environment.ca))
+        reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+        fields = [
+            f"Authorization: Bearer {environment.token()}", "Connection: Upgrade", "Upgrade: shout",
+            "X-Remote-User: other", "X-Remote-Extra-A: b",
+        ]  # fmt: skip
+        head = "\r\n".join([f"POST {THINGS}/a/exec?stdin=1 HTTP/1.1", "Host: here", *fields])
+        writer.write(head.encode() + b"\r\n\r\n")
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 101 ")
+        assert b"upgrade: shout" in answer.lower()
+        writer.write(b"hello")
+        assert await reader.readexactly(11) == b"first HELLO"
+        writer.close()
+        (asked,) = behind.of(f"{THINGS}/a/exec")
+        assert asked.target == f"{THINGS}/a/exec?stdin=1"
+        assert asked.fields["x-remote-user"] == ["admin"]
+        assert "x-remote-extra-a" not in asked.fields
+        assert "authorization" not in asked.fields
