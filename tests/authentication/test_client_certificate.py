@@ -1,62 +1,18 @@
 """Client certificates: who they stand for, and which are not accepted."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from steersman.authentication.client_certificate import UID_OID, ClientCertificateAuthenticator
 from steersman.authentication.interface import AuthenticationError, Credentials
+from tests.authentication.certificates import NOW, Clock, certificate, name, root
 
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
-KEY = ec.generate_private_key(ec.SECP256R1())
-CA_KEY = ec.generate_private_key(ec.SECP256R1())
 UID = x509.ObjectIdentifier(UID_OID)
-
-
-def name(*attributes):
-    return x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
-
-
-def certificate(subject, *, usage=ExtendedKeyUsageOID.CLIENT_AUTH, issuer="ca", signer=CA_KEY, encoding=Encoding.DER):
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(name((NameOID.COMMON_NAME, issuer)))
-        .public_key(CA_KEY.public_key() if issuer == subject else KEY.public_key())
-        .serial_number(77)
-        .not_valid_before(NOW - timedelta(days=1))
-        .not_valid_after(NOW + timedelta(days=1))
-    )
-    if usage is not None:
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-    return builder.sign(signer, SHA256()).public_bytes(encoding)
-
-
-def root(common_name="ca", key=CA_KEY):
-    subject = name((NameOID.COMMON_NAME, common_name))
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(NOW - timedelta(days=9))
-        .not_valid_after(NOW + timedelta(days=9))
-    )
-    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM)
-
-
-class Clock:
-    def __init__(self):
-        self.now = NOW
-
-    def __call__(self):
-        return self.now.timestamp()
 
 
 @pytest.fixture

@@ -47,6 +47,8 @@ class Client:
 
     def __init__(self, url: str, ca: str, token: str) -> None:
         self._made_of = (url, ca, token)
+        self.found = {"url": url, "ca": ca, "token": token}
+        """What the server has said of itself."""
         parts = urllib.parse.urlsplit(url)
         self._address = (parts.hostname or "", parts.port)
         self._tls = ssl.create_default_context(cafile=ca)

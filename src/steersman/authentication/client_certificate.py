@@ -10,6 +10,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from steersman.authentication.authorities import Authorities
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
 from steersman.machinery.go.strings import to_upper
@@ -36,12 +37,17 @@ class CertificateUser:
 class ClientCertificateAuthenticator:
     """Recognises users by the certificate of their connection.
 
-    Without `roots` TLS must have verified the chain; with them (PEM), the leaf must have been issued directly by one
-    of these authorities, for servers whose TLS trusts more authorities than may name users.
+    TLS must have verified the chain, and with `authorities` one of these be in it, for servers whose TLS trusts more
+    authorities than may name users. With `roots` (PEM) instead, the leaf must have been issued directly by one of
+    these.
     """
 
-    def __init__(self, roots: bytes | None = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, roots: bytes | None = None, *, authorities: Authorities | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
         self._roots_pem = roots
+        self._authorities = authorities
         self._roots: Sequence[Certificate] | None = None
         self._clock = clock
         self._known: OrderedDict[bytes, CertificateUser] = OrderedDict()
@@ -50,6 +56,8 @@ class ClientCertificateAuthenticator:
         der = credentials.client_certificate
         if der is None:
             return None
+        if self._authorities is not None and not self._authorities.vouch_for((der, *credentials.authorities)):
+            raise AuthenticationError(f"{describe(der)}: x509: certificate signed by unknown authority")
         known = self._known.get(der)
         if known is None:
             if not credentials.certificate_verified and self._roots_pem is None:
@@ -68,11 +76,11 @@ class ClientCertificateAuthenticator:
         return known.user
 
     def _examine(self, der: bytes) -> CertificateUser | None:
-        certificate = _parse(der)
+        certificate = parse_certificate(der)
         if self._roots_pem is not None:
             self._check_issuer(certificate, der)
         try:
-            suitable = _allows_client_auth(certificate)
+            suitable = allows_client_auth(certificate)
             user = certificate_user(certificate, der)
         except ValueError as error:  # parts are only read when asked for
             raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
@@ -127,11 +135,19 @@ def certificate_user(certificate: Certificate, der: bytes) -> CertificateUser | 
     )
 
 
+def common_name(certificate: Certificate) -> str:
+    """The common name of a certificate's subject, the last of several; "" without one."""
+    from cryptography.x509.oid import NameOID
+
+    found = [each.value for each in certificate.subject if each.oid == NameOID.COMMON_NAME]
+    return str(found[-1]) if found else ""
+
+
 def describe(der: bytes) -> str:
     """A certificate by serial number and key identifiers, as the beginning of an error text for the log."""
     from cryptography import x509
 
-    certificate = _parse(der)
+    certificate = parse_certificate(der)
     subject = authority = b""
     for extension in _extensions(certificate):
         if isinstance(extension.value, x509.SubjectKeyIdentifier):
@@ -144,7 +160,8 @@ def describe(der: bytes) -> str:
     )
 
 
-def _parse(der: bytes) -> Certificate:
+def parse_certificate(der: bytes) -> Certificate:
+    """A certificate from its DER. Raises AuthenticationError."""
     from cryptography.x509 import load_der_x509_certificate
 
     try:
@@ -153,7 +170,7 @@ def _parse(der: bytes) -> Certificate:
         raise AuthenticationError("the client certificate cannot be parsed") from None
 
 
-def _allows_client_auth(certificate: Certificate) -> bool:
+def allows_client_auth(certificate: Certificate) -> bool:
     """True unless the certificate is limited to other uses. Raises ValueError if it cannot be read."""
     from cryptography.x509 import ExtendedKeyUsage
     from cryptography.x509.oid import ExtendedKeyUsageOID

@@ -10,11 +10,12 @@ that asks somebody else (a webhook) makes its caller wait. A caller writes
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from steersman.authentication.user import UserInfo
+from steersman.net.message import Headers
 
 
 class AuthenticationError(Exception):
@@ -30,14 +31,16 @@ class Credentials:
 
     `bearer_token` is that of the Authorization header, or of the WebSocket subprotocol. `client_certificate` is the
     peer's leaf certificate as DER; `certificate_verified` tells whether TLS has checked its chain against the
-    client CAs. `headers` are by lower-case name, `path` is without the query.
+    client CAs, and `authorities` are the certificates above it there. `headers` are by lower-case name, `path` is
+    without the query.
     """
 
     bearer_token: str | None = None
     client_certificate: bytes | None = None
     certificate_verified: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=lambda: Headers.of(()))
     path: str = ""
+    authorities: tuple[bytes, ...] = ()
 
 
 class Authenticator(Protocol):

@@ -7,7 +7,7 @@ OpenAPI, metrics and the checks of owners read the catalogue, and whoever keeps 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -72,8 +72,12 @@ class Catalogue:
         """The paths of groups in which definitions make all resources."""
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
         """By group, version and plural."""
+        self._declared: dict[str, dict[str, bytes]] = {}
+        """By group and version: group versions that APIServices name, with what discovery says of those that another
+        server answers."""
         self._priorities: dict[tuple[str, str], Priority] = {}
         self._groups: list[Group] | None = None
+        self._listed: list[Group] | None = None
         self._subscribers: list[Changed] = []
         self.revision = 0
         """Another number after each change."""
@@ -144,8 +148,11 @@ class Catalogue:
         return entry.storage
 
     def is_defined(self, path: str) -> bool:
-        """Whether definitions alone make the group of a path, e.g. "/apis/example.com/v1"."""
-        return bool(self._defined) and "/".join(path.split("/", 3)[:3]) in self._defined
+        """Whether definitions alone, or other servers, make the group of a path, e.g. "/apis/example.com/v1"."""
+        parts = path.split("/", 3)
+        if "/".join(parts[:3]) in self._defined:
+            return True
+        return len(parts) > 2 and parts[1] == "apis" and parts[2] in self._declared and parts[2] not in self._by_version
 
     def _forget(self, entry: CatalogueEntry) -> None:
         plural = entry.resource.plural
@@ -179,10 +186,34 @@ class Catalogue:
             self._priorities[group, version] = priority
         self._changed({group})
 
+    def declare(self, group: str, version: str, discovery: bytes = b"") -> None:
+        """Lists a group version from now on, whether resources of it are served here or not. `discovery` is its
+        APIVersionDiscovery in JSON, for one that another server answers, once that is known."""
+        versions = self._declared.setdefault(group, {})
+        before = versions.get(version)
+        versions[version] = discovery
+        if before != discovery and (before or discovery or not self._has(group, version)):
+            self._changed({group})
+
+    def undeclare(self, group: str, version: str) -> None:
+        """Ends what `declare` began; nothing happens if it did not."""
+        versions = self._declared.get(group, {})
+        before = versions.pop(version, None)
+        if before is None:
+            return
+        if not versions:
+            del self._declared[group]
+        if before or not self._has(group, version):
+            self._changed({group})
+
+    def _has(self, group: str, version: str) -> bool:
+        """Whether resources of a group version are served here."""
+        return version in self._by_version.get(group, {})
+
     def subscribe(self, changed: Changed) -> None:
         """Tells of the groups there are, and from then on of every change."""
         self._subscribers.append(changed)
-        for group in self._by_version:
+        for group in {**self._by_version, **self._declared}:
             changed(group)
 
     def _tell(self, *entries: CatalogueEntry) -> None:
@@ -190,7 +221,7 @@ class Catalogue:
 
     def _changed(self, groups: set[str]) -> None:
         self.revision += 1
-        self._groups = None
+        self._groups = self._listed = None
         for changed in self._subscribers:
             for group in groups:
                 changed(group)
@@ -217,6 +248,23 @@ class Catalogue:
         """One group, None if nothing of it is served."""
         return self._group(name) if name in self._by_version else None
 
+    def listed_groups(self) -> Sequence[Group]:
+        """The same with the group versions that were declared: what clients are shown in plain discovery."""
+        if not self._declared:
+            return self.groups()
+        if self._listed is None:
+            names = {**self._by_version, **self._declared}
+            self._listed = sorted((self._listed_group(name) for name in names), key=self._group_order)
+        return self._listed
+
+    def listed_group(self, name: str) -> Group | None:
+        """One of them."""
+        return self._listed_group(name) if name in self._by_version or name in self._declared else None
+
+    def remote_discovery(self, group: str) -> Mapping[str, bytes]:
+        """By version: what discovery says of those of a group that other servers answer, in JSON."""
+        return {version: text for version, text in self._declared.get(group, {}).items() if text}
+
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
         """A resource in a version it is served in."""
         return self._by_version.get(group, {}).get(version, {}).get(plural)
@@ -229,6 +277,10 @@ class Catalogue:
     def _group(self, name: str) -> Group:
         versions = sorted(self._by_version[name], key=partial(self._version_order, name))
         return Group(name, tuple(versions))
+
+    def _listed_group(self, name: str) -> Group:
+        versions = {**self._by_version.get(name, {}), **self._declared.get(name, {})}
+        return Group(name, tuple(sorted(versions, key=partial(self._version_order, name))))
 
     def _priority(self, group: str, version: str) -> Priority:
         return self._priorities.get((group, version)) or _DEFAULT

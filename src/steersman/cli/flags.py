@@ -153,6 +153,13 @@ def _modes(text: str) -> tuple[str, ...]:
     return modes
 
 
+def _header_names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(",")) if text else ()
+    if not all(map(trim_space, names)):
+        raise ValueError("empty value")
+    return names
+
+
 def _plugins(text: str) -> tuple[str, ...]:
     return _names(text)
 
@@ -179,6 +186,29 @@ FLAGS: Final[dict[str, Flag]] = {
     "tls-min-version": Flag("tls_min_version", str, "VersionTLS12 or VersionTLS13"),
     "tls-cipher-suites": Flag("tls_cipher_suites", _names, "suites of TLS 1.2, by upstream's or OpenSSL's names", True),
     "client-ca-file": Flag("client_ca_file", _file, "CA of client certificates, PEM"),
+    "requestheader-client-ca-file": Flag(
+        "requestheader_client_ca_file", _file, "CA of proxies whose headers say who sends a request, PEM"
+    ),
+    "requestheader-allowed-names": Flag(
+        "requestheader_allowed_names", _header_names, "common names of these proxies, none for any", repeats=True
+    ),
+    "requestheader-username-headers": Flag(
+        "requestheader_username_headers", _header_names, "headers of user names", repeats=True
+    ),
+    "requestheader-uid-headers": Flag("requestheader_uid_headers", _header_names, "headers of users' uids", True),
+    "requestheader-group-headers": Flag("requestheader_group_headers", _header_names, "headers of groups", True),
+    "requestheader-extra-headers-prefix": Flag(
+        "requestheader_extra_headers_prefix", _header_names, "how headers of extra fields begin", repeats=True
+    ),
+    "proxy-client-cert-file": Flag("proxy_client_cert_file", _file, "shown to aggregated servers, PEM"),
+    "proxy-client-key-file": Flag("proxy_client_key_file", _file, "key of --proxy-client-cert-file"),
+    "enable-aggregator-routing": Flag(
+        "enable_aggregator_routing", _boolean, "reach aggregated servers at endpoints only", boolean=True
+    ),
+    "aggregator-reject-forwarding-redirect": Flag(
+        "aggregator_reject_forwarding_redirect", _boolean, "answer 502 for redirects of aggregated servers",
+        boolean=True,
+    ),
     "token-auth-file": Flag("token_auth_file", _file, "CSV of token,user,uid,\"groups\""),
     "anonymous-auth": Flag("anonymous_auth", _boolean, "let requests without credentials in", boolean=True),
     "authorization-mode": Flag("authorization_mode", _modes, "RBAC, AlwaysAllow, AlwaysDeny, in order", True),

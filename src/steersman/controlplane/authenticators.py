@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 from steersman.authentication.anonymous import AnonymousAuthenticator
+from steersman.authentication.authorities import Authorities
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
 from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
 from steersman.authentication.service_account_tokens import ServiceAccountTokens, sign
@@ -91,9 +94,26 @@ def token_authenticator(options: Options, keys: TokenKeys, stores: Stores) -> Un
     return UnionTokenAuthenticator(found)
 
 
-def authenticator(options: Options, tokens: TokenAuthenticator) -> Authenticator:
-    """Tells who sends a request."""
-    found: list[Authenticator] = [
-        ClientCertificateAuthenticator(), BearerTokenAuthenticator(tokens, options.audiences),
+def proxy_headers(options: Options) -> HeaderNames | None:
+    """The headers by which trusted proxies say who sends a request; None if there are no such proxies."""
+    if not options.requestheader_client_ca_file:
+        return None
+    return HeaderNames.of(
+        options.requestheader_username_headers, options.requestheader_uid_headers, options.requestheader_group_headers,
+        options.requestheader_extra_headers_prefix,
+    )  # fmt: skip
+
+
+def authenticator(options: Options, tokens: TokenAuthenticator, client_authorities: Sequence[str]) -> Authenticator:
+    """Tells who sends a request. `client_authorities` are the files of those whose certificates are users'."""
+    found: list[Authenticator] = []
+    authorities = None
+    headers = proxy_headers(options)
+    if headers is not None:  # TLS trusts proxies' authorities too, which must not make users
+        authorities = Authorities(client_authorities)
+        of_proxies = Authorities((options.requestheader_client_ca_file,))
+        found.append(RequestHeaderAuthenticator(headers, of_proxies, options.requestheader_allowed_names))
+    found += [
+        ClientCertificateAuthenticator(authorities=authorities), BearerTokenAuthenticator(tokens, options.audiences),
     ]  # fmt: skip
     return UnionAuthenticator(found, AnonymousAuthenticator() if options.anonymous_auth else None)

@@ -30,6 +30,7 @@ from steersman.api.scheduling.v1 import PriorityClass
 from steersman.apiextensions.api_services import AUTOMANAGED
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
 from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
+from steersman.controlplane.authentication_info import combined
 from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
@@ -63,7 +64,7 @@ class Bootstrap:
 
     def __init__(
         self, server: Server, objects: ObjectsOf, *,
-        service_range: IPv4Network | IPv6Network, authentication_info: Mapping[str, str],
+        service_range: IPv4Network | IPv6Network, authentication_info: Callable[[], Mapping[str, str]],
     ) -> None:  # fmt: skip
         self._server = server
         self._objects = objects
@@ -85,6 +86,10 @@ class Bootstrap:
         server.add_post_start_hook("start-cluster-authentication-info-controller", self.authentication_configmap)
         server.add_post_start_hook("start-kubernetes-service-cidr-controller", self.service_cidr)
         server.add_post_start_hook("bootstrap-controller", self.kubernetes_service)
+
+    def install_registration(self) -> None:
+        """Adds the hook and the check of APIServices, which come after those of the aggregator."""
+        server = self._server
         server.add_post_start_hook("kube-apiserver-autoregistration", self.api_services)
         server.add_checks(HealthCheck("autoregister-completion", self.unregistered))
 
@@ -141,12 +146,20 @@ class Bootstrap:
         """What aggregated servers must know to trust this one (AUTHENTICATION_INFO)."""
         namespace, name = AUTHENTICATION_INFO
         objects = self._objects("", "configmaps")
-        data = self._authentication_info
-        if await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=dict(data))):
+        ours = self._authentication_info()
+        there = await objects.find(namespace, name)
+        try:
+            data = combined({} if there is None else there.data, ours)
+        except ValueError as error:
+            logger.error("the ConfigMap %s/%s cannot be read: %s", namespace, name, error)
+            return
+        if there is not None and there.data == data:
+            return
+        if await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)):
             return
 
         def change(old: ConfigMap) -> ConfigMap:
-            old.data |= data
+            old.data = data
             return old
 
         await objects.update(loopback(namespace, name), name, change)

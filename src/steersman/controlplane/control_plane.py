@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
+from steersman.aggregator.aggregator import Aggregator
+from steersman.aggregator.config import AggregatorConfig
 from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
@@ -27,18 +29,28 @@ from steersman.controlplane.addresses import (
     service_ranges,
 )
 from steersman.controlplane.admission import admission_chain
-from steersman.controlplane.authenticators import TokenKeys, authenticator, token_authenticator
+from steersman.controlplane.authentication_info import authentication_info
+from steersman.controlplane.authenticators import (
+    TokenKeys,
+    authenticator,
+    proxy_headers,
+    token_authenticator,
+)
 from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.bootstrap import Bootstrap
 from steersman.controlplane.data_folder import (
-    authentication_info,
     certificate_files,
     is_storage_unavailable,
     make_data_folder,
     open_storage,
     unreadable,
 )
-from steersman.controlplane.given_files import check_kubelet_files, serving_tls
+from steersman.controlplane.given_files import (
+    check_kubelet_files,
+    check_proxy_client,
+    client_authorities,
+    serving_tls,
+)
 from steersman.controlplane.group_order import GroupOrder
 from steersman.controlplane.metrics import install_metrics
 from steersman.controlplane.objects import StoreObjects
@@ -219,6 +231,7 @@ class ControlPlane:
         if watchdog is not None:
             running.callback(watchdog.stop)
         check_kubelet_files(options)
+        check_proxy_client(options)
         make_data_folder(options)
         ranges = service_ranges(options)
         storage = self.storage = await open_storage(options)  # first: it locks the folder
@@ -245,26 +258,36 @@ class ControlPlane:
         GroupOrder(server.catalogue).follow(stores.store("apiregistration.k8s.io", "apiservices"))
         definitions = self._definitions(stores, services, ConversionMetrics(common.registry), running)
         bootstrap = Bootstrap(
-            server, stores.objects, service_range=ranges[0], authentication_info=authentication_info(options, files)
-        )
+            server, stores.objects, service_range=ranges[0],
+            authentication_info=lambda: authentication_info(options, files),
+        )  # fmt: skip
         upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap)
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
+        openapi = OpenAPIOnFirstUse(server)
+        aggregator = Aggregator(
+            server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options)
+        )  # fmt: skip
+        running.push_async_callback(aggregator.stop)
         definitions.install(server.add_post_start_hook)
         bootstrap.install()
         upkeep.install()
+        aggregator.install()
+        bootstrap.install_registration()
+        aggregator.install_openapi()
         server.prepare_run()
         Discovery(server).install()
         await keys.made()
         keys.install_openid(server)
-        OpenAPIOnFirstUse(server).install()
+        openapi.install()
         install_debug_paths(server, options.as_flags())
         install_basic_paths(server)
         install_metrics(common.registry, stores, server)
         if watchdog is not None:
             watchdog.start()
         await definitions.start()  # no client is to find that a resource is not there yet
+        aggregator.follow()
         if options.listen:
             await listen(server, options)
         await server.run_post_start_hooks()
@@ -367,7 +390,8 @@ def _config(
     admission: Chain,
 ) -> Config:  # fmt: skip
     return Config(
-        authenticator=authenticator(options, tokens),
+        authenticator=authenticator(options, tokens, client_authorities(options, files)),
+        proxy_headers=proxy_headers(options),
         authorizer=rights.authorizer,
         admission=admission,
         bind_address=options.bind_address,
@@ -389,6 +413,15 @@ def _config(
         registry=common.registry,
         executor=common.executor,
         slow_lane=common.slow_lane,
+    )
+
+
+def _aggregation(options: Options) -> AggregatorConfig:
+    return AggregatorConfig(
+        proxy_client_cert_file=options.proxy_client_cert_file,
+        proxy_client_key_file=options.proxy_client_key_file,
+        enable_aggregator_routing=options.enable_aggregator_routing,
+        aggregator_reject_forwarding_redirect=options.aggregator_reject_forwarding_redirect,
     )
 
 

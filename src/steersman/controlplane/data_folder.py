@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 from steersman.controlplane.options import Options, OptionsError
@@ -43,11 +42,6 @@ def certificate_files(options: Options, *hosts: str) -> CertificateFiles:
         return ensure_certificates(options.data_dir, list(hosts))
     except CertificateError as error:
         raise OptionsError(str(error)) from None
-
-
-def authentication_info(options: Options, files: CertificateFiles) -> dict[str, str]:
-    """What aggregated servers must know to trust this one: the authority of client certificates."""
-    return {"client-ca-file": Path(options.client_ca_file or files.ca).read_text(errors="replace")}
 
 
 def unreadable(options: Options, stores: Iterable[Store[Any]]) -> list[str]:

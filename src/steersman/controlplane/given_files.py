@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from steersman.authentication.authorities import Authorities
 from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.private_files import check_regular, read_private
+from steersman.net.ascii import lower
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.server.certificates import CertificateFiles
 
@@ -65,10 +67,12 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         certificates.append(Certificate(cert, key, tuple(name for name in names.split(",") if name)))
         check_pair(certificates[-1], "--tls-sni-cert-key", "--tls-sni-cert-key")
         _warn_of_dates(cert)
-    client_ca = [str(files.ca)]
+    client_ca = client_authorities(options, files)
     if options.client_ca_file:
         check_authorities("--client-ca-file", options.client_ca_file)
-        client_ca.append(options.client_ca_file)
+    if options.requestheader_client_ca_file:
+        check_proxy_authorities(options)
+        client_ca.append(options.requestheader_client_ca_file)
     if options.tls_min_version not in _TLS_VERSIONS:
         raise OptionsError(f"--tls-min-version: {options.tls_min_version!r} is not one of {', '.join(_TLS_VERSIONS)}")
     min_version, ciphers = _TLS_VERSIONS[options.tls_min_version], cipher_suites(options.tls_cipher_suites)
@@ -80,6 +84,38 @@ def serving_tls(options: Options, files: CertificateFiles) -> ServerTLS:
         )
     except ssl.SSLError as error:
         raise OptionsError(f"TLS cannot be set up with the certificates in {files.folder}: {error.reason}") from None
+
+
+def client_authorities(options: Options, files: CertificateFiles) -> list[str]:
+    """The files of the authorities whose client certificates are users'."""
+    return [str(files.ca), *filter(None, [options.client_ca_file])]
+
+
+def check_proxy_authorities(options: Options) -> None:
+    """Raises OptionsError unless the authorities of trusted proxies can be used, and are no others' as well."""
+    flag = "--requestheader-client-ca-file"
+    check_authorities(flag, options.requestheader_client_ca_file)
+    if options.client_ca_file and not options.requestheader_allowed_names:
+        of_clients = Authorities((options.client_ca_file,))
+        if of_clients.share(Authorities((options.requestheader_client_ca_file,))):
+            raise OptionsError(
+                f"{flag} and --client-ca-file contain overlapping certificates; --requestheader-allowed-names must be "
+                "specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary "
+                "users"
+            )
+    headers = options.requestheader_uid_headers
+    if headers and "x-remote-uid" not in map(lower, headers):
+        raise OptionsError(
+            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation "
+            "will not work"
+        )
+
+
+def check_proxy_client(options: Options) -> None:
+    """Raises OptionsError unless what is shown to aggregated servers can be used."""
+    cert, key = options.proxy_client_cert_file, options.proxy_client_key_file
+    if cert and key:
+        check_pair(Certificate(cert, key), "--proxy-client-cert-file", "--proxy-client-key-file")
 
 
 def cipher_suites(names: tuple[str, ...]) -> list[str]:

@@ -73,6 +73,16 @@ class Options:
     kubelet_read_only_port: int = 10255
     kubelet_timeout: float = 5.0
     """As upstream, neither this nor the port before is used: streams last, and connecting has limits of its own."""
+    requestheader_client_ca_file: str = ""
+    requestheader_allowed_names: tuple[str, ...] = ()
+    requestheader_username_headers: tuple[str, ...] = ()
+    requestheader_uid_headers: tuple[str, ...] = ()
+    requestheader_group_headers: tuple[str, ...] = ()
+    requestheader_extra_headers_prefix: tuple[str, ...] = ()
+    proxy_client_cert_file: str = ""
+    proxy_client_key_file: str = ""
+    enable_aggregator_routing: bool = False
+    aggregator_reject_forwarding_redirect: bool = True
     debug_loop_watchdog: float = 0.0
     verbosity: int = 0
 

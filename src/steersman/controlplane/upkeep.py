@@ -55,7 +55,7 @@ class Upkeep:
         self._start(Periodic("the default ServiceCIDR", self._bootstrap.service_cidr, _SOON))
         self._start(Periodic("the service kubernetes", self._bootstrap.kubernetes_service, _SOON))
         self._start(self._authentication)
-        self._follow_config_map(*AUTHENTICATION_INFO, self._authentication)
+        self._follow_config_map(*AUTHENTICATION_INFO, self._authentication, only_its_end=True)
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""
@@ -67,9 +67,14 @@ class Upkeep:
         periodic.start()
         self._running.append(periodic)
 
-    def _follow_config_map(self, namespace: str, name: str, periodic: Periodic) -> None:
+    def _follow_config_map(self, namespace: str, name: str, periodic: Periodic, *, only_its_end: bool = False) -> None:
         store = self._store("", "configmaps")
-        Follower(store, lambda *_: periodic.wake(), key=store.key(namespace, name)).begin()
+
+        def changed(_: str, __: str, entry: object) -> None:
+            if entry is None or not only_its_end:
+                periodic.wake()
+
+        Follower(store, changed, key=store.key(namespace, name)).begin()
 
     # Addresses and ports of services
 

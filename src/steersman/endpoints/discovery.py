@@ -127,21 +127,17 @@ def _api_subresource(each: ServedResource, subresource: Subresource) -> dict[str
     return out | {"kind": kind, "verbs": sorted(subresource.verbs)}
 
 
-def group_discovery(group: str, versions: Sequence[tuple[str, Sequence[ServedResource]]]) -> dict[str, Any]:
-    """The APIGroupDiscovery of a group, its versions in order of preference."""
-    metadata = {"name": group} if group else {}
+def group_metadata(group: str) -> dict[str, Any]:
+    """The metadata of a group's APIGroupDiscovery."""
+    return {"name": group} if group else {}
+
+
+def version_discovery(version: str, found: Sequence[ServedResource]) -> dict[str, Any]:
+    """The APIVersionDiscovery of a group version."""
     return {
-        "metadata": metadata,
-        "versions": [
-            {
-                "version": version,
-                "resources": [
-                    _resource_discovery(each) for each in sorted(found, key=lambda each: each.resource.plural)
-                ],
-                "freshness": "Current",
-            }
-            for version, found in versions
-        ],
+        "version": version,
+        "resources": [_resource_discovery(each) for each in sorted(found, key=lambda each: each.resource.plural)],
+        "freshness": "Current",
     }
 
 

@@ -11,6 +11,7 @@ from steersman.net.message import Response
 from steersman.server.server import Server
 
 if TYPE_CHECKING:
+    from steersman.openapi.remote import RemoteDocuments
     from steersman.openapi.service import OpenAPIService
 
 
@@ -19,6 +20,7 @@ class OpenAPIOnFirstUse:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._remote: RemoteDocuments | None = None
         self._making: asyncio.Task[OpenAPIService] | None = None
 
     def install(self) -> None:
@@ -26,6 +28,15 @@ class OpenAPIOnFirstUse:
         self._server.add_path("/openapi/v2", self._answer_v2)
         self._server.add_path("/openapi/v3", self._answer_index)
         self._server.add_prefix("/openapi/v3/", self._answer_v3)
+
+    @property
+    def remote(self) -> RemoteDocuments:
+        """What other servers publish; who knows of it puts it in."""
+        if self._remote is None:
+            from steersman.openapi.remote import RemoteDocuments
+
+            self._remote = RemoteDocuments()
+        return self._remote
 
     async def service(self) -> OpenAPIService:
         """What answers, made in a thread by the first who asks."""
@@ -35,7 +46,7 @@ class OpenAPIOnFirstUse:
 
     async def _make(self) -> OpenAPIService:
         module = await asyncio.to_thread(import_module, "steersman.openapi.service")
-        made: OpenAPIService = module.OpenAPIService(self._server)
+        made: OpenAPIService = module.OpenAPIService(self._server, self.remote)
         return made
 
     async def _answer_v2(self, request: Request) -> Response:

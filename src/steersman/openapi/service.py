@@ -28,11 +28,12 @@ from steersman.openapi.fragments import (
     members_of,
     members_v2,
     merged,
-    of_document,
 )
 from steersman.openapi.kept import Kept
+from steersman.openapi.merging import joined_with
 from steersman.openapi.protobuf import encode_document
 from steersman.openapi.published import Documents, Parts, name_states
+from steersman.openapi.remote import RemoteDocuments
 from steersman.openapi.schemas import Schemas
 from steersman.openapi.sources import Source, etag_of
 from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
@@ -54,8 +55,10 @@ class OpenAPIService:
     document.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, remote: RemoteDocuments | None = None) -> None:
         self._server = server
+        self._remote = remote or RemoteDocuments()
+        self._remote_changes = self._remote.changes
         self._encoded = EncodedDocuments(_KEPT_BYTES)
         self._modified = datetime.now(UTC).replace(microsecond=0)
         self._changed: datetime | None = None
@@ -95,8 +98,9 @@ class OpenAPIService:
     async def _index(self, lane: SlowLane) -> bytes:
         sources: dict[str, Source] = {**self._documents.all(), **self._published_v3}
         await name_states(sources.values(), lane)
-        paths = {name: {"serverRelativeURL": _relative_url(name, sources[name].etag)} for name in sorted(sources)}
-        return orjson.dumps({"paths": paths})
+        urls = {name: url for index in self._remote.v3.values() for name, url in index.urls.items()}
+        urls |= {name: _relative_url(name, source.etag) for name, source in sources.items()}
+        return orjson.dumps({"paths": {name: {"serverRelativeURL": urls[name]} for name in sorted(urls)}})
 
     async def answer_index(self, request: Request) -> Response:
         """/openapi/v3: every document with the URL of its present state.
@@ -116,7 +120,8 @@ class OpenAPIService:
         name = request.info.path.removeprefix(_V3_PREFIX)
         source = self._v3(name)
         if source is None:
-            return Response(404)
+            remote = next((each for each in self._remote.v3.values() if name in each.urls), None)
+            return Response(404) if remote is None else await remote.answer(request)
         vary = ("vary", "Accept")
         accept = request.headers.get("accept", "")
         encoding = accepted(accept, (JSON, PROTOBUF_V3))
@@ -141,7 +146,10 @@ class OpenAPIService:
         encoding = accepted(request.headers.get("accept", ""), (JSON, PROTOBUF_V2))
         if encoding is None:
             return Response(406, vary)
-        documents, others = self._documents.all(), tuple(self._published_v2.values())
+        if self._remote_changes != self._remote.changes:
+            self._remote_changes = self._remote.changes
+            self._touch()
+        documents, others = self._documents.all(), (*self._published_v2.values(), *self._remote.v2.values())
         lane = self._lane(request)
         await name_states(documents.values(), lane)
         etag = etag_of(each.etag for each in (*documents.values(), *others))
@@ -166,7 +174,9 @@ class OpenAPIService:
 
 
 def _joined(parts: list[Fragments], others: tuple[Source, ...], encoding: Encoding) -> bytes:
-    whole = merged((*parts, *(of_document(each.build()) for each in others)))
+    whole = merged(parts)
+    for each in others:
+        whole = joined_with(whole, each.build())
     return _in_encoding(members_v2(whole, V2_ENDS), encoding)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from steersman.catalogue.catalogue import Group
-from steersman.endpoints.discovery import etag_of, group_discovery, resource_list
+from steersman.endpoints.discovery import etag_of, group_metadata, resource_list, version_discovery
 from steersman.endpoints.negotiation import JSON, Representation, discovery_form, negotiate
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import (
@@ -83,12 +83,12 @@ class Discovery:
 
     def _handlers(self, name: str) -> dict[str, PathHandler]:
         group = self._catalogue.group(name)
-        if group is None:
-            return {}
-        found: dict[str, PathHandler] = {
-            root_of(name, version): partial(self._answer_version, name, version) for version in group.versions
-        }
-        if name:
+        found: dict[str, PathHandler] = {}
+        if group is not None:
+            found |= {
+                root_of(name, version): partial(self._answer_version, name, version) for version in group.versions
+            }
+        if name and self._catalogue.listed_group(name) is not None:
             found[f"/apis/{name}"] = partial(self._answer_group, name)
         return found
 
@@ -113,25 +113,35 @@ class Discovery:
         known = self._roots.get(legacy)
         if known is not None and known.revision == self._catalogue.revision:
             return known
-        groups = [group for group in self._catalogue.groups() if bool(group.name) is not legacy]
-        data = _AGGREGATED_HEAD + b",".join(map(self._fragment, groups)) + b"]}"
+        groups = [group for group in self._catalogue.listed_groups() if bool(group.name) is not legacy]
+        data = _AGGREGATED_HEAD + b",".join(filter(None, map(self._fragment, groups))) + b"]}"
         plain = _versions(groups) if legacy else _group_list(groups)
         self._roots[legacy] = made = _Documents(self._catalogue.revision, plain, data, etag_of(data))
         return made
 
     def _fragment(self, group: Group) -> bytes:
+        """A group as it stands in the aggregated document, b"" for one of which nobody answers anything."""
         known = self._fragments.get(group.name)
         if known is None:
-            versions = [(version, self._catalogue.resources(group.name, version)) for version in group.versions]
-            self._fragments[group.name] = known = encode_in_order(group_discovery(group.name, versions))
+            remote = self._catalogue.remote_discovery(group.name)
+            versions = [
+                remote.get(version) or self._version_fragment(group.name, version) for version in group.versions
+            ]
+            metadata = encode_in_order(group_metadata(group.name))
+            known = b'{"metadata":%b,"versions":[%b]}' % (metadata, b",".join(filter(None, versions)))
+            self._fragments[group.name] = known = known if any(versions) else b""
         return known
+
+    def _version_fragment(self, group: str, version: str) -> bytes:
+        resources = self._catalogue.resources(group, version)
+        return encode_in_order(version_discovery(version, resources)) if resources else b""
 
     async def _answer_group(self, name: str, request: Request) -> Response:
         """/apis/GROUP: with one slash behind it or none it is the aggregator that answers, which looks at no method.
 
         Of its own group another handler answers.
         """
-        group = self._catalogue.group(name)
+        group = self._catalogue.listed_group(name)
         assert group is not None
         document = _api_group(group, standing_alone=True)
         path = f"/apis/{name}"

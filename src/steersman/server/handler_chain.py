@@ -50,7 +50,7 @@ def filters(config: CompletedConfig, lifecycle: Lifecycle, requests: WaitGroup) 
         with_timeout(metrics),
         with_warnings,
         with_cors(config.cors_allowed_origins) if config.cors_allowed_origins else None,
-        with_authentication(config.authenticator, metrics),
+        with_authentication(config.authenticator, metrics, config.proxy_headers),
         with_impersonation(config.authorizer, metrics),
         with_max_in_flight(config.max_requests_in_flight, config.max_mutating_requests_in_flight, metrics),
         with_authorization(config.authorizer, metrics),

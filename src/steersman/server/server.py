@@ -65,6 +65,8 @@ class Server:
         self.catalogue = Catalogue(shared, config.mapper)
         self.paths: dict[str, PathHandler] = {}
         self.prefixes: dict[str, PathHandler] = {}
+        self.delegated: dict[str, PathHandler] = {}
+        """By root of a group version, or "/api": what another server answers, with everything below it."""
         self._services: set[str] = set()
         self._unlisted: set[str] = set()
         self.healthz = HealthChecks("/healthz")
@@ -119,13 +121,16 @@ class Server:
 
     def all_paths(self) -> list[str]:
         """Every path it answers, for the index."""
-        return sorted({*self.paths, *(prefix.rstrip("/") for prefix in self.prefixes)} - self._unlisted)
+        prefixes = (prefix.rstrip("/") for prefix in self.prefixes)
+        return sorted({*self.paths, *self.delegated, *prefixes} - self._unlisted)
 
     # Requests
 
     async def handle(self, request: Request) -> Response:
-        """The director: answers by a route of the catalogue, or by a handler of the path."""
+        """The director: has another server answer, or a route of the catalogue, or a handler of the path."""
         info = request.info
+        if self.delegated and (delegate := self._delegate(info.path)) is not None:
+            return await delegate(request)
         route = self.catalogue.routes.get(info.template)
         if route is not None:
             if route.by_definition and route.is_nowhere(request.method):
@@ -135,6 +140,12 @@ class Server:
             return self._unknown_resource(request)
         handler = self._path_handler(info.path)
         return self._unknown(request) if handler is None else await handler(request)
+
+    def _delegate(self, path: str) -> PathHandler | None:
+        """Who answers a path, as what it is about was read: the group version is the first three parts of it."""
+        if path.startswith("/apis/"):
+            return self.delegated.get("/".join(path.split("/", 4)[:4]))
+        return self.delegated.get("/api") if path == "/api" or path.startswith("/api/") else None
 
     def _unknown_resource(self, request: Request) -> Response:
         """404 below the path of a group version."""

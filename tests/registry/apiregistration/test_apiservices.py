@@ -1,13 +1,10 @@
-"""APIServices: local ones only, for now."""
+"""APIServices: what they must say, and what they are from the start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from steersman.machinery.errors.status import StatusError
 from steersman.registry.apiregistration.apiservices import API_SERVICES
 
 GROUP = "apiregistration.k8s.io"
@@ -34,9 +31,9 @@ async def test_priorities_have_bounds(cluster: Callable[..., Any]) -> None:
     ]
 
 
-async def test_another_server_is_refused_rather_than_never_asked(cluster: Callable[..., Any]) -> None:
+async def test_another_server_has_a_port_and_no_condition_yet(cluster: Callable[..., Any]) -> None:
     c = await cluster(API_SERVICES)
     body = service(service={"namespace": "ns", "name": "s"}, insecureSkipTLSVerify=True)
-    with pytest.raises(StatusError) as caught:
-        await c.create("apiservices", body, group=GROUP)
-    assert caught.value.code == 501
+    made = await c.create("apiservices", body, group=GROUP)
+    assert made["spec"]["service"] == {"namespace": "ns", "name": "s", "port": 443}
+    assert made["status"] == {}

@@ -6,6 +6,7 @@ import logging
 
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
 from steersman.authentication.interface import AuthenticationError, Authenticator, Credentials
+from steersman.authentication.request_header import HeaderNames
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
@@ -22,11 +23,13 @@ _KEPT_SECONDS = 1.0
 """How long a good token is taken for good without asking again; a busy client's thus costs one lookup."""
 
 
-def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -> Filter:
+def with_authentication(
+    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: HeaderNames | None = None
+) -> Filter:  # fmt: skip
     """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
 
-    What proves an identity is taken off the request: nothing behind this filter sees it. A token that was good is not
-    judged again for a second.
+    What proves an identity is taken off the request: nothing behind this filter sees it, nor the `proxy_headers` by
+    which a trusted proxy says who a user is. A token that was good is not judged again for a second.
     """
 
     recent: dict[str, tuple[UserInfo, float]] = {}
@@ -42,9 +45,13 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
                     metrics.authentication_attempts.inc(("success",))
                     metrics.authentications.inc((known[0].name,))
                     request.user = known[0]
+                    if proxy_headers is not None:
+                        proxy_headers.clear(headers)
                     return await next_(request)
             token = _take_token(request, headers)
-            credentials = Credentials(token, peer.certificate, peer.certificate is not None, headers, request.info.path)
+            credentials = Credentials(
+                token, peer.certificate, peer.certificate is not None, headers, request.info.path, peer.authorities
+            )
             user = authenticator.authenticate(credentials)
             if user is not None and not isinstance(user, UserInfo):
                 user = await user
@@ -64,6 +71,8 @@ def with_authentication(authenticator: Authenticator, metrics: RequestMetrics) -
                 recent.clear()
             recent[authorization] = (user, request.received + _KEPT_SECONDS)
         request.user = user
+        if proxy_headers is not None:
+            proxy_headers.clear(headers)
         return await next_(request)
 
     return authentication

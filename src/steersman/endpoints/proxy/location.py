@@ -19,7 +19,8 @@ class Location:
     """The URL of a backend, and how it is connected to.
 
     `path` is unescaped, `query` as sent. Without `port` it is the scheme's own. `tls` is used with the scheme https;
-    `addresses` are those that `host` was found to have, if that had to be known before.
+    `addresses` are those that `host` was found to have, if that had to be known before; `server_name` is whom TLS is
+    spoken with if it is not the host.
     """
 
     scheme: str
@@ -29,6 +30,7 @@ class Location:
     query: str = ""
     tls: ssl.SSLContext | None = None
     addresses: tuple[str, ...] = ()
+    server_name: str = ""
 
     @property
     def authority(self) -> str:
@@ -51,7 +53,8 @@ class Location:
         """Connects. Raises DialError."""
         secure = self.scheme == "https"
         port = self.port if self.port is not None else 443 if secure else 80
-        return await dial(self.host, port, self.tls if secure else None, addresses=self.addresses)
+        tls = self.tls if secure else None
+        return await dial(self.host, port, tls, addresses=self.addresses, server_name=self.server_name)
 
 
 def escaped_path(path: str) -> str:

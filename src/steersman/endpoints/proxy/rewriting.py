@@ -105,10 +105,11 @@ _LONGEST_LINK: Final = 64 << 10
 
 class Rewriter:
     """`prefix` is the path under which this server shows the backend at `backend` (host and port); `host` is the name
-    by which the client reached this server."""
+    by which the client reached this server. URLs are written with `origin`, scheme and host, if there is one."""
 
-    def __init__(self, prefix: str, backend: str, host: str) -> None:
+    def __init__(self, prefix: str, backend: str, host: str, origin: tuple[str, str] | None = None) -> None:
         self.prefix = prefix
+        self._origin = origin
         self._backend = backend
         self._host = host
 
@@ -121,7 +122,7 @@ class Rewriter:
         if parts.netloc not in ("", self._backend, self._host) or not parts.path.startswith("/"):
             return text
         ours = parts.netloc and parts.netloc == self._host
-        scheme, host = (parts.scheme, parts.netloc) if ours else ("", "")
+        scheme, host = self._origin or ((parts.scheme, parts.netloc) if ours else ("", ""))
         path = unquote(parts.path, errors="surrogateescape") if "%" in parts.path else parts.path
         if path.startswith(self.prefix):
             path = parts.path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Set
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from steersman.endpoints.filters.panic_recovery import panicked
@@ -22,7 +22,7 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
 from steersman.net.client.dial import DialError
-from steersman.net.client.http_client import Answer, BadAnswer, UnaskedUpgrade, send
+from steersman.net.client.http_client import BROKEN, Answer, BadAnswer, UnaskedUpgrade, send
 from steersman.net.http1.head import content_length
 from steersman.net.message import Headers, Response, Upgraded
 
@@ -38,11 +38,14 @@ _CORS: Final = frozenset({
 })  # fmt: skip
 _OURS: Final = frozenset({"content-length", "date"})
 """Of an answer: what the transport to the client writes itself."""
-_NEVER_PASSED_ON: Final = frozenset({"authorization"})
-"""Of a request: the client's credentials are for this server."""
+_NEVER_PASSED_ON: Final = frozenset({"authorization", "x-remote-user", "x-remote-uid", "x-remote-group"})
+"""Of a request: the client's credentials are for this server, and who it is nobody but this server says."""
+_EXTRA: Final = "x-remote-extra-"
 _CACHE_CONTROL: Final = ("cache-control", "no-cache, private")
 """Stands beside what the backend says, as upstream has it."""
 _FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
+_LEFT_OUT: Final = _HOP_BY_HOP | _NEVER_PASSED_ON | _FRAMING | {"expect", "x-forwarded-for", "x-forwarded-uri"}
+"""Of a plain request."""
 
 
 def is_upgrade_request(request: Request) -> bool:
@@ -71,11 +74,11 @@ async def proxy(request: Request, location: Location, lane: SlowLane, *, upgrade
     location = replace(location, path=suffix or "/", query=request.http.query)
     rewriter = Rewriter(path.removesuffix(suffix), location.authority, request.http.host)
     answer = await _plain_answer(request, location, rewriter)
-    return await _passed_back(request, answer, rewriter, lane)
+    return await passed_back(request, answer, rewriter, lane)
 
 
 async def _plain_answer(request: Request, location: Location, rewriter: Rewriter) -> Answer:
-    headers, chunked = _request_headers(request)
+    headers, chunked = request_fields(request, request.http.host)
     forwarded = join_path(rewriter.prefix, escaped_path(location.path))
     headers.append(("X-Forwarded-Uri", f"{forwarded}/" if location.path.endswith("/") else forwarded))
     body = request.http.body
@@ -93,12 +96,18 @@ async def _plain_answer(request: Request, location: Location, rewriter: Rewriter
         raise service_unavailable(f"error trying to reach service: {error}") from None
 
 
-def _request_headers(request: Request) -> tuple[list[tuple[str, str]], bool]:
+def request_fields(
+    request: Request, host: str, without: frozenset[str] = frozenset()
+) -> tuple[list[tuple[str, str]], bool]:  # fmt: skip
     """The fields of a plain request that is passed on, and whether its body goes in chunks."""
-    left_out = _listed(request.headers.get("connection", ""))
-    dropped = _HOP_BY_HOP | _NEVER_PASSED_ON | _FRAMING | {"expect", "x-forwarded-for", "x-forwarded-uri"} | left_out
-    headers = [("Host", request.http.host)]
-    headers += [(canonical(name), value) for name, value in request.headers.pairs if name not in dropped]
+    connection = request.headers.get("connection")
+    dropped = _LEFT_OUT | without | _listed(connection) if connection else _LEFT_OUT | without
+    headers = [("Host", host)]
+    headers += [
+        (canonical(name), value)
+        for name, value in request.headers.pairs
+        if name not in dropped and not name.startswith(_EXTRA)
+    ]
     headers.append(forwarded_for(request))
     if "trailers" in _listed(request.headers.get("te", "")):
         headers.append(("Te", "trailers"))
@@ -132,12 +141,14 @@ def _passed_fields(answer: Answer, dropped: Set[str]) -> list[tuple[str, str]]:
     return [field for field in answer.headers if field[0] not in dropped and " " not in field[0]]
 
 
+@lru_cache(1024)
 def canonical(name: str) -> str:
     """A field's name as Go writes it."""
     return "-".join(part.capitalize() for part in name.split("-"))
 
 
-async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane: SlowLane) -> Response:
+async def passed_back(request: Request, answer: Answer, rewriter: Rewriter, lane: SlowLane) -> Response:
+    """The answer of a backend as our own. Raises StatusError for a page or a redirect that cannot be rewritten."""
     try:
         if answer.status < 100:
             await answer.close()
@@ -157,6 +168,9 @@ async def _passed_back(request: Request, answer: Answer, rewriter: Rewriter, lan
             return Response(answer.status, headers, PassedBody(page), length=size)
         if is_page:
             logger.warning("links of a page with the encoding %r are not rewritten", encoding)
+        if (whole := answer.whole()) is not None:
+            await answer.close()
+            return Response(answer.status, headers, whole)
         length = None if answer.status in (204, 304) else answer.length
         return Response(answer.status, headers, PassedBody(answer), length=length)
     except BaseException:
@@ -171,6 +185,11 @@ async def upgrade(request: Request, location: Location) -> Response:
     """Asks the backend for the other protocol; the answer takes the connection over. Raises StatusError 500."""
     headers = upgrade_headers(request.headers, request.http.host, [forwarded_for(request)])
     connection, answer = await connect_upgraded(location, request.method, headers)
+    return taken_over(connection, answer)
+
+
+def taken_over(connection: Upgraded, answer: Answer) -> Response:
+    """What a backend said to an upgrade: if it agrees, its connection and the client's become one."""
     if answer.status != 101:
         return refused_upgrade(answer)
     return Response(101, _passed_fields(answer, _OURS), upgrade=partial(_take_over, connection, answer.leftover))
@@ -181,7 +200,11 @@ def upgrade_headers(
 ) -> list[tuple[str, str]]:
     """The fields of a request that asks for an upgrade, as they are passed on: `without` some, and with `more`."""
     left_out = _NEVER_PASSED_ON | _FRAMING | without | {to_lower(name) for name, _ in more}
-    kept = [(canonical(name), value) for name, value in headers.pairs if name not in left_out]
+    kept = [
+        (canonical(name), value)
+        for name, value in headers.pairs
+        if name not in left_out and not name.startswith(_EXTRA)
+    ]
     return [("Host", host), *kept, *more]
 
 
@@ -200,7 +223,8 @@ async def connect_upgraded(location: Location, method: str, headers: list[tuple[
         answer = await send(connection, method, location.target, headers)
     except (BadAnswer, ValueError) as error:
         connection.close()
-        raise plain_internal(str(error)) from None
+        why = str(error).removeprefix(BROKEN)
+        raise plain_internal("unexpected EOF" if why == "EOF" else why) from None
     except BaseException:
         connection.close()
         raise

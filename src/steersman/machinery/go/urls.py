@@ -186,3 +186,8 @@ def _user(text: str, scheme: str) -> str | None:
 
 def _escape_user(text: str) -> str:
     return quote(unquote_to_bytes(text), safe="$&+,;=")
+
+
+def path_unescaped(text: str) -> str:
+    """As Go's url.PathUnescape; what that refuses as it is."""
+    return text if "%" not in text or ESCAPE.search(text) else unquote_to_bytes(text).decode("utf-8", "replace")

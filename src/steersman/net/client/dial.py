@@ -8,7 +8,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address
 from typing import Final, cast
 
@@ -36,6 +36,9 @@ _REASONS: Final = {
 }
 
 
+BeforeTLS = Callable[[UpgradedConnection], Awaitable[None]]
+
+
 class DialError(Exception):
     """There is no connection; the text is Go's."""
 
@@ -56,6 +59,16 @@ class _Dialed(asyncio.Protocol):
         if (sock := transport.get_extra_info("socket")) is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = UpgradedConnection(self._transport, self._loop, False)
+
+    async def before_tls(self, say: BeforeTLS) -> None:
+        """Has something said before TLS begins. Raises what that raises."""
+        assert self.connection is not None
+        try:
+            await say(self.connection)
+        except BaseException:
+            self.connection.close()
+            raise
+        self._spoke = not self.connection.is_idle
 
     async def begin_tls(self, context: ssl.SSLContext, host: str) -> None:
         """Speaks TLS from now on. Raises DialError, OSError, SSLError.
@@ -137,11 +150,13 @@ def _is_ipv4(host: str) -> bool:
 
 
 async def dial(
-    host: str, port: int, tls: ssl.SSLContext | None = None, *, addresses: Sequence[str] = ()
-) -> UpgradedConnection:
+    host: str, port: int, tls: ssl.SSLContext | None = None, *, addresses: Sequence[str] = (), server_name: str = "",
+    before_tls: BeforeTLS | None = None,
+) -> UpgradedConnection:  # fmt: skip
     """Connects to `host`, with TLS if there is a context for it. Raises DialError.
 
     `addresses` are those that the host has been found to have, so that what was judged is what is connected to.
+    `server_name` is whom TLS is spoken with if it is not the host; `before_tls` is what is said to the host before.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -151,7 +166,7 @@ async def dial(
     failure: DialError | None = None
     for address in found:
         try:
-            protocol = await _connect(loop, address, port, host, tls)
+            protocol = await _connect(loop, address, port, server_name or host, tls, before_tls)
         except DialError as error:
             failure = failure or error
         else:
@@ -161,12 +176,15 @@ async def dial(
 
 
 async def _connect(
-    loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext | None
-) -> _Dialed:
+    loop: asyncio.AbstractEventLoop, address: str, port: int, host: str, tls: ssl.SSLContext | None,
+    before_tls: BeforeTLS | None,
+) -> _Dialed:  # fmt: skip
     place = host_port(address, port)
     try:
         async with asyncio.timeout(DIAL_TIMEOUT):
             _, protocol = await loop.create_connection(lambda: _Dialed(loop), address, port)
+            if before_tls is not None:
+                await protocol.before_tls(before_tls)
             if tls is not None:
                 await protocol.begin_tls(tls, host)
     except ssl.SSLError as error:

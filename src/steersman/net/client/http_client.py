@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 from steersman.net.ascii import lower
@@ -20,7 +20,8 @@ MAX_FIELDS: Final = 1000
 MAX_INTERIM: Final = 1000
 """Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
 _STEPS_A_TURN: Final = 8
-_BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
+BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
+"""Before what is wrong with an answer, where Go's transport says it."""
 _VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
 _NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
@@ -65,6 +66,12 @@ class Answer:
         self._complete = False
         self._cut = False
         self._version = ""
+        self._give_back: Callable[[], None] | None = None
+        self._is_over = False
+
+    def keep(self, give_back: Callable[[], None]) -> None:
+        """Has `close` give the connection back instead, if it can carry another request then."""
+        self._give_back = give_back
 
     @property
     def leaves_open(self) -> bool:
@@ -113,11 +120,11 @@ class Answer:
                 if 100 <= self.status < 200 and self.status != 101:
                     interim += 1
                     if interim > MAX_INTERIM:
-                        raise BadAnswer(f"{_BROKEN}net/http: too many 1xx informational responses")
+                        raise BadAnswer(f"{BROKEN}net/http: too many 1xx informational responses")
                     continue
                 self._frame_body(version)
             except MalformedFields as error:
-                raise BadAnswer(f"{_BROKEN}{error}") from None
+                raise BadAnswer(f"{BROKEN}{error}") from None
             return
 
     def _judge_begin(self, searched: int) -> bool:
@@ -128,7 +135,7 @@ class Answer:
         try:
             _status_of(bytes(self._input[self._at : end]).removesuffix(b"\r"))
         except MalformedFields as error:
-            raise BadAnswer(f"{_BROKEN}{error}") from None
+            raise BadAnswer(f"{BROKEN}{error}") from None
         return True
 
     async def _more(self) -> None:
@@ -140,8 +147,8 @@ class Answer:
             try:
                 _judge_rest(bytes(self._input[self._at :]))
             except MalformedFields as error:
-                raise BadAnswer(f"{_BROKEN}{error}") from None
-            raise BadAnswer(f"{_BROKEN}unexpected EOF")
+                raise BadAnswer(f"{BROKEN}{error}") from None
+            raise BadAnswer(f"{BROKEN}unexpected EOF")
         self._append(data)
 
     def _append(self, data: bytes) -> None:
@@ -208,6 +215,14 @@ class Answer:
             what = "bad" if lengths[0] else "invalid empty"
             raise MalformedFields(f"{what} Content-Length {quoted(lengths[0].encode())}") from None
 
+    def whole(self) -> bytes | None:
+        """The body, if all of it has come with the head and its length is known; it is read then."""
+        length = self.length
+        if length is None or self._body is None or self._complete or len(self._input) - self._at < length:
+            return None
+        piece, self._complete = self._take()
+        return piece
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The body in pieces, as they come. Raises BodyAborted."""
         steps = 0
@@ -251,10 +266,17 @@ class Answer:
     def cut_off(self) -> None:
         """Closes the connection: who reads the body is told that it ended too early."""
         self._cut = True
-        self._connection.close()
+        if not self._is_over:
+            self._connection.close()
 
     async def close(self) -> None:
-        """Closes the connection, and ends what is still being sent."""
+        """Closes the connection, unless it is to be kept and can be, and ends what is still being sent."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._give_back is not None and self.leaves_open:
+            self._give_back()
+            return
         self._connection.close()
         if self._sending is not None:
             self._sending.cancel()
@@ -262,7 +284,7 @@ class Answer:
 
 
 def _exceeded(bound: str) -> BadAnswer:
-    return BadAnswer(f"{_BROKEN}net/http: server response headers exceeded {bound}; aborted")
+    return BadAnswer(f"{BROKEN}net/http: server response headers exceeded {bound}; aborted")
 
 
 def _judge_rest(rest: bytes) -> None:

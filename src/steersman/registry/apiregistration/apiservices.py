@@ -14,7 +14,6 @@ from steersman.api.apiregistration.v1 import (
 )
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, quote, required
-from steersman.machinery.errors.status import not_implemented
 from steersman.machinery.validation.formats import (
     is_dns1035_label,
     is_dns1123_subdomain,
@@ -79,11 +78,6 @@ def _validate_remote(spec: APIServiceSpec, service: ServiceReference, path: Path
         yield invalid(path / "insecureSkipTLSVerify", True, "may not be true if caBundle is present")
 
 
-def _refuse_remote(service: APIService) -> None:
-    if service.spec.service is not None:
-        raise not_implemented("other API servers are not asked yet: an APIService with a service would have no effect")
-
-
 class APIServiceStrategy(Strategy[APIService]):
     allow_unconditional_update = False
 
@@ -101,10 +95,7 @@ class APIServiceStrategy(Strategy[APIService]):
             ]
 
     def validate(self, ctx: Context, service: APIService) -> Iterator[FieldError]:
-        errors = list(_validate(service))
-        yield from errors
-        if not errors:
-            _refuse_remote(service)
+        return _validate(service)
 
     def prepare_for_update(self, ctx: Context, new: APIService, old: APIService) -> None:
         new.status = old.status

@@ -9,7 +9,7 @@ from steersman.registry.apiregistration.apiservices import API_SERVICES
 
 API_REGISTRATION: Final = APIGroup(
     name="apiregistration.k8s.io",
-    priority=17900,
+    priority=20001,  # more than any other may have
     versions=(Version("v1"),),
     empty_versions=("v1beta1",),
     resources=(API_SERVICES,),

@@ -1,0 +1,277 @@
+"""The server behind an APIService: requests are passed on to it, and this server asks it things of its own.
+
+Follows kube-aggregator's `apiserver` (proxyHandler). Who sends a request is told in the fields X-Remote-User, -Uid,
+-Group and -Extra-: the server takes them from who shows the client certificate of this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from steersman.aggregator.client_identity import BackendTLSError, ClientIdentity
+from steersman.aggregator.remote_service import Registration, ServiceKey
+from steersman.aggregator.service_resolver import NoRoute, Place, ServiceResolver
+from steersman.authentication.user import UserInfo
+from steersman.endpoints.metrics import RequestMetrics
+from steersman.endpoints.proxy.location import Location, encoded_query, escaped_path, join_path
+from steersman.endpoints.proxy.passing import ended_with
+from steersman.endpoints.proxy.rewriting import Rewriter
+from steersman.endpoints.proxy.upgrade_aware import (
+    connect_upgraded,
+    forwarded_for,
+    is_upgrade_request,
+    passed_back,
+    request_fields,
+    taken_over,
+    upgrade_headers,
+)
+from steersman.endpoints.request import Request
+from steersman.endpoints.responses import text_response
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.net.body import EmptyBody
+from steersman.net.client.dial import DialError, host_port
+from steersman.net.client.http_client import Answer, BadAnswer, UnaskedUpgrade
+from steersman.net.client.transport import Transport, bounded
+from steersman.net.message import BodyAborted, Response
+
+logger = logging.getLogger(__name__)
+
+DISCOVERY_TIMEOUT: Final = 5.0
+"""Seconds that the answer to a request for a list of resources may take to begin."""
+_PARTS_OF_DISCOVERY: Final = 3
+_FORWARDED: Final = frozenset({"x-forwarded-host", "x-forwarded-proto", "audit-id"})
+"""What a client says of this is not passed on."""
+_REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
+_KEY_CHARACTERS: Final = frozenset(
+    "!#$&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~"
+)  # fmt: skip
+"""Those of a field's name (RFC 9110 5.6.2), without the one that escapes others."""
+
+
+class Unreachable(Exception):
+    """The backend gave no answer; the text is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a backend answered to this server; `body` is None for one that is too long."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """What backends share with the server they are behind. `open_ones` are ended when that stops."""
+
+    resolver: ServiceResolver
+    identity: ClientIdentity
+    lane: SlowLane
+    metrics: RequestMetrics
+    open_ones: set[object]
+    reject_redirects: bool = True
+
+
+class Backend:
+    """See the module. It follows its APIService: `update` for each change, `close` at the end."""
+
+    def __init__(self, registration: Registration, passing: Passing) -> None:
+        self._passing = passing
+        self.registration = registration
+        self._key = _key_of(registration)
+        self._transport = Transport(self._tls, self._key.server_name)
+        passing.resolver.want((self._key.namespace, self._key.name))
+
+    def update(self, registration: Registration) -> None:
+        """The APIService has changed. Its authority counts for the next connection."""
+        self.registration = registration
+        key = _key_of(registration)
+        if key == self._key:
+            return
+        resolver = self._passing.resolver
+        resolver.want((key.namespace, key.name))
+        resolver.forget((self._key.namespace, self._key.name))
+        self._key = key
+        self._transport.close()
+        self._transport = Transport(self._tls, key.server_name)
+
+    def close(self) -> None:
+        """Nobody asks it any more; answers that have begun come to their end."""
+        self._transport.close()
+        self._passing.resolver.forget((self._key.namespace, self._key.name))
+
+    def _tls(self) -> ssl.SSLContext:
+        registration = self.registration
+        return self._passing.identity.tls(registration.ca_bundle, insecure=registration.insecure)
+
+    async def place(self) -> Place:
+        """Where it is. Raises NoRoute."""
+        return await self._passing.resolver.resolve(self._key)
+
+    # Requests of clients
+
+    async def answer(self, request: Request) -> Response:
+        """What the backend says to a client's request; upstream's words where it says nothing."""
+        if not self.registration.is_available:
+            return self._refused(request, 503, "service unavailable")
+        try:
+            self._tls()
+        except BackendTLSError as error:
+            return self._refused(request, 500, str(error))
+        try:
+            place = await self.place()
+        except NoRoute as error:
+            logger.error("error resolving %s: %s", self._key, error)
+            return self._refused(request, 503, "service unavailable")
+        try:
+            if is_upgrade_request(request):
+                return await ended_with(self._passing.open_ones, self._upgrade(request, place))
+            if request.info.long_running:
+                return await ended_with(self._passing.open_ones, self._pass_on(request, place))
+            return await self._pass_on(request, place)
+        except StatusError as error:
+            if error.code == 429:
+                raise
+            return text_response(503, f"{error.message}\n")
+        except Unreachable as error:
+            return text_response(503, f"error trying to reach service: {error}\n")
+
+    def _refused(self, request: Request, code: int, text: str) -> Response:
+        metrics = self._passing.metrics
+        verb, _, group, version, resource, subresource, scope, _ = metrics.labels(request.info, dry_run=False)
+        metrics.terminations.inc((verb, group, version, resource, subresource, scope, "aggregator", str(code)))
+        return text_response(code, f"{text}\n")
+
+    async def _pass_on(self, request: Request, place: Place) -> Response:
+        path, authority = escaped_path(request.info.path), host_port(*place)
+        headers, chunked = request_fields(request, authority, _FORWARDED)
+        headers += identity_fields(request.user)
+        headers += [
+            ("Audit-Id", request.audit_id), ("X-Forwarded-Host", authority), ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Uri", _cleaned(path)),
+        ]  # fmt: skip
+        body = request.http.body
+        pieces = None if isinstance(body, EmptyBody) else aiter(body)
+        target = f"{path}?{_query(request)}" if request.http.query else path
+        sending = self._transport.send(place, request.method, target, headers, pieces, chunked=chunked)
+        try:
+            if _is_discovery(request):
+                async with asyncio.timeout(DISCOVERY_TIMEOUT):
+                    answer = await sending
+            else:
+                answer = await sending
+        except TimeoutError:
+            raise Unreachable("context deadline exceeded") from None
+        except UnaskedUpgrade as error:
+            return text_response(503, f"{error}\n")
+        except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
+            raise Unreachable(str(error)) from None
+        if self._passing.reject_redirects and 300 <= answer.status <= 399 and answer.header("location"):
+            await answer.close()
+            return Response(502, [("content-type", "text/plain; charset=utf-8")], _REDIRECTED)
+        return await passed_back(
+            request, answer, Rewriter("", authority, authority, ("https", authority)), self._lane(request)
+        )
+
+    def _lane(self, request: Request) -> SlowLane:
+        return self._passing.lane.of(request.user.name)
+
+    async def _upgrade(self, request: Request, place: Place) -> Response:
+        authority = host_port(*place)
+        more = [forwarded_for(request), ("Audit-Id", request.audit_id), *identity_fields(request.user)]
+        headers = upgrade_headers(request.headers, authority, more)
+        location = Location(
+            scheme="https", host=place[0], port=place[1], path=request.info.path, query=_query(request),
+            tls=self._tls(), server_name=self._key.server_name,
+        )  # fmt: skip
+        connection, answer = await connect_upgraded(location, request.method, headers)
+        return taken_over(connection, answer)
+
+    # What this server asks
+
+    async def fetch(
+        self, path: str, user: UserInfo, headers: Iterable[tuple[str, str]] = (), *, limit: int, seconds: float
+    ) -> Fetched:  # fmt: skip
+        """What the backend answers to a GET, available or not. Raises Unreachable, NoRoute."""
+        place = await self.place()
+        fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *headers, *identity_fields(user)]
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._transport.send(place, "GET", path, fields)
+                status, found = answer.status, dict(reversed(answer.headers))
+                return Fetched(status, found, await bounded(answer, limit, seconds))
+        except TimeoutError:
+            raise Unreachable("context deadline exceeded") from None
+        except (DialError, BadAnswer, BackendTLSError, BodyAborted, ValueError) as error:
+            raise Unreachable(str(error)) from None
+
+    async def probe(self, path: str, user: UserInfo, place: Place) -> int:
+        """The status of the answer to a GET. Raises Unreachable."""
+        fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *identity_fields(user)]
+        answer: Answer | None = None
+        try:
+            answer = await self._transport.send(place, "GET", path, fields)
+            return answer.status
+        except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
+            raise Unreachable(str(error)) from None
+        finally:
+            if answer is not None:
+                await answer.close()
+
+
+def _key_of(registration: Registration) -> ServiceKey:
+    if registration.service is None:
+        raise ValueError(f"{registration.name} is answered by this server")
+    return registration.service
+
+
+def identity_fields(user: UserInfo) -> list[tuple[str, str]]:
+    """The fields that tell an aggregated server who sends a request."""
+    fields = [("X-Remote-User", user.name)]
+    if user.uid:
+        fields.append(("X-Remote-Uid", user.uid))
+    fields += [("X-Remote-Group", group) for group in user.groups]
+    for key, values in user.extra.items():
+        fields += [(f"X-Remote-Extra-{_escaped_key(key)}", value) for value in values]
+    return fields
+
+
+@lru_cache(1024)
+def _escaped_key(key: str) -> str:
+    """A key as it can stand in a field's name; its letters are as Go writes such names."""
+    return "".join(
+        each if each in _KEY_CHARACTERS else "".join(f"%{byte:02X}" for byte in each.encode())
+        for each in key
+    )  # fmt: skip
+
+
+def _query(request: Request) -> str:
+    """The query as Go reads and writes it: sorted by name, without what cannot be read."""
+    text = request.http.query
+    if not text:
+        return ""
+    if "%" not in text and "+" not in text and "&" not in text and ";" not in text:
+        name, equals, value = text.partition("=")
+        if name.isalnum() and equals and value.isalnum() and text.isascii():
+            return text
+    return encoded_query(request.query.pairs)
+
+
+def _cleaned(path: str) -> str:
+    if "//" not in path and "/." not in path:
+        return path
+    cleaned = join_path(path)
+    return f"{cleaned}/" if path.endswith("/") and cleaned != "/" else cleaned
+
+
+def _is_discovery(request: Request) -> bool:
+    info = request.info
+    return not info.resource_request and info.path.strip("/").count("/") == _PARTS_OF_DISCOVERY - 1

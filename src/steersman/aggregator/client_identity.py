@@ -1,0 +1,112 @@
+"""How this server shows aggregated ones who it is (`--proxy-client-cert-file`), and how it verifies them.
+
+Follows k8s.io/client-go `transport` (TLSConfigFor) and kube-aggregator's BuildTransportConfig.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections import OrderedDict
+from time import monotonic
+from typing import Final
+
+from steersman.machinery.go.pem import blocks
+from steersman.net.client.verification import judge_as_go
+
+logger = logging.getLogger(__name__)
+
+_CHECK_EVERY: Final = 2.0
+"""Seconds between looks at the files."""
+_MOST_CONTEXTS: Final = 256
+
+
+class BackendTLSError(Exception):
+    """There can be no TLS with what an APIService says; the text is Go's."""
+
+
+class ClientIdentity:
+    """The certificate and key that aggregated servers know this one by, read anew when they have changed; and the TLS
+    contexts made with them, one for each authority."""
+
+    def __init__(self, cert_file: str = "", key_file: str = "") -> None:
+        self._files = (cert_file, key_file) if cert_file and key_file else ()
+        self._checked = 0.0
+        self._stamp = self._look()
+        self._contexts: OrderedDict[tuple[bytes, bool], ssl.SSLContext] = OrderedDict()
+
+    def tls(self, ca_bundle: bytes, *, insecure: bool) -> ssl.SSLContext:
+        """The present context for servers of this authority: the same one while nothing has changed.
+
+        Raises BackendTLSError.
+        """
+        self._refresh()
+        key = (ca_bundle, insecure)
+        context = self._contexts.get(key)
+        if context is None:
+            context = self._contexts[key] = self._load(ca_bundle, insecure=insecure)
+            if len(self._contexts) > _MOST_CONTEXTS:
+                self._contexts.popitem(last=False)
+        return context
+
+    def _refresh(self) -> None:
+        if not self._files or monotonic() - self._checked < _CHECK_EVERY:
+            return
+        self._checked = monotonic()
+        stamp = self._look()
+        if stamp == self._stamp:
+            return
+        try:
+            self._load(b"", insecure=True)
+        except BackendTLSError as error:
+            logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
+            return
+        self._stamp = stamp
+        self._contexts.clear()
+
+    def _look(self) -> tuple[tuple[int, int, int], ...]:
+        found = []
+        for name in self._files:
+            try:
+                status = os.stat(name)
+            except OSError:
+                return ()
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return tuple(found)
+
+    def _load(self, ca_bundle: bytes, *, insecure: bool) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        else:
+            judge_as_go(context)
+            if ca_bundle:
+                _trust(context, ca_bundle)
+            else:
+                context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        if self._files:
+            try:
+                context.load_cert_chain(*self._files, password=lambda: "")
+            except (OSError, ValueError) as error:
+                raise BackendTLSError(f"tls: {error}") from None
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def _trust(context: ssl.SSLContext, ca_bundle: bytes) -> None:
+    """Adds the certificates of a bundle, as far as they can be read. Raises BackendTLSError if none can."""
+    found = list(blocks(ca_bundle))
+    is_trusted = False
+    failure = "no valid certificate authority data seen" if found else "unable to parse bytes as PEM block"
+    for each in found:
+        if each.type != "CERTIFICATE" or each.has_headers:
+            continue
+        try:
+            context.load_verify_locations(cadata=each.content)
+            is_trusted = True
+        except (ssl.SSLError, ValueError):
+            failure = "failed to parse certificate: x509: malformed certificate"
+    if not is_trusted:
+        raise BackendTLSError(failure)

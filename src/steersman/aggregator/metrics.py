@@ -1,0 +1,28 @@
+"""What is measured of the availability of APIServices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from steersman.machinery.metrics import Computed, Counter, Labels, Registry
+
+
+class AvailabilityMetrics:
+    """Which APIServices are available, and how often which were not any more."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.available: dict[str, bool] = {}
+        """By name."""
+        self.unavailable = Counter(
+            "aggregator_unavailable_apiservice_total",
+            "[ALPHA] Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",
+            ("name", "reason"),
+        )
+        registry.add(self.unavailable, Computed(
+            "gauge", "aggregator_unavailable_apiservice",
+            "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by APIService name.",
+            ("name",), self._gauge,
+        ))  # fmt: skip
+
+    def _gauge(self) -> Iterator[tuple[Labels, float]]:
+        return (((name,), not is_available) for name, is_available in self.available.items())

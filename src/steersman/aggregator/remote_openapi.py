@@ -1,0 +1,181 @@
+"""The OpenAPI documents of the servers behind APIServices: asked for, and again every minute.
+
+Follows kube-aggregator's `controllers/openapi` and `controllers/openapiv3`. Documents of v2 are fetched and become part
+of this server's; of v3 it is known which there are, and whoever wants one is passed on to the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha512
+from typing import Final
+
+import msgspec
+
+from steersman.aggregator.backend import Backend, Unreachable
+from steersman.aggregator.remote_service import Registration
+from steersman.aggregator.service_resolver import NoRoute
+from steersman.aggregator.work_queue import TryAgain, WorkQueue
+from steersman.authentication.user import UserInfo
+from steersman.endpoints.request import Request
+from steersman.machinery.codec.serializer import decode_plain, encode
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.net.message import Response
+from steersman.openapi.merging import below
+from steersman.openapi.remote import RemoteDocument, RemoteDocuments, RemoteIndex
+
+REFRESH: Final = 60.0
+LONGEST: Final = 3600.0
+MAX_DOCUMENT: Final = 32 << 20
+"""Bytes of a document; a longer one is no answer."""
+_TIMEOUT: Final = 60.0
+_SOON: Final = 1.0
+_WHO_ASKS: Final = UserInfo("system:aggregator")
+
+
+class RemoteOpenAPI:
+    """Keeps the `documents`. `start` begins, `stop` ends."""
+
+    def __init__(self, documents: RemoteDocuments, backends: Callable[[str], Backend | None], lane: SlowLane) -> None:
+        self._documents = documents
+        self._backends = backends
+        self._lane = lane
+        self._registrations: dict[str, Registration] = {}
+        self._etags: dict[str, tuple[str, bytes]] = {}
+        """Of v2 documents: what their server calls the state of one, and the digest of it."""
+        self._v2 = WorkQueue("OpenAPI v2", self._sync_v2, workers=1, first=REFRESH, longest=LONGEST)
+        self._v3 = WorkQueue("OpenAPI v3", self._sync_v3, workers=1, first=REFRESH, longest=LONGEST)
+
+    def start(self) -> None:
+        """Asks from now on."""
+        self._v2.start()
+        self._v3.start()
+
+    async def stop(self) -> None:
+        """Returns once nobody is asked any more."""
+        await self._v2.stop()
+        await self._v3.stop()
+
+    def changed(self, name: str, registration: Registration | None) -> None:
+        """An APIService has changed, or there is none of this name that leads to another server."""
+        before = self._registrations.pop(name, None)
+        if registration is None:
+            if before is not None:
+                self._forget(name)
+            return
+        self._registrations[name] = registration
+        if registration.is_available and (before is None or not before.is_available or before != registration):
+            for queue in (self._v2, self._v3):
+                queue.forget(name)
+                queue.add_after(name, _SOON)
+
+    def _forget(self, name: str) -> None:
+        self._v2.forget(name)
+        self._v3.forget(name)
+        self._etags.pop(name, None)
+        gone = [self._documents.v2.pop(name, None), self._documents.v3.pop(name, None)]
+        if any(each is not None for each in gone):
+            self._documents.changes += 1
+
+    async def _sync_v2(self, name: str) -> float | None:
+        """Raises TryAgain for what cannot be had; what was known before stays."""
+        backend, registration = self._backends(name), self._registrations.get(name)
+        if backend is None or registration is None:
+            return None
+        etag, known = self._etags.get(name, ("", b""))
+        headers = [("Accept", "application/json")]
+        if etag:
+            headers.append(("If-None-Match", etag))
+        try:
+            answer = await backend.fetch("/openapi/v2", _WHO_ASKS, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+        except (Unreachable, NoRoute) as error:
+            raise TryAgain(str(error)) from None
+        if answer.status == 304 and etag:
+            return REFRESH
+        if answer.status != 200 or answer.body is None:
+            raise TryAgain(f"failed to retrieve openAPI spec, http error: {answer.status}")
+        prefix = f"{registration.root}/"
+        try:
+            data, digest = await self._lane.run(_part, answer.body, prefix, known)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise TryAgain(f"the document cannot be read: {error}") from None
+        if self._registrations.get(name) is None:
+            return None
+        self._etags[name] = answer.headers.get("etag", ""), digest
+        if data is not None:
+            self._documents.v2[name] = RemoteDocument(sha512(digest).hexdigest().upper(), data)
+            self._order()
+            self._documents.changes += 1
+        return REFRESH
+
+    def _order(self) -> None:
+        """Puts the documents in order: the highest priority first, then by name."""
+        groups: dict[str, int] = {}
+        for each in self._registrations.values():
+            groups[each.group] = max(groups.get(each.group, 0), each.group_priority)
+
+        def place(name: str) -> tuple[int, str]:
+            registration = self._registrations.get(name)
+            return (0 if registration is None else -groups[registration.group], name)
+
+        known = self._documents.v2
+        self._documents.v2 = {name: known[name] for name in sorted(known, key=place)}
+
+    async def _sync_v3(self, name: str) -> float | None:
+        """Raises TryAgain for what cannot be had."""
+        backend = self._backends(name)
+        if backend is None or name not in self._registrations:
+            return None
+        try:
+            answer = await backend.fetch("/openapi/v3", _WHO_ASKS, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+        except (Unreachable, NoRoute) as error:
+            raise TryAgain(str(error)) from None
+        if answer.status == 404:
+            return REFRESH
+        if answer.status != 200 or answer.body is None:
+            raise TryAgain("Error, could not get list of group versions for APIService")
+        try:
+            urls = await self._lane.run(_urls, answer.body)
+        except msgspec.MsgspecError as error:
+            raise TryAgain(f"the list of documents cannot be read: {error}") from None
+        if name in self._registrations:
+            self._documents.v3[name] = RemoteIndex(urls, partial(_answer, self._backends, name))
+        return REFRESH
+
+
+async def _answer(backends: Callable[[str], Backend | None], name: str, request: Request) -> Response:
+    backend = backends(name)
+    assert backend is not None
+    return await backend.answer(request)
+
+
+def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
+    """The part of a v2 document below a prefix, encoded, and the digest of the document; None for the known one.
+
+    Runs in the slow lane. Raises ValueError for what is no document.
+    """
+    digest = sha512(data).digest()
+    if digest == known:
+        return None, digest
+    document = decode_plain(data)
+    if not isinstance(document, dict):
+        raise ValueError("it is no object")
+    part = below(document, prefix)
+    sections = {name: part.get(name) for name in ("paths", "definitions", "parameters")}
+    return encode({name: each if isinstance(each, dict) else {} for name, each in sections.items()}), digest
+
+
+class _Place(msgspec.Struct, rename={"server_relative_url": "serverRelativeURL"}):
+    server_relative_url: str = ""
+
+
+class _Index(msgspec.Struct):
+    paths: dict[str, _Place] = {}
+
+
+_INDEX: Final = msgspec.json.Decoder(_Index)
+
+
+def _urls(data: bytes) -> dict[str, str]:
+    return {name: each.server_relative_url for name, each in _INDEX.decode(data).paths.items()}

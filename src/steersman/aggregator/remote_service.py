@@ -1,0 +1,98 @@
+"""What an APIService says of the server that answers its group version, read once for each change of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.apiregistration.v1 import APIService
+from steersman.rest.objects import Reading
+
+AVAILABLE: Final = "Available"
+LEGACY: Final = "v1."
+"""The APIService of /api."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceKey:
+    """A port of a Service."""
+
+    namespace: str
+    name: str
+    port: int
+
+    @property
+    def server_name(self) -> str:
+        """Whom its certificate must be for."""
+        return f"{self.name}.{self.namespace}.svc"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition Available, without its time."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def is_true(self) -> bool:
+        return self.status == "True"
+
+
+LOCAL: Final = Condition("True", "Local", "Local APIServices are always available")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An APIService. Without a `service` it is this server that answers."""
+
+    name: str
+    group: str
+    version: str
+    service: ServiceKey | None
+    ca_bundle: bytes
+    insecure: bool
+    group_priority: int
+    version_priority: int
+    condition: Condition | None
+
+    @property
+    def root(self) -> str:
+        """The path that everything of it is below."""
+        return "/api" if self.name == LEGACY else f"/apis/{self.group}/{self.version}"
+
+    @property
+    def discovery_path(self) -> str:
+        """Where its resources are listed."""
+        return f"/api/{self.version}" if self.name == LEGACY else self.root
+
+    @property
+    def is_available(self) -> bool:
+        return self.condition is not None and self.condition.is_true
+
+
+def _registration(service: APIService) -> Registration:
+    spec, reference = service.spec, service.spec.service
+    key = None if reference is None else ServiceKey(reference.namespace, reference.name, reference.port or 443)
+    return Registration(
+        service.metadata.name, spec.group, spec.version, key, spec.ca_bundle, spec.insecure_skip_tls_verify,
+        spec.group_priority_minimum, spec.version_priority, condition_of(service),
+    )  # fmt: skip
+
+
+def condition_of(service: APIService) -> Condition | None:
+    """The condition Available of an APIService, None if it has none."""
+    for each in service.status.conditions:
+        if each.type == AVAILABLE:
+            return Condition(each.status, each.reason, each.message)
+    return None
+
+
+REGISTRATION: Final[Reading[Registration]] = Reading(
+    _registration, "metadata.name", "spec.group", "spec.version", "spec.service", "spec.caBundle",
+    "spec.insecureSkipTLSVerify", "spec.groupPriorityMinimum", "spec.versionPriority", "status.conditions",
+)  # fmt: skip

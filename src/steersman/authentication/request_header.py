@@ -1,0 +1,132 @@
+"""Users whom a trusted proxy names in headers: the proxy shows a client certificate of an authority of its own.
+
+Follows k8s.io/apiserver `authentication/request/headerrequest`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.authentication.authorities import Authorities
+from steersman.authentication.client_certificate import (
+    allows_client_auth,
+    common_name,
+    describe,
+    parse_certificate,
+)
+from steersman.authentication.interface import AuthenticationError, Credentials
+from steersman.authentication.user import UserInfo
+from steersman.machinery.go.urls import path_unescaped
+from steersman.net.ascii import lower
+from steersman.net.message import Headers
+
+_KEPT: Final = 256
+"""Certificates of proxies that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderNames:
+    """The headers that say who sends a request, in lower case: the first user name and uid found count, every group."""
+
+    user: tuple[str, ...] = ()
+    uid: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    extra_prefix: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, user: tuple[str, ...], uid: tuple[str, ...], group: tuple[str, ...], extra_prefix: tuple[str, ...]
+    ) -> HeaderNames:
+        """From names as they are given."""
+        return cls(*(tuple(map(lower, each)) for each in (user, uid, group, extra_prefix)))
+
+    def clear(self, headers: Headers) -> None:
+        """Takes all of them off a request: who is named in them has been found out."""
+        for name in (*self.user, *self.uid, *self.group):
+            headers.pop(name, None)
+        for name in [each for each in headers if each.startswith(self.extra_prefix)]:
+            del headers[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Proxy:
+    """A proxy's certificate: its common name, and when it begins and ends (seconds since the epoch)."""
+
+    name: str
+    not_before: float
+    not_after: float
+
+
+class RequestHeaderAuthenticator:
+    """Believes the `headers` of who shows a certificate of the `authorities`, with one of the `allowed_names` if there
+    are any."""
+
+    def __init__(
+        self, headers: HeaderNames, authorities: Authorities, allowed_names: tuple[str, ...] = (), *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self.headers = headers
+        self._authorities = authorities
+        self._allowed_names = frozenset(allowed_names)
+        self._clock = clock
+        self._known: OrderedDict[bytes, _Proxy] = OrderedDict()
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        der = credentials.client_certificate
+        if der is None:
+            return None
+        if not credentials.certificate_verified or not self._authorities.vouch_for((der, *credentials.authorities)):
+            raise AuthenticationError("x509: certificate signed by unknown authority")
+        self._judge(self._proxy(der), der)
+        headers, names = credentials.headers, self.headers
+        user = _first(headers, names.user)
+        if not user:
+            return None
+        groups = tuple(value for name in names.group for value in headers.get_all(name) if value)
+        return UserInfo(user, _first(headers, names.uid), groups, _extra(headers, names.extra_prefix))
+
+    def _proxy(self, der: bytes) -> _Proxy:
+        known = self._known.get(der)
+        if known is None:
+            certificate = parse_certificate(der)
+            try:
+                if not allows_client_auth(certificate):
+                    raise AuthenticationError("x509: certificate specifies an incompatible key usage")
+                name = common_name(certificate)
+            except ValueError as error:
+                raise AuthenticationError(f"the client certificate cannot be parsed: {error}") from None
+            known = self._known[der] = _Proxy(
+                name, certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
+            )  # fmt: skip
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return known
+
+    def _judge(self, proxy: _Proxy, der: bytes) -> None:
+        if not proxy.not_before <= self._clock() <= proxy.not_after:
+            raise AuthenticationError(f"{describe(der)}: x509: certificate has expired or is not yet valid")
+        if self._allowed_names and proxy.name not in self._allowed_names:
+            raise AuthenticationError(f"x509: subject with cn={proxy.name} is not in the allowed list")
+
+
+def _first(headers: Headers, names: tuple[str, ...]) -> str:
+    """The first value of the first of these headers that has one."""
+    for name in names:
+        values = headers.get_all(name)
+        if values and values[0]:
+            return values[0]
+    return ""
+
+
+def _extra(headers: Headers, prefixes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The extra fields, by what follows the prefix in the header's name."""
+    found: dict[str, list[str]] = {}
+    for prefix in prefixes:
+        for name, value in headers.pairs:
+            if name.startswith(prefix):
+                found.setdefault(path_unescaped(name.removeprefix(prefix)), []).append(value)
+    return {key: tuple(values) for key, values in found.items()}

@@ -1,0 +1,102 @@
+"""What aggregated servers must know to trust this one: the ConfigMap kube-system/extension-apiserver-authentication.
+
+Follows pkg/controlplane/controller/clusterauthenticationtrust. Several servers may write it: each adds what it has to
+what is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from steersman.controlplane.options import Options
+from steersman.machinery.go.pem import blocks
+from steersman.server.certificates import CertificateFiles
+
+logger = logging.getLogger(__name__)
+
+_CLIENT_CA: Final = "client-ca-file"
+_PROXY_CA: Final = "requestheader-client-ca-file"
+_LISTS: Final = (
+    "requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+    "requestheader-extra-headers-prefix", "requestheader-allowed-names",
+)  # fmt: skip
+_LEFT_OUT_IF_EMPTY: Final = "requestheader-uid-headers"
+_SLACK: Final = timedelta(minutes=5)
+"""How long a certificate is kept after its end."""
+_LINE: Final = 64
+
+
+def authentication_info(options: Options, files: CertificateFiles) -> dict[str, str]:
+    """What this server has: authorities of clients, and of proxies with the names of their headers. Raises OSError."""
+    found = {_CLIENT_CA: Path(options.client_ca_file or files.ca).read_text(errors="replace")}
+    if not options.requestheader_client_ca_file:
+        return found
+    found[_PROXY_CA] = Path(options.requestheader_client_ca_file).read_text(errors="replace")
+    values = (
+        options.requestheader_username_headers, options.requestheader_uid_headers, options.requestheader_group_headers,
+        options.requestheader_extra_headers_prefix, options.requestheader_allowed_names,
+    )  # fmt: skip
+    return found | {name: _encoded(value) for name, value in zip(_LISTS, values, strict=True)}
+
+
+def combined(there: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """The data of the ConfigMap: what is there, with what is ours. Raises ValueError for lists that cannot be read."""
+    lists = {name: _union(_decoded(there.get(name, "")), _decoded(ours.get(name, ""))) for name in _LISTS}
+    found = {name: _bundle(there.get(name, ""), ours.get(name, "")) for name in (_CLIENT_CA, _PROXY_CA)}
+    found = {name: text for name, text in found.items() if text}
+    if _PROXY_CA in found:
+        found |= {name: _encoded(each) for name, each in lists.items() if each or name != _LEFT_OUT_IF_EMPTY}
+    return found
+
+
+def _encoded(values: Iterable[str]) -> str:
+    return json.dumps(list(values), separators=(",", ":"), ensure_ascii=False)
+
+
+def _decoded(text: str) -> list[str]:
+    found = json.loads(text) if text else []
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ValueError(f"{text!r} is no list of texts")
+    return found
+
+
+def _union(one: list[str], other: list[str]) -> list[str]:
+    return list(dict.fromkeys((*one, *other)))
+
+
+def _bundle(there: str, ours: str) -> str:
+    """The certificates of both, each once, without those that have expired."""
+    certificates = list(dict.fromkeys((*_certificates(there), *_certificates(ours))))
+    if there and certificates != list(_certificates(there)):
+        certificates = list(_unexpired(certificates))  # reading them takes a package that is slow to load
+    return "".join(map(_pem, certificates))
+
+
+def _certificates(text: str) -> Iterator[bytes]:
+    return (each.content for each in blocks(text.encode()) if each.type == "CERTIFICATE")
+
+
+def _unexpired(certificates: Iterable[bytes]) -> Iterator[bytes]:
+    from cryptography.x509 import load_der_x509_certificate
+
+    now = datetime.now(UTC)
+    for each in certificates:
+        try:
+            if load_der_x509_certificate(each).not_valid_after_utc > now - _SLACK:
+                yield each
+        except ValueError:
+            logger.warning("a certificate of an authority cannot be read, and is left out")
+
+
+def _pem(der: bytes) -> str:
+    text = base64.b64encode(der).decode()
+    lines = (text[at : at + _LINE] for at in range(0, len(text), _LINE))
+    return "".join(("-----BEGIN CERTIFICATE-----\n", *(f"{line}\n" for line in lines), "-----END CERTIFICATE-----\n"))

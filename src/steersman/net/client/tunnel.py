@@ -1,0 +1,68 @@
+"""Connections through an HTTP proxy (CONNECT, RFC 9110 9.3.6), as Go's transport makes them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from functools import partial
+from typing import Final
+
+from steersman.net.client.dial import DialError, dial, host_port
+from steersman.net.client.http_client import request_head
+from steersman.net.client.proxy_environment import Proxy
+from steersman.net.message import Upgraded
+from steersman.net.upgrade import UpgradedConnection
+
+CONNECT_TIMEOUT: Final = 60.0
+"""Seconds that a proxy has to answer."""
+_MOST_HEAD_BYTES: Final = 16 << 10
+
+
+async def dial_through(
+    proxy: Proxy, address: tuple[str, int], tls: ssl.SSLContext, server_name: str
+) -> UpgradedConnection:  # fmt: skip
+    """Connects to `address` by way of the proxy, with TLS to the server there. Raises DialError."""
+    if proxy.secure:
+        raise DialError("proxyconnect tcp: proxies are spoken to without TLS only")
+    try:
+        return await dial(
+            proxy.host, proxy.port, tls, server_name=server_name, before_tls=partial(_connect, proxy, address)
+        )
+    except DialError as error:
+        text = str(error)
+        raise DialError(f"proxyconnect tcp: {text}" if text.startswith("dial tcp") else text) from None
+
+
+async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded) -> None:
+    """Asks the proxy for a way to `address`. Raises DialError."""
+    target = host_port(*address)
+    headers = [("Host", target)]
+    if proxy.user is not None:
+        pair = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
+        headers.append(("Proxy-Authorization", f"Basic {pair}"))
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            await connection.write(request_head("CONNECT", target, headers))
+            head = await _head(connection)
+    except TimeoutError:
+        raise DialError("net/http: timeout awaiting the proxy's answer to CONNECT") from None
+    except ConnectionResetError:
+        raise DialError("EOF") from None
+    status_line = head.partition(b"\r\n")[0].decode("latin-1")
+    _, _, status = status_line.partition(" ")
+    code, _, reason = status.partition(" ")
+    if code != "200":
+        raise DialError(reason or f"unknown status code {code}")
+
+
+async def _head(connection: Upgraded) -> bytes:
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        data = await connection.read()
+        if not data:
+            raise DialError("EOF")
+        head += data
+        if len(head) > _MOST_HEAD_BYTES or b"\r\n\r\n" in head[:-4]:
+            raise DialError("malformed answer of the proxy to CONNECT")
+    return head

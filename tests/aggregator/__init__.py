@@ -1,0 +1,1 @@
+"""Servers behind this one."""

@@ -1,0 +1,95 @@
+"""OpenAPI documents of servers behind this one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from steersman.testing import Client
+from tests.aggregator.extension_server import (
+    API_SERVICES,
+    GROUP,
+    NAME,
+    ROOT,
+    ExtensionServer,
+    publish,
+    response,
+    until_reason,
+)
+
+PATH = f"{ROOT}/things"
+URL = f"/openapi/v3{ROOT}?hash=ABC"
+V2 = {
+    "swagger": "2.0", "info": {"title": "things", "version": "1"},
+    "paths": {
+        PATH: {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Thing"}}}}},
+        "/version/": {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Version"}}}}},
+    },
+    "definitions": {
+        "Thing": {"type": "object", "properties": {"meta": {"$ref": "#/definitions/Meta"}}},
+        "Meta": {"type": "object"},
+        "Version": {"type": "object"},
+    },
+}  # fmt: skip
+V3 = {"openapi": "3.0.0", "info": {"title": "things", "version": "1"}, "paths": {}}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steersman.aggregator.remote_openapi._SOON", 0.0)
+
+
+async def until(client: Client, path: str, member: str, *, there: bool = True) -> Any:
+    """The document once a path is in it, or not any more."""
+    async with asyncio.timeout(20):
+        while True:
+            found = (await client.get(path)).json()
+            if (member in found["paths"]) is there:
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def test_v2_documents_are_joined(client: Client, behind: ExtensionServer) -> None:
+    behind.paths["/openapi/v2"] = response(V2)
+    await publish(client, behind)
+    found = await until(client, "/openapi/v2", PATH)
+    assert found["definitions"]["Thing"] == V2["definitions"]["Thing"]  # type: ignore[index]
+    assert "Meta" in found["definitions"]
+    assert "Version" not in found["definitions"]
+    assert "/api/v1/pods" in str(found["paths"].keys())
+    (asked, *_) = behind.of("/openapi/v2")
+    assert (asked.first("x-remote-user"), asked.fields.get("x-remote-group")) == ("system:aggregator", None)
+    await client.delete(f"{API_SERVICES}/{NAME}")
+    assert PATH not in (await client.get("/openapi/v2")).json()["paths"]
+
+
+async def test_v3_documents_are_listed_and_passed_on(client: Client, behind: ExtensionServer) -> None:
+    name = ROOT.removeprefix("/")
+    theirs = {name: {"serverRelativeURL": URL}, "version": {"serverRelativeURL": "/openapi/v3/version?hash=X"}}
+    behind.paths["/openapi/v3"] = response({"paths": theirs})
+    behind.paths[f"/openapi/v3{ROOT}"] = response(V3)
+    await publish(client, behind)
+    found = await until(client, "/openapi/v3", name)
+    assert found["paths"][name] == {"serverRelativeURL": URL}
+    assert found["paths"]["version"]["serverRelativeURL"] != "/openapi/v3/version?hash=X"
+    answer = await client.as_user("alice").get(URL)
+    assert answer.json() == V3
+    (asked,) = behind.of(f"/openapi/v3{ROOT}")
+    assert (asked.target, asked.first("x-remote-user")) == (URL, "alice")
+    await client.delete(f"{API_SERVICES}/{NAME}")
+    assert name not in (await client.get("/openapi/v3")).json()["paths"]
+    assert (await client.get(URL)).status == 404
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"paths": [1], "definitions": 2}', b'{"paths": {"a": 1}}'])
+async def test_what_is_no_document_changes_nothing(client: Client, behind: ExtensionServer, data: bytes) -> None:
+    behind.paths["/openapi/v2"] = behind.paths["/openapi/v3"] = response(data, kind="application/json")
+    before = (await client.get("/openapi/v2")).json()
+    await publish(client, behind)
+    await until_reason(client, "Passed")
+    await behind.asked("/openapi/v2")
+    await behind.asked("/openapi/v3")
+    assert (await client.get("/openapi/v2")).json()["paths"] == before["paths"]
+    assert GROUP not in str((await client.get("/openapi/v3")).json()["paths"].keys())

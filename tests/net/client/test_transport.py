@@ -1,0 +1,228 @@
+"""Requests over connections that are kept, directly and through a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from steersman.net.client import transport as transports
+from steersman.net.client.dial import DialError
+from steersman.net.client.http_client import BadAnswer
+from steersman.net.client.proxy_environment import ProxyEnvironment
+from steersman.net.client.transport import Transport, bounded
+from steersman.net.message import BodyAborted
+from steersman.net.tls import Certificate
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+DIRECT = ProxyEnvironment({})
+
+
+class Origin:
+    """A server that gives the same answer to each request, and counts."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.answer = OK
+        self.requests: list[bytes] = []
+        self.connections = 0
+        self.open: set[asyncio.StreamWriter] = set()
+        self.port = 0
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate.cert_file, certificate.key_file)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
+        self.port = server.sockets[0].getsockname()[1]
+        async with server:
+            yield
+            for each in list(self.open):
+                each.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open.add(writer)
+        try:
+            while True:
+                self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+                writer.write(self.answer)
+                await writer.drain()
+                if not self.answer or b"close" in self.answer:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
+            return
+        finally:
+            writer.close()
+            self.open.discard(writer)
+
+
+@pytest.fixture
+async def origin(certificate: Certificate) -> AsyncIterator[Origin]:
+    found = Origin(certificate)
+    async with found.serving():
+        yield found
+
+
+@pytest.fixture
+def transport(client_context: Callable[..., ssl.SSLContext]) -> Transport:
+    context = client_context()
+    return Transport(lambda: context, "localhost", DIRECT)
+
+
+async def get(transport: Transport, origin: Origin, method: str = "GET") -> bytes | None:
+    answer = await transport.send(("127.0.0.1", origin.port), method, "/", [("Host", "localhost")])
+    return await bounded(answer, 100, 20)
+
+
+async def test_a_connection_carries_many_requests(transport: Transport, origin: Origin) -> None:
+    for _ in range(10):
+        assert await get(transport, origin) == b"ok"
+    assert (origin.connections, len(origin.requests)) == (1, 10)
+    transport.close()
+
+
+async def test_ten_thousand_calls_leave_one_connection(transport: Transport, origin: Origin) -> None:
+    for _ in range(100):
+        await asyncio.gather(*(get(transport, origin) for _ in range(100)))
+    assert len(origin.requests) == 10_000
+    assert len(origin.open) <= 25
+    transport.close()
+
+
+async def test_one_that_says_that_it_closes_is_left(transport: Transport, origin: Origin) -> None:
+    origin.answer = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    for _ in range(3):
+        assert await get(transport, origin) == b"ok"
+    assert origin.connections == 3
+
+
+async def test_a_request_without_a_body_is_sent_again_if_the_connection_was_old(
+    transport: Transport, origin: Origin
+) -> None:
+    await get(transport, origin)
+    for each in list(origin.open):
+        each.transport.abort()  # without a word of TLS
+    assert await get(transport, origin) == b"ok"
+    assert origin.connections == 2
+
+
+async def test_what_may_have_been_done_is_not_sent_again(transport: Transport, origin: Origin) -> None:
+    origin.answer = b""
+    with pytest.raises(BadAnswer, match="EOF"):
+        await get(transport, origin, "DELETE")
+    assert len(origin.requests) == 1
+
+
+async def test_other_certificates_take_other_connections(
+    origin: Origin, client_context: Callable[..., ssl.SSLContext]
+) -> None:
+    contexts = [client_context(), client_context()]
+    transport = Transport(lambda: contexts[0], "localhost", DIRECT)
+    await get(transport, origin)
+    contexts.reverse()
+    await get(transport, origin)
+    assert origin.connections == 2
+    transport.close()
+
+
+async def test_few_addresses_are_remembered(
+    transport: Transport, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transports, "MOST_ADDRESSES", 2)
+    for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+        transport._connections((host, origin.port))
+    assert list(transport._kept) == [("127.0.0.2", origin.port), ("127.0.0.3", origin.port)]
+
+
+async def test_a_long_answer_is_none(transport: Transport, origin: Origin) -> None:
+    origin.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n" + b"x" * 200
+    assert await get(transport, origin) is None
+    origin.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nX: close\r\n\r\nx"
+    with pytest.raises(BodyAborted):
+        await get(transport, origin)
+
+
+class Gateway:
+    """A proxy that connects to the origin whatever it is asked for."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self.heads: list[bytes] = []
+        self.answer = b"HTTP/1.1 200 Connection established\r\n\r\n"
+        self.port = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        async with server:
+            yield
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(self.answer)
+        if b" 200 " in self.answer:
+            there, back = await asyncio.open_connection("127.0.0.1", self._origin.port)
+            await asyncio.gather(_copy(reader, back), _copy(there, writer), return_exceptions=True)
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while data := await source.read(1 << 16):
+        sink.write(data)
+    sink.close()
+    await sink.wait_closed()
+
+
+async def test_requests_go_through_a_proxy(origin: Origin, client_context: Callable[..., ssl.SSLContext]) -> None:
+    gateway = Gateway(origin)
+    async with gateway.serving():
+        proxies = ProxyEnvironment({"HTTPS_PROXY": f"http://me:secret@127.0.0.1:{gateway.port}"})
+        context = client_context()
+        transport = Transport(lambda: context, "localhost", proxies)
+        for _ in range(3):
+            answer = await transport.send(("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
+            assert await bounded(answer, 100, 20) == b"ok"
+        assert gateway.heads == [
+            b"CONNECT 192.0.2.1:8443 HTTP/1.1\r\nHost: 192.0.2.1:8443\r\n"
+            b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n\r\n"
+        ]
+        transport.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "Proxy Authentication Required"),
+        (b"HTTP/1.1 500\r\n\r\n", "unknown status code 500"),
+        (b"", "EOF"),
+        (b"HTTP/1.1 200 OK\r\n\r\nmore", "malformed answer of the proxy to CONNECT"),
+    ],
+)
+async def test_a_proxy_that_refuses_is_told_of(
+    origin: Origin, client_context: Callable[..., ssl.SSLContext], said: bytes, text: str
+) -> None:
+    gateway = Gateway(origin)
+    gateway.answer = said
+    async with gateway.serving():
+        proxies = ProxyEnvironment({"HTTPS_PROXY": f"http://127.0.0.1:{gateway.port}"})
+        context = client_context()
+        transport = Transport(lambda: context, "localhost", proxies)
+        with pytest.raises(DialError, match=text):
+            await transport.send(("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
+
+
+async def test_a_proxy_that_is_not_there_is_told_of(client_context: Callable[..., ssl.SSLContext]) -> None:
+    context = client_context()
+    transport = Transport(lambda: context, "localhost", ProxyEnvironment({"HTTPS_PROXY": "http://127.0.0.1:1"}))
+    with pytest.raises(DialError, match=r"proxyconnect tcp: dial tcp 127\.0\.0\.1:1: connect: connection refused"):
+        await transport.send(("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
