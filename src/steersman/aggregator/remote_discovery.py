@@ -27,6 +27,7 @@ from steersman.api.meta.v1 import APIResource, APIResourceList, GroupVersionKind
 from steersman.authentication.user import SYSTEM_MASTERS, UserInfo
 from steersman.catalogue.catalogue import Catalogue
 from steersman.machinery.codec.serializer import encode
+from steersman.machinery.go.strings import trim_space
 from steersman.machinery.lane.threads import give_way
 from steersman.machinery.large_work.slow_lane import SlowLane
 
@@ -171,7 +172,7 @@ class RemoteDiscovery:
 
 
 def _is_aggregated(content_type: str) -> bool:
-    media, *parameters = (each.strip() for each in content_type.split(";"))
+    media, *parameters = (trim_space(each) for each in content_type.split(";"))
     found = dict(each.split("=", 1) for each in parameters if "=" in each)
     return (
         media == "application/json"

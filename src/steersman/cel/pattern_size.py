@@ -34,9 +34,10 @@ _TOKEN: Final = re.compile(
     rf"|(?P<class>\[\^?\]?(?:{_CLASS_PART})*(?:\]|\Z))"
     r"|(?P<open>\((?:\?P?<\w*>)?)(?P<flags>\?[a-zA-Z-]*[:)])?"
     r"|(?P<close>\))|(?P<or>\|)|(?P<repeat>[*+?]|\{\d+(?:,\d*)?\})\??"
-    r"|(?P<any>\.)|(?P<literal>[^\\\[()|*+?{.]+|(?s:.))"
+    r"|(?P<any>\.)|(?P<literal>[^\\\[()|*+?{.]+|(?s:.))",
+    re.ASCII,
 )
-_IN_CLASS: Final = re.compile(_CLASS_PART)
+_IN_CLASS: Final = re.compile(_CLASS_PART, re.ASCII)
 
 _UNICODE: Final = {
     "L": 1200, "Ll": 890, "Lo": 1000, "Lu": 850, "Lm": 260, "M": 740, "Mc": 440, "Mn": 810, "N": 480, "Nd": 270,

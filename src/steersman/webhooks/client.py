@@ -35,6 +35,8 @@ _SAME_AGAIN: Final = frozenset({307, 308})
 """Redirects after which the same is posted again; after others the answer is asked for."""
 _MOST_REDIRECTS: Final = 10
 _LONGEST_SHOWN: Final = 200
+_SHORT: Final = 64 << 10
+"""Bytes of a body that is sent with the head."""
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
@@ -203,8 +205,9 @@ class WebhookClient:
         while True:
             connection, is_old = await self._connections.take()
             try:
-                sent = None if method == "GET" else _whole(body)
-                return connection, await send(connection, method, target, headers, sent)
+                if len(body) < _SHORT:
+                    return connection, await send(connection, method, target, headers, whole=body)
+                return connection, await send(connection, method, target, headers, _whole(body))
             except BadAnswer as error:
                 connection.close()
                 if not (is_old and str(error) in _HUNG_UP):

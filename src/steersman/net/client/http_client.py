@@ -344,8 +344,9 @@ async def send(
     body: AsyncIterator[bytes] | None = None,
     *,
     chunked: bool = False,
+    whole: bytes = b"",
 ) -> Answer:
-    """Sends a request and reads the head of its answer; the body is sent meanwhile.
+    """Sends a request and reads the head of its answer; the body is sent meanwhile, or, given `whole`, with the head.
 
     Raises BadAnswer, and UnaskedUpgrade for a 101 if no field asks for an upgrade. The fields that frame the body
     (content-length or transfer-encoding) are among `headers` already; with `chunked` its pieces are sent as chunks.
@@ -353,7 +354,7 @@ async def send(
     sending: asyncio.Task[None] | None = None
     headers = list(headers)
     try:
-        await connection.write(request_head(method, target, headers))
+        await connection.write(request_head(method, target, headers) + whole)
     except ConnectionResetError:
         raise BadAnswer("write: broken pipe") from None
     if body is not None:
