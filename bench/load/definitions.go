@@ -44,10 +44,14 @@ func definitions(b *bench) error {
 	used := b.measure(row("use"), 1, 10*time.Minute, number, func(w *worker, n int) error {
 		k := gadget(n).kind()
 		path := k.path(b.namespace, "")
-		if _, err := b.client.do(b.ctx, 0, request{method: "POST", path: path, body: fill(k.body, "used", 0, "")}, nil); err != nil {
+		err := b.patiently(func() error {
+			_, err := b.client.do(b.ctx, 0, request{method: "POST", path: path, body: fill(k.body, "used", 0, "")}, nil)
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		_, err := b.client.do(b.ctx, 0, request{path: path}, nil)
+		_, err = b.client.do(b.ctx, 0, request{path: path}, nil)
 		return err
 	})
 	b.growth(used, idle, heap)

@@ -37,7 +37,7 @@ func restart(b *bench) error {
 	}
 	began, share := time.Now(), 1/float64(b.opt.runs)
 	for range b.opt.runs {
-		before, old := b.meter.read(), b.meter.roots
+		before, old, asked := b.meter.read(), b.meter.roots, time.Now()
 		if err := command.Process.Signal(syscall.SIGHUP); err != nil {
 			return err
 		}
@@ -54,7 +54,14 @@ func restart(b *bench) error {
 			total.ServerCPU += cpu * 1e6 * share
 			total.ServerCPUBy[name] += cpu * 1e6 * share
 		}
-		total.OtherCores += max(0, up.busy-before.busy-up.totalCPU-up.own+before.own) / server.ReadySeconds * share
+		// What the old server spends on its end counts as another's.
+		others := up.busy - before.busy - up.own + before.own
+		for pid, name := range b.meter.roots {
+			if _, kept := old[pid]; !kept {
+				others -= up.cpu[name]
+			}
+		}
+		total.OtherCores += max(0, others) / time.Since(asked).Seconds() * share
 		total.RSSAfter, total.PSSAfter, total.Processes = up.totalRSS/(1<<20), up.totalPSS/(1<<20), up.processes
 		times = append(times, time.Duration(server.ReadySeconds*float64(time.Second)))
 	}

@@ -50,7 +50,9 @@ class NodeAgent:
                 beaten = time.monotonic()
                 for node in self._nodes:
                     self._patch(f"/api/v1/nodes/{node}/status", _node_status(node))
-            for pod in self._client.json("GET", "/api/v1/pods")[1]["items"]:
+            pods = self._client.json("GET", "/api/v1/pods")[1]["items"]
+            self._webhooks.keep([pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]])
+            for pod in pods:
                 if pod["spec"].get("nodeName") in self._nodes:
                     self._tend(pod)
 
@@ -58,7 +60,6 @@ class NodeAgent:
         metadata = pod["metadata"]
         target = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
         if "deletionTimestamp" in metadata:
-            self._webhooks.end(metadata["uid"])
             options = {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}}
             self._client.request("DELETE", target, options)
             return

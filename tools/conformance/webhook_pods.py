@@ -6,6 +6,7 @@ import base64
 import socket
 import subprocess
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,17 +40,16 @@ class WebhookPods:
             self._running[uid] = subprocess.Popen([self._program, *arguments], stderr=subprocess.DEVNULL)
         return self._address
 
-    def end(self, uid: str) -> None:
-        """Ends what runs for a pod, if something does."""
-        process = self._running.pop(uid, None)
-        if process is not None:
+    def keep(self, uids: Collection[str]) -> None:
+        """Ends what runs for other pods than these."""
+        for uid in self._running.keys() - set(uids):
+            process = self._running.pop(uid)
             process.kill()
             process.wait()
 
     def stop(self) -> None:
         """Ends everything."""
-        for uid in tuple(self._running):
-            self.end(uid)
+        self.keep(())
         self._folder.cleanup()
 
     def _mounted(self, pod: dict[str, Any], name: str) -> Path:
