@@ -95,7 +95,7 @@ class _Exception:
 
 
 def _exceptions(text: str) -> Iterator[_Exception]:
-    entries = [lower(each.strip()) for each in text.split(",")]
+    entries = [lower(each.strip(" \t\r\n")) for each in text.split(",")]
     if "*" in entries:
         yield _Exception()
         return
