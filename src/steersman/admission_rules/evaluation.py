@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from steersman.admission_rules import environments
@@ -50,6 +50,10 @@ class Inputs:
     namespace: Mapping[str, Any] | None = None
     params: Any = None
 
+    def without_namespace(self) -> Inputs:
+        """The same, but for the namespace."""
+        return replace(self, namespace=None)
+
     def request_resource(self, judge: Judge) -> ResourceCheck:
         """The variable `authorizer.requestResource`."""
         return request_resource(
@@ -73,13 +77,14 @@ class Evaluation:
 class Activation:
     """The variables that expressions evaluated together see; what they cost is taken from `budget`.
 
-    `variables` are the named expressions that others may refer to, each evaluated when it is first asked for.
+    `variables` are the named expressions that others may refer to, each evaluated when it is first asked for. Without
+    a judge there is no authorizer.
     """
 
     def __init__(
         self,
         inputs: Inputs,
-        judge: Judge,
+        judge: Judge | None,
         budget: int,
         variables: Mapping[str, CompiledExpression] | None = None,
     ) -> None:
@@ -91,9 +96,10 @@ class Activation:
             environments.REQUEST: inputs.request,
             environments.NAMESPACE_OBJECT: inputs.namespace,
             environments.PARAMS: inputs.params,
-            environments.AUTHORIZER_NAME: authorizer(judge),
-            environments.REQUEST_RESOURCE: inputs.request_resource(judge),
         }
+        if judge is not None:
+            self._given[environments.AUTHORIZER_NAME] = authorizer(judge)
+            self._given[environments.REQUEST_RESOURCE] = inputs.request_resource(judge)
         if variables:
             self._given[environments.VARIABLES] = _Variables(self, variables)
 

@@ -27,7 +27,7 @@ from steersman.cel.environment import Environment
 from steersman.cel.nesting import allows_nesting
 from steersman.cel.regular import PatternError, check_pattern
 from steersman.cel.runtime_cost import CallCosts, call_cost
-from steersman.cel.sizes import LIST_COST, MAP_COST
+from steersman.cel.sizes import LIST_COST, MAP_COST, STRUCT_COST
 from steersman.cel.types import Kind
 from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, print_value
 
@@ -267,14 +267,28 @@ class _Planner:
         return make
 
     def _struct(self, node: CreateStruct) -> Step:
-        steps = [self.plan(init.value) for init in node.fields]
+        fields = [(init.name, self.plan(init.value), init.optional) for init in node.fields]
         name = node.type_name
+        constructed = self._environment.constructed(name)
 
         def make(frame: Frame) -> Any:
-            for step in steps:
-                step(frame)
-            # As upstream: types with fields are declared for reading, and nothing makes objects of them.
-            raise EvaluationError(f"unknown type '{name}'")
+            values = {}
+            for field, step, optional in fields:
+                value = step(frame)
+                if optional:
+                    if not isinstance(value, Optional):
+                        raise EvaluationError(
+                            f"cannot initialize optional entry '{field}' from non-optional value {print_value(value)}"
+                        )
+                    if not value.has_value:
+                        continue
+                    value = value.value
+                values[field] = value
+            if constructed is None:
+                # As upstream: types with fields are declared for reading, and nothing makes objects of them.
+                raise EvaluationError(f"unknown type '{name}'")
+            frame.charge(STRUCT_COST)
+            return constructed.make(values)
 
         return make
 

@@ -1,0 +1,180 @@
+"""What a ValidatingAdmissionPolicy says of a request (apiserver `admission/plugin/policy/validating` validator.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
+from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
+from steersman.admission_rules.match_conditions import MatchConditions
+from steersman.admission_rules.variables import Variables
+from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicySpec, Validation
+from steersman.cel import types
+from steersman.cel.library.authorizer import Judge
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.validation.formats import byte_length
+
+TEXT: Final = (types.STRING,)
+TEXT_OR_NULL: Final = (types.STRING, types.NULL)
+
+_MAX_MESSAGE: Final = 5 << 10
+"""Bytes of a message that an expression makes."""
+_INVALID: Final = "Invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one validation comes to. `is_error`: it had no value; by the failure policy it is a denial or none.
+
+    `seconds` is how long evaluating it took.
+    """
+
+    denies: bool
+    is_error: bool = False
+    message: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def error_type(self) -> str:
+        """What metrics call it."""
+        if not self.denies and not self.is_error:
+            return "no_error"
+        if self.message.startswith("compilation"):
+            return "compile_error"
+        if self.message.startswith("validation failed due to running out of cost budget"):
+            return "out_of_budget"
+        return "invalid_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """An audit annotation: its value, or why there is none."""
+
+    key: str
+    value: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The decisions on all validations in their order, and the audit annotations that there are."""
+
+    decisions: Sequence[Decision] = ()
+    annotations: Sequence[Annotation] = ()
+
+
+_NOTHING: Final = Judgement()
+_ADMITTED: Final = Decision(denies=False)
+
+
+class ValidatingRules:
+    """The expressions of one policy, compiled: some hundred microseconds each."""
+
+    def __init__(self, spec: ValidatingAdmissionPolicySpec) -> None:
+        has_params = spec.param_kind is not None
+        variables = Variables(params=has_params)
+        variables.add_all(spec.variables)
+        self._fails: Final = spec.failure_policy != "Ignore"
+        self._variables: Final = variables.expressions
+        self._conditions: Final = MatchConditions(
+            spec.match_conditions, failure_policy=spec.failure_policy, variables=variables
+        )
+        whole = variables.environment()
+        without_authorizer = variables.environment(authorizer=False)
+        self._validations: Final = tuple(
+            (each, compile_admission(each.expression, whole, BOOLEAN)) for each in spec.validations
+        )
+        self._messages: Final = tuple(
+            compile_admission(each.message_expression, without_authorizer, TEXT) if each.message_expression else None
+            for each in spec.validations
+        )
+        self._annotations: Final = tuple(
+            (each.key, compile_admission(each.value_expression, whole, TEXT_OR_NULL)) for each in spec.audit_annotations
+        )
+        self._has_messages: Final = any(each is not None for each in self._messages)
+
+    def judge(self, inputs: Inputs, judge: Judge) -> Judgement:
+        """What they say of a request with one parameter. Raises what `judge` raises to stop it."""
+        if not self._conditions.is_empty:
+            # as upstream, match conditions do not see the namespace
+            match = self._conditions.judge(inputs.without_namespace(), judge)
+            if match.error:
+                return self._failed(match.error)
+            if not match.matches:
+                return _NOTHING
+        activation = Activation(inputs, judge, BUDGET, self._variables)
+        evaluated = []
+        try:
+            for validation, expression in self._validations:
+                began = perf_counter()
+                evaluation = activation.evaluate(expression)
+                evaluated.append((validation, evaluation.value, evaluation.error, perf_counter() - began))
+        except OutOfBudget as error:
+            return self._failed(str(error))
+        messages, failure = self._make_messages(inputs, activation.budget)
+        decisions = [
+            self._decision(validation, value, error or failure, message, seconds)
+            for (validation, value, error, seconds), message in zip(evaluated, messages, strict=True)
+        ]
+        try:
+            return Judgement(decisions, self._annotate(inputs))
+        except OutOfBudget as error:
+            return self._failed(str(error))
+
+    def _failed(self, message: str) -> Judgement:
+        return Judgement((Decision(denies=self._fails, is_error=True, message=message),))
+
+    def _make_messages(self, inputs: Inputs, budget: int) -> tuple[Sequence[str], str]:
+        """The messages that expressions make, empty where none does; and why none is made, if they cost too much."""
+        nothing = [""] * len(self._messages)
+        if not self._has_messages:
+            return nothing, ""
+        activation = Activation(inputs, None, budget, self._variables)
+        try:
+            return [_message(activation, expression) for expression in self._messages], ""
+        except OutOfBudget as error:
+            return nothing, f"failed messageExpression: {error}"
+
+    def _decision(self, validation: Validation, value: object, error: str, message: str, seconds: float) -> Decision:
+        if error:
+            return Decision(denies=self._fails, is_error=True, message=error, seconds=seconds)
+        if value is True:
+            return _ADMITTED
+        said = message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
+        return Decision(denies=True, message=said, reason=validation.reason or _INVALID, seconds=seconds)
+
+    def _annotate(self, inputs: Inputs) -> list[Annotation]:
+        """The annotations; those without a value are left out. Raises OutOfBudget."""
+        made: list[Annotation] = []
+        if not self._annotations:
+            return made
+        # as upstream, they may be written with the authorizer but are evaluated without
+        activation = Activation(inputs, None, BUDGET, self._variables)
+        for key, expression in self._annotations:
+            began = perf_counter()
+            evaluation = activation.evaluate(expression)
+            seconds = perf_counter() - began
+            if evaluation.error:
+                if self._fails:
+                    made.append(Annotation(key, error=evaluation.error, seconds=seconds))
+                continue
+            text = trim_space(evaluation.value) if isinstance(evaluation.value, str) else ""
+            if text:
+                made.append(Annotation(key, text, seconds=seconds))
+        return made
+
+
+def _message(activation: Activation, expression: CompiledExpression | None) -> str:
+    """The message that an expression makes; empty if it makes none that can be used. Raises OutOfBudget."""
+    if expression is None:
+        return ""
+    value = activation.evaluate(expression).value
+    if not isinstance(value, str):
+        return ""
+    text = trim_space(value)
+    return "" if "\n" in text or byte_length(text) > _MAX_MESSAGE else text
