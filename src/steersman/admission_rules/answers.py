@@ -1,7 +1,8 @@
-"""What the authorizer answers expressions that ask it, where an answer may have to be waited for.
+"""Where expressions are evaluated, and what the authorizer answers those that ask it.
 
 Evaluation cannot wait. It stops where an answer is not there yet; that is waited for, and evaluation begins again, with
-the answer remembered.
+the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there is
+begun again in the slow lane.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from steersman.machinery.large_work.slow_lane import SlowLane, done
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_ALLOWANCE: Final = 5_000
+"""What expressions about one request may cost on the loop: some milliseconds."""
+
 Ask = Callable[[Check], Answer | Awaitable[Answer]]
 """Asks the authorizer, on the loop. Raises nothing: what goes wrong is in the answer."""
 
@@ -27,14 +31,37 @@ class Unanswered(Exception):
         self.check = check
 
 
+class TakesLong(Exception):
+    """Stops an evaluation that holds the loop too long."""
+
+
 class Answers:
     """The answers that the expressions about one request have been given; each question is asked once."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, slow_lane: Callable[[], SlowLane] | None = None) -> None:
+        """`slow_lane` gives that of the user; without it everything is evaluated where it is begun."""
         self._ask: Final = ask
+        self._slow_lane: Final = slow_lane
         self._known: Final[dict[Check, Answer]] = {}
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._on_loop = False
+        self._allowance = 0
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether only little may be evaluated, as the loop waits."""
+        return self._on_loop and self._slow_lane is not None
+
+    @property
+    def allowance(self) -> int:
+        """What evaluations may still cost here, where `is_hurried`."""
+        return self._allowance
+
+    def spend(self, cost: int) -> None:
+        """Takes the cost of an evaluation from that. Raises TakesLong if it was more."""
+        self._allowance -= cost
+        if self._allowance < 0:
+            raise TakesLong
 
     def judge(self, check: Check) -> Answer:
         """The answer, within `settled`. Raises Unanswered if it is not there yet."""
@@ -57,10 +84,15 @@ class Answers:
 
         Where there is a lane, it is run in that. Raises what `work` raises.
         """
+        self._allowance = _ALLOWANCE
         while True:
             self._on_loop = lane is None
             try:
                 return await done(lane, _called, work, args, kwargs)
+            except TakesLong:
+                assert self._slow_lane is not None
+                lane = self._slow_lane()
+                continue
             except Unanswered as needed:
                 check = needed.check
             answer = self._waiting.pop(check, None) or self._ask(check)

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from steersman.admission_rules import environments
+from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.expressions import CompiledExpression
-from steersman.cel.library.authorizer import Judge, ResourceCheck, authorizer, request_resource
+from steersman.cel.evaluator import Frame, Program
+from steersman.cel.library.authorizer import Answer, Check, Judge, ResourceCheck, authorizer, request_resource
+from steersman.cel.library.kubernetes_costs import CHECK_COST
 from steersman.cel.names import unescape
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import quote
@@ -50,6 +53,10 @@ class Inputs:
     namespace: Mapping[str, Any] | None = None
     params: Any = None
 
+    def with_others(self, **others: Any) -> Inputs:
+        """The same with another namespace, or parameters."""
+        return replace(self, **others)
+
     def without_namespace(self) -> Inputs:
         """The same, but for the namespace."""
         return replace(self, namespace=None)
@@ -77,18 +84,22 @@ class Evaluation:
 class Activation:
     """The variables that expressions evaluated together see; what they cost is taken from `budget`.
 
-    `variables` are the named expressions that others may refer to, each evaluated when it is first asked for. Without
-    a judge there is no authorizer.
+    `variables` are the named expressions that others may refer to, each evaluated when it is first asked for.
+    `has_authorizer` says whether there are the variables of the authorizer.
     """
 
     def __init__(
         self,
         inputs: Inputs,
-        judge: Judge | None,
+        answers: Answers,
         budget: int,
         variables: Mapping[str, CompiledExpression] | None = None,
+        *,
+        has_authorizer: bool = True,
     ) -> None:
         self.budget = budget
+        self._answers: Final = answers
+        self._frame: Frame | None = None
         self._cost_of_variables = 0
         self._given: Final[dict[str, Any]] = {
             environments.OBJECT: inputs.object,
@@ -97,17 +108,17 @@ class Activation:
             environments.NAMESPACE_OBJECT: inputs.namespace,
             environments.PARAMS: inputs.params,
         }
-        if judge is not None:
-            self._given[environments.AUTHORIZER_NAME] = authorizer(judge)
-            self._given[environments.REQUEST_RESOURCE] = inputs.request_resource(judge)
+        if has_authorizer:
+            self._given[environments.AUTHORIZER_NAME] = authorizer(self._judge)
+            self._given[environments.REQUEST_RESOURCE] = inputs.request_resource(self._judge)
         if variables:
             self._given[environments.VARIABLES] = _Variables(self, variables)
 
     def evaluate(self, expression: CompiledExpression) -> Evaluation:
-        """The value of an expression. Raises OutOfBudget, and what the judge raises to stop it."""
+        """The value of an expression. Raises OutOfBudget, and Unanswered and TakesLong to stop it."""
         if expression.program is None:
             return Evaluation(None, f"compilation error: {expression.error}")
-        value, cost = expression.program.outcome(self._given, CALL_LIMIT)
+        value, cost = self._run(expression.program)
         cost += self._cost_of_variables
         self._cost_of_variables = 0
         if cost > self.budget:
@@ -121,11 +132,32 @@ class Activation:
         """The value of a named expression. Raises EvaluationError."""
         if expression.program is None:
             raise EvaluationError(f"composited variable {quote(name)} fails to compile: {expression.error}")
-        value, cost = expression.program.outcome(self._given, CALL_LIMIT)
+        value, cost = self._run(expression.program)
         self._cost_of_variables += cost
         if isinstance(value, EvaluationError | CostLimitExceeded):
             raise EvaluationError(f"composited variable {quote(name)} fails to evaluate: {value}")
         return value
+
+    def _run(self, program: Program) -> tuple[Any, int]:
+        """The outcome of a program, and its cost. Raises Unanswered, TakesLong."""
+        answers = self._answers
+        if not answers.is_hurried:
+            return program.outcome(self._given, CALL_LIMIT)
+        outer, allowance = self._frame, answers.allowance
+        value, cost = program.outcome(self._given, allowance, self._begin)
+        frame, self._frame = self._frame, outer
+        # what checks cost is no time of the loop
+        answers.spend(cost if frame is None else cost - (frame.limit - allowance))
+        return value, cost
+
+    def _begin(self, frame: Frame) -> None:
+        self._frame = frame
+
+    def _judge(self, check: Check) -> Answer:
+        answer = self._answers.judge(check)
+        if self._frame is not None:
+            self._frame.limit = min(self._frame.limit + CHECK_COST, CALL_LIMIT)
+        return answer
 
 
 class _Variables(LazyMap):

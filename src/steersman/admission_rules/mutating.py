@@ -1,4 +1,4 @@
-"""What a MutatingAdmissionPolicy makes of an object (apiserver `admission/plugin/policy/mutating`, `mutating/patch`)."""
+"""What a MutatingAdmissionPolicy makes of an object (apiserver `admission/plugin/policy/mutating`)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import MatchConditions
 from steersman.admission_rules.variables import Variables
 from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicySpec
 from steersman.cel import types
-from steersman.cel.library.authorizer import Judge
 from steersman.cel.library.mutation import JSON_PATCH, OBJECT, JSONPatchValue, ObjectValue
 from steersman.cel.moments import duration_text, timestamp_text
 from steersman.cel.values import Duration, Optional, Timestamp, entries, is_map, type_of_value
@@ -44,9 +44,9 @@ class MutationError(Exception):
         return "invalid_error"
 
 
-Mutation = Callable[[Inputs, Judge, Schema], Any]
+Mutation = Callable[[Inputs, Answers, Schema], Any]
 """Makes another object, as plain data, of that of the inputs, which stays as it is and may share parts with the other;
-the same object where a test of a patch fails. Raises MutationError, and what the judge raises to stop it."""
+the same object where a test of a patch fails. Raises MutationError, and Unanswered and TakesLong to stop it."""
 
 
 class MutatingRules:
@@ -70,11 +70,11 @@ class MutatingRules:
                 expression = compile_admission(each.apply_configuration.expression, names, APPLY)
                 self.mutations.append((self._applying(expression), False))
 
-    def _value(self, expression: CompiledExpression, inputs: Inputs, judge: Judge) -> Any:
+    def _value(self, expression: CompiledExpression, inputs: Inputs, answers: Answers) -> Any:
         if expression.error:
             raise MutationError(expression.error)
         try:
-            evaluation = Activation(inputs, judge, BUDGET, self._variables).evaluate(expression)
+            evaluation = Activation(inputs, answers, BUDGET, self._variables).evaluate(expression)
         except OutOfBudget as error:
             raise MutationError(str(error)) from None
         if evaluation.error:
@@ -82,8 +82,8 @@ class MutatingRules:
         return evaluation.value
 
     def _applying(self, expression: CompiledExpression) -> Mutation:
-        def apply(inputs: Inputs, judge: Judge, schema: Schema) -> Any:
-            made = self._value(expression, inputs, judge)
+        def apply(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+            made = self._value(expression, inputs, answers)
             _check_places(made)
             obj = inputs.object
             configuration = {**_plain(made), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
@@ -92,8 +92,8 @@ class MutatingRules:
         return apply
 
     def _patching(self, expression: CompiledExpression) -> Mutation:
-        def patch(inputs: Inputs, judge: Judge, schema: Schema) -> Any:
-            operations = [_operation(each) for each in self._value(expression, inputs, judge)]
+        def patch(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+            operations = [_operation(each) for each in self._value(expression, inputs, answers)]
             try:
                 return json_patch.apply(inputs.object, operations)
             except json_patch.FailedTest:
@@ -115,9 +115,7 @@ def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
     try:
         validate(schema.root, configuration)
     except (TypedError, RecursionError) as error:
-        raise MutationError(
-            f"error applying patch: failed to convert patch object to typed object: {error}"
-        ) from None
+        raise MutationError(f"error applying patch: failed to convert patch object to typed object: {error}") from None
     atomic = list(_atomic_parts(schema.root, configuration, ""))
     if atomic:
         raise MutationError(
@@ -233,4 +231,3 @@ def _json(value: Any) -> Any:
             raise MutationError(f"{_NO_JSON}unsupported type conversion from '{type_of_value(key).name}' to string")
         found[key] = _json(each)
     return found
-

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
+from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import MatchConditions
 from steersman.admission_rules.variables import Variables
 from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicySpec, Validation
 from steersman.cel import types
-from steersman.cel.library.authorizer import Judge
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.validation.formats import byte_length
 
@@ -98,16 +98,16 @@ class ValidatingRules:
         )
         self._has_messages: Final = any(each is not None for each in self._messages)
 
-    def judge(self, inputs: Inputs, judge: Judge) -> Judgement:
-        """What they say of a request with one parameter. Raises what `judge` raises to stop it."""
+    def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
+        """What they say of a request with one parameter, within `Answers.settled`. Raises Unanswered, TakesLong."""
         if not self._conditions.is_empty:
             # as upstream, match conditions do not see the namespace
-            match = self._conditions.judge(inputs.without_namespace(), judge)
+            match = self._conditions.judge(inputs.without_namespace(), answers)
             if match.error:
                 return self._failed(match.error)
             if not match.matches:
                 return _NOTHING
-        activation = Activation(inputs, judge, BUDGET, self._variables)
+        activation = Activation(inputs, answers, BUDGET, self._variables)
         evaluated = []
         try:
             for validation, expression in self._validations:
@@ -116,25 +116,25 @@ class ValidatingRules:
                 evaluated.append((validation, evaluation.value, evaluation.error, perf_counter() - began))
         except OutOfBudget as error:
             return self._failed(str(error))
-        messages, failure = self._make_messages(inputs, activation.budget)
+        messages, failure = self._make_messages(inputs, answers, activation.budget)
         decisions = [
             self._decision(validation, value, error or failure, message, seconds)
             for (validation, value, error, seconds), message in zip(evaluated, messages, strict=True)
         ]
         try:
-            return Judgement(decisions, self._annotate(inputs))
+            return Judgement(decisions, self._annotate(inputs, answers))
         except OutOfBudget as error:
             return self._failed(str(error))
 
     def _failed(self, message: str) -> Judgement:
         return Judgement((Decision(denies=self._fails, is_error=True, message=message),))
 
-    def _make_messages(self, inputs: Inputs, budget: int) -> tuple[Sequence[str], str]:
+    def _make_messages(self, inputs: Inputs, answers: Answers, budget: int) -> tuple[Sequence[str], str]:
         """The messages that expressions make, empty where none does; and why none is made, if they cost too much."""
         nothing = [""] * len(self._messages)
         if not self._has_messages:
             return nothing, ""
-        activation = Activation(inputs, None, budget, self._variables)
+        activation = Activation(inputs, answers, budget, self._variables, has_authorizer=False)
         try:
             return [_message(activation, expression) for expression in self._messages], ""
         except OutOfBudget as error:
@@ -148,13 +148,13 @@ class ValidatingRules:
         said = message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
         return Decision(denies=True, message=said, reason=validation.reason or _INVALID, seconds=seconds)
 
-    def _annotate(self, inputs: Inputs) -> list[Annotation]:
+    def _annotate(self, inputs: Inputs, answers: Answers) -> list[Annotation]:
         """The annotations; those without a value are left out. Raises OutOfBudget."""
         made: list[Annotation] = []
         if not self._annotations:
             return made
         # as upstream, they may be written with the authorizer but are evaluated without
-        activation = Activation(inputs, None, BUDGET, self._variables)
+        activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=False)
         for key, expression in self._annotations:
             began = perf_counter()
             evaluation = activation.evaluate(expression)

@@ -1,4 +1,4 @@
-"""Variables of policies: named expressions that later ones may refer to (apiserver `admission/plugin/cel` composition.go).
+"""Variables of policies: named expressions that later ones may refer to (apiserver `plugin/cel` composition.go).
 
 What one costs is counted where it is evaluated, which is when it is first asked for.
 """

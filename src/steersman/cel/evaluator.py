@@ -79,9 +79,16 @@ class Program:
         return self._step(frame), frame.cost
 
     @allows_nesting
-    def outcome(self, variables: Mapping[str, Any], limit: int) -> tuple[Any, int]:
-        """The value, or the EvaluationError or CostLimitExceeded in its place; and what it cost in any case."""
+    def outcome(
+        self, variables: Mapping[str, Any], limit: int, begin: Callable[[Frame], None] | None = None
+    ) -> tuple[Any, int]:
+        """The value, or the EvaluationError or CostLimitExceeded in its place; and what it cost in any case.
+
+        `begin` is told of the evaluation, whose limit it may change while that goes on.
+        """
         frame = Frame(dict(variables), limit)
+        if begin is not None:
+            begin(frame)
         try:
             return self._step(frame), frame.cost
         except (EvaluationError, CostLimitExceeded) as error:

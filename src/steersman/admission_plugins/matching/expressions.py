@@ -15,6 +15,7 @@ from steersman.authorization.attributes import Attributes as Asked
 from steersman.authorization.interface import Authorizer, Verdict
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.machinery.identity.action import Action
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.selectors import fields, labels
 
 _ANY_VERSION: Final = "*"
@@ -30,7 +31,7 @@ def inputs_of(attributes: Attributes, seen: Seen, obj: Any, old: Any) -> Inputs:
     )  # fmt: skip
 
 
-def answers_about(user: UserInfo, authorizer: Authorizer) -> Answers:
+def answers_about(user: UserInfo, authorizer: Authorizer, slow_lane: SlowLane) -> Answers:
     """What the authorizer answers expressions about one request of a user."""
 
     def ask(check: Check) -> Any:
@@ -45,7 +46,7 @@ def answers_about(user: UserInfo, authorizer: Authorizer) -> Answers:
 
         return answered()
 
-    return Answers(ask)
+    return Answers(ask, lambda: slow_lane.of(user.name))
 
 
 def _answer(verdict: Verdict) -> Answer:
