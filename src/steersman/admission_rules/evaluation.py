@@ -111,7 +111,7 @@ class Activation:
         if has_authorizer:
             self._given[environments.AUTHORIZER_NAME] = authorizer(self._judge)
             self._given[environments.REQUEST_RESOURCE] = inputs.request_resource(self._judge)
-        if variables:
+        if variables is not None:
             self._given[environments.VARIABLES] = _Variables(self, variables)
 
     def evaluate(self, expression: CompiledExpression) -> Evaluation:
@@ -184,11 +184,14 @@ class _Variables(LazyMap):
             raise value.with_traceback(None)
         return key, value
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._expressions)
+    def __iter__(self) -> Iterator[Any]:
+        # as upstream, what goes through them has their values
+        for name in self._expressions:
+            found = self.find(name)
+            yield None if found is None else found[1]
 
     def __len__(self) -> int:
-        return len(self._expressions)
+        raise EvaluationError("no such overload: size")
 
     def equals(self, other: Any) -> bool:
         return self is other

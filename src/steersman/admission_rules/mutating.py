@@ -151,16 +151,19 @@ def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
             yield from _atomic_parts(kind.element, item, f"{path}[{index}]")
 
 
-class _Null:
-    """What becomes of null in a configuration: a value of no type that fits anywhere."""
+class _Unfit:
+    """What becomes of null and bytes in a configuration: a value that fits nowhere, as Go prints it."""
 
-    __slots__ = ()
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text: Final = text
 
     def __str__(self) -> str:
-        return "0"
+        return self._text
 
 
-_NULL: Final = _Null()
+_NULL: Final = _Unfit("0")
 
 
 def _plain(value: Any) -> Any:
@@ -177,6 +180,8 @@ def _plain(value: Any) -> Any:
         return value.nanos
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
+    if isinstance(value, bytes):
+        return _Unfit(f"[]uint8{{{', '.join(map(hex, value))}}}")
     return _NULL if value is None else value
 
 

@@ -29,7 +29,7 @@ from steersman.cel.regular import PatternError, check_pattern
 from steersman.cel.runtime_cost import CallCosts, call_cost
 from steersman.cel.sizes import LIST_COST, MAP_COST, STRUCT_COST
 from steersman.cel.types import Kind
-from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, print_value
+from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, Record, print_value
 
 
 class Frame:
@@ -185,11 +185,14 @@ class _Planner:
             return self._ident(node.resolved)
         operand, field = self.plan(node.operand), node.field
         surcharge = 0 if _is_attribute(node.operand) else 1
+        is_typed = node.operand.type.kind is Kind.STRUCT
         if node.test_only:
 
             def has(frame: Frame) -> bool:
                 container = operand(frame)
                 frame.charge(surcharge)
+                if is_typed and isinstance(container, Record):
+                    return container.has(field)
                 if isinstance(container, Optional):
                     return bool(container.has_value) and find_field(container.value, field) is not None
                 return find_field(container, field) is not None
@@ -202,6 +205,8 @@ class _Planner:
             if isinstance(container, Optional):
                 return _optional_field(frame, container, field)
             frame.charge(1)
+            if is_typed and isinstance(container, Record):
+                return container.get(field)
             found = find_field(container, field)
             if found is None:
                 if isinstance(container, list | tuple):

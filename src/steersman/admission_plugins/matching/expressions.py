@@ -24,8 +24,9 @@ _ANY_VERSION: Final = "*"
 def inputs_of(attributes: Attributes, seen: Seen, obj: Any, old: Any) -> Inputs:
     """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
     action = attributes.action
+    request = admission_request(attributes, seen) | {"object": None, "oldObject": None}
     return Inputs(
-        object=obj, old_object=old, request=admission_request(attributes, seen), resource_group=action.group,
+        object=obj, old_object=old, request=request, resource_group=action.group,
         resource=action.resource, subresource=action.subresource, resource_namespace=action.namespace,
         name=attributes.name,
     )  # fmt: skip

@@ -53,8 +53,13 @@ _NOT_SHOWN: Final = ("managedFields", "ownerReferences", "selfLink")
 
 def _plain_namespace(namespace: Any) -> Mapping[str, Any]:
     """A namespace as expressions see it: without the metadata that upstream keeps from them."""
-    metadata = {name: value for name, value in to_plain(namespace.metadata).items() if name not in _NOT_SHOWN}
-    return {"metadata": metadata, "spec": to_plain(namespace.spec), "status": to_plain(namespace.status)}
+    metadata = {name: value for name, value in _given(namespace.metadata).items() if name not in _NOT_SHOWN}
+    return {"metadata": metadata, "spec": _given(namespace.spec), "status": _given(namespace.status)}
+
+
+def _given(part: Any) -> dict[str, Any]:
+    """The members of a part that say something."""
+    return {name: value for name, value in to_plain(part).items() if value}
 
 
 _PLAIN: Final[Reading[Mapping[str, Any]]] = Reading(_plain_namespace, "metadata", "spec", "status")

@@ -12,7 +12,7 @@ from typing import Any, Final
 from steersman.cel import types
 from steersman.cel.environment import Constructed, Library, Overload
 from steersman.cel.types import Type, object_type
-from steersman.cel.values import EvaluationError, Extension, LazyMap, entries, equal, is_map
+from steersman.cel.values import EvaluationError, LazyMap, Map, Record, entries, equal, is_map
 from steersman.machinery.errors.field import quote
 
 OBJECT: Final = object_type("Object")
@@ -21,7 +21,7 @@ JSON_PATCH: Final = object_type("JSONPatch")
 _BELOW: Final = f"{OBJECT.name}."
 
 
-class ObjectValue(Extension):
+class ObjectValue(Record):
     """An object that an expression has made: its type, and the values of its fields."""
 
     __slots__ = ("cel_type", "fields")
@@ -35,14 +35,37 @@ class ObjectValue(Extension):
             isinstance(other, ObjectValue)
             and self.cel_type is other.cel_type
             and self.fields.keys() == other.fields.keys()
-            and all(equal(value, other.fields[name]) for name, value in self.fields.items())
+            and all(_same(value, other.fields[name]) for name, value in self.fields.items())
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash((self.cel_type, *sorted(self.fields)))
+
+    def get(self, field: str) -> Any:
+        return _as_map(self.fields.get(field))
+
+    def has(self, field: str) -> bool:
+        return field in self.fields
+
+    @property
+    def is_zero(self) -> bool:
+        return not self.fields
 
     def misplaced(self) -> list[str]:
         """What is wrong with the names of types in it: a value's type is named by where the value stands."""
         return list(_misplaced(self, self.cel_type.name))
+
+
+def _as_map(value: Any) -> Any:
+    """What is read out of an object: objects in it are maps there."""
+    if isinstance(value, ObjectValue):
+        return {name: _as_map(each) for name, each in value.fields.items()}
+    return value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two fields are the same to upstream, which looks at how they are held: no two lists or maps are."""
+    return type(one) is type(other) and not isinstance(one, list | tuple | dict | Map) and equal(one, other)
 
 
 def _misplaced(value: Any, expected: str) -> Iterator[str]:
@@ -62,7 +85,7 @@ def _misplaced(value: Any, expected: str) -> Iterator[str]:
             yield from _misplaced(item, expected)
 
 
-class JSONPatchValue(Extension, LazyMap):
+class JSONPatchValue(Record, LazyMap):
     """An operation of a JSON Patch that an expression has made. Its fields can be read."""
 
     __slots__ = ("fields",)
@@ -71,10 +94,16 @@ class JSONPatchValue(Extension, LazyMap):
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields: Final = fields
 
+    def get(self, field: str) -> Any:
+        return self.fields.get(field, None if field == "value" else "")
+
+    def has(self, field: str) -> bool:
+        return "value" in self.fields if field == "value" else bool(self.fields.get(field))
+
     def find(self, key: Any) -> tuple[Any, Any] | None:
         if key not in _PATCH_FIELDS:
             raise EvaluationError(f"unsupported indexer: {key}")
-        return key, self.fields.get(key, None if key == "value" else "")
+        return key, self.get(key)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.fields)
