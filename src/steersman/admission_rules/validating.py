@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
 from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
-from steersman.admission_rules.match_conditions import MatchConditions
+from steersman.admission_rules.match_conditions import Match, MatchConditions
 from steersman.admission_rules.variables import Variables
 from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicySpec, Validation
 from steersman.cel import types
@@ -62,13 +62,17 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The decisions on all validations in their order, and the audit annotations that there are."""
+    """The decisions on all validations in their order, and the audit annotations that there are.
+
+    `match` is what the match conditions say, after so many seconds; None where there are none.
+    """
 
     decisions: Sequence[Decision] = ()
     annotations: Sequence[Annotation] = ()
+    match: Match | None = None
+    match_seconds: float = 0.0
 
 
-_NOTHING: Final = Judgement()
 _ADMITTED: Final = Decision(denies=False)
 
 
@@ -100,13 +104,19 @@ class ValidatingRules:
 
     def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
         """What they say of a request with one parameter, within `Answers.settled`. Raises Unanswered, TakesLong."""
-        if not self._conditions.is_empty:
-            # as upstream, match conditions do not see the namespace
-            match = self._conditions.judge(inputs.without_namespace(), answers)
-            if match.error:
-                return self._failed(match.error)
-            if not match.matches:
-                return _NOTHING
+        if self._conditions.is_empty:
+            return self._judge(inputs, answers)
+        began = perf_counter()
+        # as upstream, match conditions do not see the namespace
+        match = self._conditions.judge(inputs.without_namespace(), answers)
+        seconds = perf_counter() - began
+        if match.error:
+            judgement = self._failed(match.error)
+        else:
+            judgement = self._judge(inputs, answers) if match.matches else Judgement()
+        return replace(judgement, match=match, match_seconds=seconds)
+
+    def _judge(self, inputs: Inputs, answers: Answers) -> Judgement:
         activation = Activation(inputs, answers, BUDGET, self._variables)
         evaluated = []
         try:

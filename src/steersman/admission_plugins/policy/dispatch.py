@@ -23,6 +23,7 @@ from steersman.rest.objects import Reading
 if TYPE_CHECKING:
     from steersman.admission_rules.answers import Answers
     from steersman.admission_rules.evaluation import Inputs
+    from steersman.admission_rules.match_conditions import Match
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _EXEMPT: Final = {
@@ -142,6 +143,13 @@ class PolicyPlugin(Plugin):
         """What the expressions of a policy compile to."""
         rules = policy.rules
         return await self._slow_lane.run(policy.compile) if rules is None else rules
+
+    def count_match(self, policy: Policy, attributes: Attributes, match: Match, seconds: float) -> None:
+        """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies."""
+        self._condition_metrics.observe(
+            "policy", policy.name, attributes.operation, "validate", seconds, match.failures,
+            excluded=not match.matches and not match.error,
+        )  # fmt: skip
 
     def _namespace(self, attributes: Attributes) -> Mapping[str, Any] | None:
         """The namespace of a request, None where it is in none. Raises StatusError 404."""

@@ -149,7 +149,9 @@ class _Mutating:
         inputs = (await self._plugin.inputs(attributes, invocation, form)).with_others(params=param)
         if not rules.conditions.is_empty:
             # as upstream, match conditions do not see the namespace
+            began = perf_counter()
             match = await rules.conditions.match(inputs.without_namespace(), self._answers, attributes.lane)
+            self._plugin.count_match(invocation.policy, attributes, match, perf_counter() - began)
             if match.error:
                 return [match.error]
             if not match.matches:

@@ -101,6 +101,8 @@ class _Judging:
             given = inputs if param is None else inputs.with_others(params=param)
             judgements.append(await self._answers.settled(attributes.lane, rules.judge, given, self._answers))
         for judgement in judgements:
+            if judgement.match is not None:
+                plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)
             for index, decision in enumerate(judgement.decisions):
                 if decision.denies:
                     self._enforce(invocation, index, decision)
