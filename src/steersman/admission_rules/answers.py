@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, ParamSpec, TypeVar
 
+from steersman.cel.evaluator import Frame
 from steersman.cel.library.authorizer import Answer, Check
+from steersman.cel.library.kubernetes_costs import CHECK_COST
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+CALL_LIMIT: Final = 1_000_000
+"""What one evaluation may cost."""
 _ALLOWANCE: Final = 5_000
 """What expressions about one request may cost on the loop: some milliseconds."""
 
@@ -46,6 +50,8 @@ class Answers:
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._on_loop = False
         self._allowance = 0
+        self.frame: Frame | None = None
+        """The evaluation that is under way where `is_hurried`."""
 
     @property
     def is_hurried(self) -> bool:
@@ -63,8 +69,14 @@ class Answers:
         if self._allowance < 0:
             raise TakesLong
 
+    def begin(self, frame: Frame) -> None:
+        """An evaluation begins where `is_hurried`."""
+        self.frame = frame
+
     def judge(self, check: Check) -> Answer:
         """The answer, within `settled`. Raises Unanswered if it is not there yet."""
+        if self.frame is not None:
+            self.frame.limit = min(self.frame.limit + CHECK_COST, CALL_LIMIT)
         known = self._known.get(check)
         if known is not None:
             return known
@@ -84,17 +96,17 @@ class Answers:
 
         Where there is a lane, it is run in that. Raises what `work` raises.
         """
-        self._allowance = _ALLOWANCE
+        self._allowance, self.frame = _ALLOWANCE, None
         while True:
             self._on_loop = lane is None
             try:
                 return await done(lane, _called, work, args, kwargs)
             except TakesLong:
                 assert self._slow_lane is not None
-                lane = self._slow_lane()
+                lane, self.frame = self._slow_lane(), None
                 continue
             except Unanswered as needed:
-                check = needed.check
+                check, self.frame = needed.check, None
             answer = self._waiting.pop(check, None) or self._ask(check)
             self._known[check] = answer if isinstance(answer, Answer) else await answer
 

@@ -62,7 +62,7 @@ class MatchConditions:
         """`failure_policy` is "Fail" (None, too) or "Ignore". `has_params`: `params` may be named. `variables` are
         those of a policy."""
         names = environment(params=has_params, authorizer=True) if variables is None else variables.environment()
-        self._variables: Final = None if variables is None else variables.expressions
+        self._variables: Final = {} if variables is None else variables.expressions
         self._conditions: Final = tuple(
             (each.name, compile_admission(each.expression, names, BOOLEAN)) for each in conditions
         )

@@ -100,6 +100,7 @@ class ValidatingRules:
         self._annotations: Final = tuple(
             (each.key, compile_admission(each.value_expression, whole, TEXT_OR_NULL)) for each in spec.audit_annotations
         )
+        self._asks: Final = variables.ask_authorizer or any(each.asks_authorizer for _, each in self._validations)
         self._has_messages: Final = any(each is not None for each in self._messages)
 
     def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
@@ -117,7 +118,8 @@ class ValidatingRules:
         return replace(judgement, match=match, match_seconds=seconds)
 
     def _judge(self, inputs: Inputs, answers: Answers) -> Judgement:
-        activation = Activation(inputs, answers, BUDGET, self._variables)
+        # what nobody names is not made
+        activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=self._asks)
         evaluated = []
         try:
             for validation, expression in self._validations:

@@ -36,6 +36,8 @@ class Variables:
         self._fields: Final[dict[str, DeclaredType]] = {}
         self._type: Final = declared_object(_TYPE_NAME, self._fields)
         self.expressions: Final[dict[str, CompiledExpression]] = {}
+        self.ask_authorizer = False
+        """Whether any of them may ask the authorizer."""
         self._environment: Final = self.environment()
 
     def environment(self, *, authorizer: bool = True, patches: bool = False) -> Environment:
@@ -48,6 +50,7 @@ class Variables:
         compiled = compile_admission(expression, self._environment, ANYTHING)
         self._fields[name] = DeclaredType(types.DYN if compiled.type is None else _known(compiled.type))
         self.expressions[name] = compiled
+        self.ask_authorizer |= compiled.asks_authorizer
         return compiled
 
     def add_all(self, variables: Iterable[Named]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.admission.interface import Attributes
@@ -21,14 +21,16 @@ from steersman.machinery.selectors import fields, labels
 _ANY_VERSION: Final = "*"
 
 
-def inputs_of(attributes: Attributes, seen: Seen, obj: Any, old: Any) -> Inputs:
+def inputs_of(
+    attributes: Attributes, seen: Seen, obj: Any, old: Any, namespace: Mapping[str, Any] | None = None
+) -> Inputs:  # fmt: skip
     """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
     action = attributes.action
     request = admission_request(attributes, seen) | {"object": None, "oldObject": None}
     return Inputs(
         object=obj, old_object=old, request=request, resource_group=action.group,
         resource=action.resource, subresource=action.subresource, resource_namespace=action.namespace,
-        name=attributes.name,
+        name=attributes.name, namespace=namespace,
     )  # fmt: skip
 
 

@@ -145,10 +145,11 @@ class PolicyPlugin(Plugin):
         return await self._slow_lane.run(policy.compile) if rules is None else rules
 
     def count_match(self, policy: Policy, attributes: Attributes, match: Match, seconds: float) -> None:
-        """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies."""
+        """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies, and counts
+        no exclusions of them."""
         self._condition_metrics.observe(
             "policy", policy.name, attributes.operation, "validate", seconds, match.failures,
-            excluded=not match.matches and not match.error,
+            excluded=False,
         )  # fmt: skip
 
     def _namespace(self, attributes: Attributes) -> Mapping[str, Any] | None:
@@ -176,8 +177,8 @@ class PolicyPlugin(Plugin):
         for each in (attributes.obj, attributes.old):
             obj = None if each is None else await form.made(attributes, each)
             plain.append(None if obj is None else await done(lane, _plain, form, obj))
-        inputs = inputs_of(attributes, seen, *plain)
-        return inputs.with_others(namespace=self._namespace(attributes))
+        obj, old = plain
+        return inputs_of(attributes, seen, obj, old, self._namespace(attributes))
 
 
 def _plain(form: Form, obj: Any) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class _Mutating:
         attributes = self._attributes
         rules = await self._plugin.rules(invocation.policy)
         form = self._plugin.form(attributes, invocation)
-        inputs = (await self._plugin.inputs(attributes, invocation, form)).with_others(params=param)
+        inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
         if not rules.conditions.is_empty:
             # as upstream, match conditions do not see the namespace
             began = perf_counter()
@@ -174,7 +174,7 @@ class _Mutating:
                 raise
             self._plugin.count(invocation, "no_error", perf_counter() - began)
             self._is_dirty = True
-            inputs = (await self._plugin.inputs(attributes, invocation, form)).with_others(params=param)
+            inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
         if inputs.object != before:
             self._kept.object_changed()
             self._context.wanted = True

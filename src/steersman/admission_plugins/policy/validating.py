@@ -98,7 +98,7 @@ class _Judging:
         inputs = self._inputs[1]
         judgements = []
         for param in invocation.params:
-            given = inputs if param is None else inputs.with_others(params=param)
+            given = inputs if param is None else inputs.with_params(param)
             judgements.append(await self._answers.settled(attributes.lane, rules.judge, given, self._answers))
         for judgement in judgements:
             if judgement.match is not None:
