@@ -117,10 +117,8 @@ _NOT_CONFIGURABLE: Final = (
 )
 """On by default, and what upstream lets configure of them is not there: nobody should wait for it in vain."""
 
-NOTHING_TO_ADMIT: Final = frozenset(
-    (*_NOT_CONFIGURABLE, "JobValidation", "PodGroupProtection", "PodGroupWorkloadExists")
-)
-"""On by default upstream, and not there: the objects that they act by are refused or not served. To enable one of them
+NOTHING_TO_ADMIT: Final = frozenset({"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists"})
+"""On by default upstream, and not there: the objects that they act by are not served. To enable one of them
 changes nothing on either side."""
 
 
