@@ -166,12 +166,34 @@ async def test_unknown_field_labels_are_refused_in_the_name_of_the_version(api_w
 
 
 @SHARED
-async def test_policies_are_refused_in_every_version(api_with_everything: Any) -> None:
-    for version in ("v1", "v1beta1", "v1alpha1"):
-        for plural in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"):
-            path = f"/apis/admissionregistration.k8s.io/{version}/{plural}"
-            assert json.loads((await api_with_everything.get(path)).body)["items"] == []
-            assert (await api_with_everything.post(path, {"metadata": {"name": "x"}})).status == 501
+async def test_a_policy_of_any_version_is_the_same_policy(api_with_everything: Any) -> None:
+    policy = {
+        "metadata": {"name": "any-version"},
+        "spec": {
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "operations": ["CREATE"],
+                        "apiGroups": ["a.example.com"],
+                        "apiVersions": ["v1"],
+                        "resources": ["a"],
+                    }
+                ]
+            },
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
+        },
+    }
+    path = "/apis/admissionregistration.k8s.io/{}/mutatingadmissionpolicies"
+    assert (await api_with_everything.post(path.format("v1alpha1"), policy)).status == 201
+    try:
+        for version in ("v1", "v1beta1"):
+            found = json.loads((await api_with_everything.get(f"{path.format(version)}/any-version")).body)
+            assert found["spec"]["mutations"] == policy["spec"]["mutations"]
+        wrong = await api_with_everything.post(path.format("v1beta1"), {"metadata": {"name": "wrong"}})
+        assert wrong.status == 422
+    finally:
+        await api_with_everything.delete(f"{path.format('v1')}/any-version")
 
 
 @SHARED

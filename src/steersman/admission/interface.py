@@ -59,6 +59,8 @@ class Attributes:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     lane: SlowLane | None = None
+    annotations: dict[str, str] | None = None
+    """What plugins tell an audit of the request; None if that is nothing."""
     _reinvocation: Reinvocation | None = None
 
     @property
@@ -81,6 +83,12 @@ class Attributes:
     def forbid(self, reason: object) -> StatusError:
         """The 403 of a plugin that refuses (admission.NewForbidden)."""
         return forbidden(self.action.group_resource, self.name or _own_name(self.obj), reason)
+
+    def annotate(self, key: str, value: str) -> None:
+        """Tells an audit something. What was said first under a key counts."""
+        if self.annotations is None:
+            self.annotations = {}
+        self.annotations.setdefault(key, value)
 
     def warn(self, text: str) -> None:
         """Adds a warning for the client, once."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from steersman.admission.interface import Plugin
-from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
+from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -32,6 +32,7 @@ class Surroundings:
     locate_service: LocateService
     webhook_metrics: WebhookMetrics
     condition_metrics: ConditionMetrics
+    policy_metrics: PolicyMetrics
     not_ready_toleration: int = 300
     unreachable_toleration: int = 300
 

@@ -84,3 +84,44 @@ class WebhookMetrics:
     def failed_open(self, name: str, type: str) -> None:
         """A call that failed and did not count."""
         self._fail_open.inc((name, type))
+
+
+_POLICY_BUCKETS: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
+_OF_MUTATIONS: Final = ("error_type", "policy", "policy_binding")
+_OF_VALIDATIONS: Final = ("enforcement_action", *_OF_MUTATIONS)
+
+
+class PolicyMetrics:
+    """Counts by policy and binding; durations are in seconds."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._validated = Counter(
+            "apiserver_validating_admission_policy_check_total",
+            "Validations of policies that did not just pass, by policy, binding, error and what became of the request",
+            _OF_VALIDATIONS,
+        )
+        self._validating = Histogram(
+            "apiserver_validating_admission_policy_check_duration_seconds",
+            "How long these validations took, in seconds", _POLICY_BUCKETS, _OF_VALIDATIONS,
+        )  # fmt: skip
+        self._mutated = Counter(
+            "apiserver_mutating_admission_policy_check_total",
+            "Mutations of policies, by policy, binding and error", _OF_MUTATIONS,
+        )  # fmt: skip
+        self._mutating = Histogram(
+            "apiserver_mutating_admission_policy_check_duration_seconds",
+            "How long mutations of policies took, in seconds", _POLICY_BUCKETS, _OF_MUTATIONS,
+        )  # fmt: skip
+        registry.add(self._validated, self._validating, self._mutated, self._mutating)
+
+    def validated(self, policy: str, binding: str, error_type: str, action: str, seconds: float) -> None:
+        """A validation; `action` is allow, deny, audit or warn."""
+        labels = (action, error_type, policy, binding)
+        self._validated.inc(labels)
+        self._validating.observe(seconds, labels)
+
+    def mutated(self, policy: str, binding: str, error_type: str, seconds: float) -> None:
+        """A mutation."""
+        labels = (error_type, policy, binding)
+        self._mutated.inc(labels)
+        self._mutating.observe(seconds, labels)

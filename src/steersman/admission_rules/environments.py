@@ -14,6 +14,7 @@ from steersman.cel.declared import DeclaredType, declared_list, declared_map, de
 from steersman.cel.environment import Environment
 from steersman.cel.library.authorizer import AUTHORIZER, RESOURCE_CHECK
 from steersman.cel.library.kubernetes import base_environment
+from steersman.cel.library.mutation import JSON_PATCHES, constructed
 from steersman.cel.types import Type
 
 OBJECT: Final = "object"
@@ -104,8 +105,12 @@ NAMESPACE_TYPE: Final = declared_object(
 
 
 @cache
-def environment(*, params: bool, authorizer: bool) -> Environment:
-    """What an expression may use; `params` and `authorizer` say whether there are variables of these names."""
+def environment(*, params: bool, authorizer: bool, patches: bool = False) -> Environment:
+    """What an expression may use; `params` and `authorizer` say whether there are variables of these names, `patches`
+    whether it may make objects and patches.
+    """
+    if patches:
+        return environment(params=params, authorizer=authorizer).constructing(constructed, JSON_PATCHES)
     variables: dict[str, Type] = {
         OBJECT: types.DYN,
         OLD_OBJECT: types.DYN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from steersman.admission_rules.environments import AUTHORIZER_NAME
 from steersman.cel import types
 from steersman.cel.environment import Environment
 from steersman.cel.errors import CompileError
@@ -30,6 +31,11 @@ class CompiledExpression:
     program: Program | None = field(default=None, repr=False)
     error: str = ""
     is_internal: bool = False
+
+    @property
+    def asks_authorizer(self) -> bool:
+        """Whether it may name the authorizer."""
+        return AUTHORIZER_NAME in self.text
 
     def field_error(self, path: Path) -> FieldError | None:
         """What is said of it where it stands in an object that is to be stored; None if it is right."""

@@ -14,7 +14,7 @@ from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import MATCH_BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
-from steersman.cel.library.authorizer import Judge
+from steersman.admission_rules.variables import Variables
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, required, too_many
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -52,10 +52,17 @@ class MatchConditions:
     """The conditions of one webhook or policy, compiled; some hundred microseconds each."""
 
     def __init__(
-        self, conditions: Iterable[Condition], *, failure_policy: str | None, has_params: bool = False
+        self,
+        conditions: Iterable[Condition],
+        *,
+        failure_policy: str | None,
+        has_params: bool = False,
+        variables: Variables | None = None,
     ) -> None:
-        """`failure_policy` is "Fail" (None, too) or "Ignore". `has_params`: `params` may be named."""
-        names = environment(params=has_params, authorizer=True)
+        """`failure_policy` is "Fail" (None, too) or "Ignore". `has_params`: `params` may be named. `variables` are
+        those of a policy."""
+        names = environment(params=has_params, authorizer=True) if variables is None else variables.environment()
+        self._variables: Final = {} if variables is None else variables.expressions
         self._conditions: Final = tuple(
             (each.name, compile_admission(each.expression, names, BOOLEAN)) for each in conditions
         )
@@ -70,11 +77,11 @@ class MatchConditions:
         """What they say of a request; evaluated in `lane` if there is one. Raises nothing of its own."""
         if not self._conditions:
             return _MATCHES
-        return await answers.settled(lane, self.judge, inputs, answers.judge)
+        return await answers.settled(lane, self.judge, inputs, answers)
 
-    def judge(self, inputs: Inputs, judge: Judge) -> Match:
-        """The same, evaluated at once. Raises what `judge` raises to stop it."""
-        activation = Activation(inputs, judge, MATCH_BUDGET)
+    def judge(self, inputs: Inputs, answers: Answers) -> Match:
+        """The same, evaluated at once, within `Answers.settled`. Raises Unanswered, TakesLong to stop it."""
+        activation = Activation(inputs, answers, MATCH_BUDGET, self._variables)
         try:
             evaluated = [(name, activation.evaluate(condition)) for name, condition in self._conditions]
         except OutOfBudget as error:

@@ -23,6 +23,11 @@ class RESTMapper:
         """The resources whose objects are of a kind (upstream's RESTMapping)."""
         return self._by_kind.get(gvk, ())
 
+    def plural_of(self, gvk: GroupVersionKind) -> str | None:
+        """The plural of the resource whose objects are of a kind, None if none is served."""
+        found = self.of_kind(gvk)
+        return found[0].resource.plural if found else None
+
     def of_resource(self, group: str, version: str, plural: str) -> ServedResource | None:
         """A resource in a version it is served in."""
         return self._by_resource.get((group, version, plural))

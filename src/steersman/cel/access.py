@@ -9,7 +9,16 @@ from steersman.cel.ast import Expr, Operator
 from steersman.cel.environment import Overload
 from steersman.cel.macros import MAP_INSERT
 from steersman.cel.types import Kind
-from steersman.cel.values import EvaluationError, UInt, find_key, is_instance, is_map, print_value, type_of_value
+from steersman.cel.values import (
+    EvaluationError,
+    Record,
+    UInt,
+    find_key,
+    is_instance,
+    is_map,
+    print_value,
+    type_of_value,
+)
 
 
 def find_field(container: Any, field: str) -> tuple[Any, Any] | None:
@@ -30,6 +39,8 @@ def find_item(container: Any, key: Any) -> tuple[Any, Any] | None:
         return (key, container[key]) if 0 <= key < len(container) else None
     if is_map(container):
         return find_key(container, key)
+    if isinstance(container, Record):
+        return None
     raise EvaluationError("no such overload")
 
 

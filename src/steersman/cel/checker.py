@@ -129,7 +129,7 @@ class _Checker:
         found = self._environment.field_type(type_name, name)
         if found is not None:
             return found
-        if type_name not in self._environment.objects:
+        if not self._environment.is_object(type_name):
             self._errors.report(offset, f"unexpected failed resolution of '{type_name}'")
         else:
             self._errors.report(offset, f"undefined field '{name}'")

@@ -70,6 +70,20 @@ class Library:
     validators: tuple[Validator, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Constructed:
+    """A type that expressions can make objects of: the types of its fields by their names, None of those that it has
+    not, and what makes a value of fields, which may raise EvaluationError."""
+
+    type: Type
+    field_type: Callable[[str], Type | None]
+    make: Callable[[dict[str, Any]], Any]
+
+
+Constructors = Callable[[str], Constructed | None]
+"""Finds such types by their names."""
+
+
 # Names that are not field names in the text of an expression; schemas have them as `__name__`.
 _RESERVED_FIELDS: Final = frozenset({
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
@@ -94,6 +108,8 @@ class Environment:
         self.objects: Final[dict[str, DeclaredType]] = {}
         """Types with fields, by their names."""
         self.validators: Final[list[Validator]] = []
+        self.constructors: Final[Constructors | None] = None
+        """Finds types with fields that are not declared but made up by their names."""
         for library in libraries:
             for name, overloads in library.functions.items():
                 self.functions[name] = (*self.functions.get(name, ()), *overloads)
@@ -132,6 +148,25 @@ class Environment:
         )
         return other
 
+    def constructing(self, constructors: Constructors, library: Library) -> Environment:
+        """The same with types that objects can be made of, and the functions that belong to them."""
+        other = copy(self)
+        functions = {**self.functions, **library.functions}
+        vars(other).update(
+            constructors=constructors,
+            functions=functions,
+            overloads={**self.overloads, **{each.id: each for some in library.functions.values() for each in some}},
+        )
+        return other
+
+    def constructed(self, name: str) -> Constructed | None:
+        """The type of this name that objects can be made of; None if there is none."""
+        return None if self.constructors is None else self.constructors(name)
+
+    def is_object(self, type_name: str) -> bool:
+        """Whether it is the name of a type with fields."""
+        return type_name in self.objects or self.constructed(type_name) is not None
+
     def name(self, name: str) -> tuple[str, Type, Type | None] | None:
         """What a name stands for: its full form, its type and, for the name of a type, that type."""
         if name.startswith("."):
@@ -139,8 +174,12 @@ class Environment:
         variable = self.variables.get(name)
         if variable is not None:
             return name, variable, None
-        if name in self.objects:
-            denoted: Type | None = self.objects[name].type
+        denoted: Type | None
+        made = self.constructed(name)
+        if made is not None:
+            denoted = made.type
+        elif name in self.objects:
+            denoted = self.objects[name].type
         else:
             denoted = self.type_names.get(name)
         return None if denoted is None else (name, types.type_of(denoted), denoted)
@@ -154,6 +193,9 @@ class Environment:
 
     def field_type(self, type_name: str, name: str) -> Type | None:
         """The type of a field of an object type; None if it has no such field."""
+        made = self.constructed(type_name)
+        if made is not None:
+            return made.field_type(name)
         declared = self.objects.get(type_name)
         if declared is None or declared.fields is None:
             return None

@@ -27,9 +27,9 @@ from steersman.cel.environment import Environment
 from steersman.cel.nesting import allows_nesting
 from steersman.cel.regular import PatternError, check_pattern
 from steersman.cel.runtime_cost import CallCosts, call_cost
-from steersman.cel.sizes import LIST_COST, MAP_COST
+from steersman.cel.sizes import LIST_COST, MAP_COST, STRUCT_COST
 from steersman.cel.types import Kind
-from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, print_value
+from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, Record, print_value
 
 
 class Frame:
@@ -79,9 +79,16 @@ class Program:
         return self._step(frame), frame.cost
 
     @allows_nesting
-    def outcome(self, variables: Mapping[str, Any], limit: int) -> tuple[Any, int]:
-        """The value, or the EvaluationError or CostLimitExceeded in its place; and what it cost in any case."""
+    def outcome(
+        self, variables: Mapping[str, Any], limit: int, begin: Callable[[Frame], None] | None = None
+    ) -> tuple[Any, int]:
+        """The value, or the EvaluationError or CostLimitExceeded in its place; and what it cost in any case.
+
+        `begin` is told of the evaluation, whose limit it may change while that goes on.
+        """
         frame = Frame(dict(variables), limit)
+        if begin is not None:
+            begin(frame)
         try:
             return self._step(frame), frame.cost
         except (EvaluationError, CostLimitExceeded) as error:
@@ -178,11 +185,14 @@ class _Planner:
             return self._ident(node.resolved)
         operand, field = self.plan(node.operand), node.field
         surcharge = 0 if _is_attribute(node.operand) else 1
+        is_typed = node.operand.type.kind is Kind.STRUCT
         if node.test_only:
 
             def has(frame: Frame) -> bool:
                 container = operand(frame)
                 frame.charge(surcharge)
+                if is_typed and isinstance(container, Record):
+                    return container.has(field)
                 if isinstance(container, Optional):
                     return bool(container.has_value) and find_field(container.value, field) is not None
                 return find_field(container, field) is not None
@@ -195,6 +205,8 @@ class _Planner:
             if isinstance(container, Optional):
                 return _optional_field(frame, container, field)
             frame.charge(1)
+            if is_typed and isinstance(container, Record):
+                return container.get(field)
             found = find_field(container, field)
             if found is None:
                 if isinstance(container, list | tuple):
@@ -267,14 +279,28 @@ class _Planner:
         return make
 
     def _struct(self, node: CreateStruct) -> Step:
-        steps = [self.plan(init.value) for init in node.fields]
+        fields = [(init.name, self.plan(init.value), init.optional) for init in node.fields]
         name = node.type_name
+        constructed = self._environment.constructed(name)
 
         def make(frame: Frame) -> Any:
-            for step in steps:
-                step(frame)
-            # As upstream: types with fields are declared for reading, and nothing makes objects of them.
-            raise EvaluationError(f"unknown type '{name}'")
+            values = {}
+            for field, step, optional in fields:
+                value = step(frame)
+                if optional:
+                    if not isinstance(value, Optional):
+                        raise EvaluationError(
+                            f"cannot initialize optional entry '{field}' from non-optional value {print_value(value)}"
+                        )
+                    if not value.has_value:
+                        continue
+                    value = value.value
+                values[field] = value
+            if constructed is None:
+                # As upstream: types with fields are declared for reading, and nothing makes objects of them.
+                raise EvaluationError(f"unknown type '{name}'")
+            frame.charge(STRUCT_COST)
+            return constructed.make(values)
 
         return make
 

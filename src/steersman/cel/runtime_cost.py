@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from steersman.cel.ast import Operator
 from steersman.cel.environment import Overload
 from steersman.cel.sizes import REGEX_FACTOR, STRING_FACTOR
 from steersman.cel.values import Optional, size_of_value
@@ -33,6 +34,14 @@ _BY_SMALLER: Final = frozenset(
     [f"{name}_{type}" for name in ("less", "greater", "less_equals", "greater_equals") for type in ("string", "bytes")]
     + ["equals", "not_equals"]
 )
+
+
+_OWN: Final = frozenset({
+    Operator.NOT, Operator.NOT_EQUALS, Operator.LESS, Operator.LESS_EQUALS, Operator.GREATER, Operator.GREATER_EQUALS,
+    Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY, Operator.DIVIDE, Operator.MODULO, Operator.NEGATE, Operator.IN,
+    "size", "startsWith", "endsWith", "contains", "matches", "string", "int", "double", "bool",
+})  # fmt: skip
+"""Functions of the language, for which no library has other rules."""
 
 
 def _by_first(args: list[Any], result: Any) -> int:
@@ -92,6 +101,8 @@ def call_cost(costs: CallCosts, function: str, overload: Overload | None) -> Cal
         return overload.cost
     id = "" if overload is None else overload.id
     standard = _standard(id)
+    if function in _OWN:
+        return standard
 
     def cost(args: list[Any], result: Any) -> int:
         special = costs(function, id, args, result)

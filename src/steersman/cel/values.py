@@ -97,6 +97,25 @@ class Extension:
     cel_type: Type
 
 
+class Record(Extension):
+    """A value with fields that an expression has made. They are read where its type is known; elsewhere it has none."""
+
+    __slots__ = ()
+
+    def get(self, field: str) -> Any:
+        """The value of a field, None if it is not set."""
+        raise NotImplementedError
+
+    def has(self, field: str) -> bool:
+        """Whether a field is set."""
+        raise NotImplementedError
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is set."""
+        return False
+
+
 def _key(value: Any) -> Any:
     """What finds a key in a Map: equal numbers are one key whatever their type, and no number is a bool."""
     kind = type(value)

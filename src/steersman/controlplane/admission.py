@@ -35,6 +35,8 @@ from steersman.admission_plugins.pod_resize_validator import POD_RESIZE_VALIDATO
 from steersman.admission_plugins.pod_security.pod_security import POD_SECURITY
 from steersman.admission_plugins.pod_toleration_restriction import POD_TOLERATION_RESTRICTION
 from steersman.admission_plugins.pod_topology_labels import POD_TOPOLOGY_LABELS
+from steersman.admission_plugins.policy.mutating import MUTATING_ADMISSION_POLICY
+from steersman.admission_plugins.policy.validating import VALIDATING_ADMISSION_POLICY
 from steersman.admission_plugins.priority import PRIORITY
 from steersman.admission_plugins.quota.resource_quota import RESOURCE_QUOTA
 from steersman.admission_plugins.runtime_class import RUNTIME_CLASS
@@ -99,7 +101,9 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
     POD_TOPOLOGY_LABELS,
     NODE_DECLARED_FEATURE_VALIDATOR,
     POD_RESIZE_VALIDATOR,
+    MUTATING_ADMISSION_POLICY,
     _configured(MUTATING_ADMISSION_WEBHOOK, AdmissionConfiguration.mutating_webhooks),
+    VALIDATING_ADMISSION_POLICY,
     _configured(VALIDATING_ADMISSION_WEBHOOK, AdmissionConfiguration.validating_webhooks),
     _configured(RESOURCE_QUOTA, AdmissionConfiguration.resource_quota),
     ALWAYS_DENY,
@@ -113,10 +117,8 @@ _NOT_CONFIGURABLE: Final = (
 )
 """On by default, and what upstream lets configure of them is not there: nobody should wait for it in vain."""
 
-NOTHING_TO_ADMIT: Final = frozenset(
-    (*_NOT_CONFIGURABLE, "JobValidation", "PodGroupProtection", "PodGroupWorkloadExists")
-)
-"""On by default upstream, and not there: the objects that they act by are refused or not served. To enable one of them
+NOTHING_TO_ADMIT: Final = frozenset({"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists"})
+"""On by default upstream, and not there: the objects that they act by are not served. To enable one of them
 changes nothing on either side."""
 
 

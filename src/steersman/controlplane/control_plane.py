@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
 from steersman.admission_plugins.declaration import Surroundings
-from steersman.admission_plugins.metrics import ConditionMetrics, WebhookMetrics
+from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
 from steersman.aggregator.aggregator import Aggregator
 from steersman.aggregator.config import AggregatorConfig
 from steersman.apiextensions.api_services import CustomAPIServices
@@ -356,6 +356,7 @@ def _services(
             certificate_authority=options.kubelet_certificate_authority,
         ),
         slow_lane=common.slow_lane,
+        resource_of=common.mapper.plural_of,
     )
 
 
@@ -378,6 +379,7 @@ def _admission(
         slow_lane=common.slow_lane,
         locate_service=partial(locate_service, services),
         webhook_metrics=WebhookMetrics(common.registry),
+        policy_metrics=PolicyMetrics(common.registry),
         condition_metrics=ConditionMetrics(common.registry),
         not_ready_toleration=options.default_not_ready_toleration_seconds,
         unreachable_toleration=options.default_unreachable_toleration_seconds,

@@ -12,7 +12,7 @@ from steersman.endpoints.ownership import stored_field_manager
 from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
 from steersman.machinery.managed_fields import Applier, FieldManager
 from steersman.machinery.values import times
-from steersman.rest.capabilities import Change, Item
+from steersman.rest.capabilities import Change, Item, ListOptions
 from steersman.rest.context import Context
 from steersman.rest.conversion import settled
 from steersman.rest.objects import Reading
@@ -49,6 +49,12 @@ class StoreObjects:
         item = await self._store.get(ctx, name)
         lane = self._lane_of(item)
         return await done(lane and lane.of(ctx.user.name), self._store.decode, item)
+
+    async def item(self, ctx: Context, name: str) -> Item:
+        return await self._store.get(ctx, name, "0")
+
+    async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
+        return (await self._store.list(ctx, options)).items
 
     async def find(self, namespace: str, name: str) -> Any | None:
         entry = self._entry(namespace, name)

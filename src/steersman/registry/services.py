@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from steersman.authentication.interface import TokenIdentity
 from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.registry.kubelet import KubeletConnection
 from steersman.rest.objects import Objects
@@ -45,3 +46,5 @@ class Services:
     """Whose a bearer token is that is meant for one of the audiences; see TokenAuthenticator."""
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
     slow_lane: SlowLane = field(default_factory=SlowLane)
+    resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)
+    """The plural of the resource whose objects are of a kind, None if none is served."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.capabilities import Item, ListOptions
 from steersman.rest.context import Context
 
 T = TypeVar("T")
@@ -40,6 +41,14 @@ class Objects(Protocol):
 
     async def get(self, ctx: Context, name: str) -> Any:
         """Raises StatusError NotFound."""
+        ...
+
+    async def item(self, ctx: Context, name: str) -> Item:
+        """The object as the cache has it, encoded in the version of the context. Raises StatusError NotFound."""
+        ...
+
+    async def items(self, ctx: Context, options: ListOptions) -> Sequence[Item]:
+        """What a list comes to, in the version of the context. Raises StatusError."""
         ...
 
     async def find(self, namespace: str, name: str) -> Any | None:

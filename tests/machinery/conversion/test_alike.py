@@ -15,15 +15,18 @@ class Shared(msgspec.Struct):
 
 class OldPart(msgspec.Struct):
     name: str = ""
+    kind: str = ""
 
 
 class NewPart(msgspec.Struct):
     name: str = ""
+    kind: str = ""
 
 
 class Old(msgspec.Struct):
     kind: str = ""
     api_version: str = ""
+    metadata: Shared = msgspec.field(default_factory=Shared)
     number: int = 0
     shared: Shared = msgspec.field(default_factory=Shared)
     part: OldPart | None = None
@@ -34,6 +37,7 @@ class Old(msgspec.Struct):
 class New(msgspec.Struct):
     kind: str = ""
     api_version: str = ""
+    metadata: Shared = msgspec.field(default_factory=Shared)
     number: int = 0
     shared: Shared = msgspec.field(default_factory=Shared)
     part: NewPart | None = None
@@ -49,12 +53,14 @@ class Longer(msgspec.Struct):
 
 def test_every_member_is_carried_over() -> None:
     there, back = both_ways(Old, New)
-    old = Old("K", "v1", 3, Shared(5), OldPart("a"), [OldPart("b")], {"c": OldPart("d")})
+    old = Old("K", "v1", Shared(1), 3, Shared(5), OldPart("a", "P"), [OldPart("b")], {"c": OldPart("d")})
     new = there.convert(old)
-    assert new == New("", "", 3, Shared(5), NewPart("a"), [NewPart("b")], {"c": NewPart("d")})
+    assert new == New("", "", Shared(1), 3, Shared(5), NewPart("a", "P"), [NewPart("b")], {"c": NewPart("d")})
     assert new.shared is old.shared
     new.kind, new.api_version = "K", "v1"
-    assert back.convert(new) == Old("", "", 3, Shared(5), OldPart("a"), [OldPart("b")], {"c": OldPart("d")})
+    assert back.convert(new) == Old(
+        "", "", Shared(1), 3, Shared(5), OldPart("a", "P"), [OldPart("b")], {"c": OldPart("d")}
+    )
     assert there.convert(Old()) == New()
     assert there.convert(Old(parts=[])) == New(parts=[])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from steersman.admission.interface import Attributes
@@ -15,22 +15,26 @@ from steersman.authorization.attributes import Attributes as Asked
 from steersman.authorization.interface import Authorizer, Verdict
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.machinery.identity.action import Action
+from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.selectors import fields, labels
 
 _ANY_VERSION: Final = "*"
 
 
-def inputs_of(attributes: Attributes, seen: Seen, obj: Any, old: Any) -> Inputs:
+def inputs_of(
+    attributes: Attributes, seen: Seen, obj: Any, old: Any, namespace: Mapping[str, Any] | None = None
+) -> Inputs:  # fmt: skip
     """The variables of a request as it was matched; the objects are plain data of that version, None for none."""
     action = attributes.action
+    request = admission_request(attributes, seen) | {"object": None, "oldObject": None}
     return Inputs(
-        object=obj, old_object=old, request=admission_request(attributes, seen), resource_group=action.group,
+        object=obj, old_object=old, request=request, resource_group=action.group,
         resource=action.resource, subresource=action.subresource, resource_namespace=action.namespace,
-        name=attributes.name,
+        name=attributes.name, namespace=namespace,
     )  # fmt: skip
 
 
-def answers_about(user: UserInfo, authorizer: Authorizer) -> Answers:
+def answers_about(user: UserInfo, authorizer: Authorizer, slow_lane: SlowLane) -> Answers:
     """What the authorizer answers expressions about one request of a user."""
 
     def ask(check: Check) -> Any:
@@ -45,7 +49,7 @@ def answers_about(user: UserInfo, authorizer: Authorizer) -> Answers:
 
         return answered()
 
-    return Answers(ask)
+    return Answers(ask, lambda: slow_lane.of(user.name))
 
 
 def _answer(verdict: Verdict) -> Answer:

@@ -66,6 +66,12 @@ class Authorizer(Extension):
         self.judge: Final = judge
         self.check: Final = check
 
+    def __eq__(self, other: object) -> bool:
+        # as upstream, whose values of these types cannot be compared
+        raise EvaluationError("no such overload")
+
+    __hash__ = Extension.__hash__
+
 
 class PathCheck(Authorizer):
     """A check of a path, which lacks its verb."""

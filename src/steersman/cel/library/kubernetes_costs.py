@@ -53,7 +53,7 @@ _TRAVERSING: Final = frozenset(["isSorted", "sum", "max", "min", "indexOf", "las
 """Functions that look at every element of a list."""
 _SELECTING: Final = frozenset(["fieldSelector", "labelSelector"])
 """Functions that read a selector."""
-_CHECK_COST: Final = 350_000
+CHECK_COST: Final = 350_000
 """What asking the authorizer costs: one evaluation may do it twice."""
 _REQUIREMENT_COST: Final = 50
 """A requirement of a selector and its list of values; a text may have one for every two characters."""
@@ -171,7 +171,7 @@ def _find(estimator: Estimator, overload: str, target: CostNode | None, args: li
 
 
 def _check(estimator: Estimator, overload: str, target: CostNode | None, args: list[CostNode]) -> CallEstimate:
-    return CallEstimate(fixed(_CHECK_COST))
+    return CallEstimate(fixed(CHECK_COST))
 
 
 def _selector_cost(length: Range) -> Range:
@@ -306,7 +306,7 @@ def kubernetes_costs(function: str, overload: str, args: list[Any], result: Any)
         return _traversal(args[0])
     match function:
         case "check":
-            return _CHECK_COST
+            return CHECK_COST
         case "fieldSelector" | "labelSelector":
             return _selector_cost(fixed(actual_size(args[1]))).max
         case "replace" | "split" | "ip.isCanonical":

@@ -18,7 +18,7 @@ from steersman.cel.ast import (
 from steersman.cel.environment import Library, Overload
 from steersman.cel.macros import variable_name
 from steersman.cel.types import BOOL, DYN, INT, OPTIONAL_NAME, STRING, list_of, map_of, opaque, optional_of, type_param
-from steersman.cel.values import NONE, Duration, EvaluationError, Optional, UInt, is_map
+from steersman.cel.values import NONE, Duration, EvaluationError, Optional, Record, UInt, is_map
 
 _K: Final = type_param("K")
 _V: Final = type_param("V")
@@ -31,6 +31,8 @@ def _is_zero(value: Any) -> bool:
     kind = type(value)
     if kind in (bool, int, UInt, float):
         return not value
+    if isinstance(value, Record):
+        return value.is_zero
     if value is None or isinstance(value, str | bytes | list | tuple) or is_map(value):
         return value is None or len(value) == 0
     return isinstance(value, Duration) and value.nanos == 0

@@ -12,7 +12,7 @@ from steersman.machinery.conversion.conversion import Conversion
 Convert = Callable[[Any], Any]
 
 _TYPE_META: Final = frozenset({"kind", "api_version"})
-"""Left empty in what is made: the caller knows them."""
+"""Left empty in objects that are made: the caller knows them. What is no object, a reference, has its own."""
 
 
 def alike(source: type[msgspec.Struct], target: type[msgspec.Struct], special: Iterable[Conversion] = ()) -> Convert:
@@ -54,7 +54,8 @@ class _Maker:
         if old.keys() != new.keys():
             differing = ", ".join(sorted(old.keys() ^ new.keys()))
             raise TypeError(f"{source.__module__}.{source.__name__} differs in {differing}")
-        members = [(name, self._member(old[name], new[name])) for name in new if name not in _TYPE_META]
+        left = _TYPE_META if "metadata" in new else frozenset[str]()
+        members = [(name, self._member(old[name], new[name])) for name in new if name not in left]
         shared = tuple(name for name, convert in members if convert is None)
         converted = tuple((name, convert) for name, convert in members if convert is not None)
 

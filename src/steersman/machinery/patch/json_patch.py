@@ -35,6 +35,10 @@ class PatchError(ValueError):
     """
 
 
+class FailedTest(PatchError):
+    """A test that is part of the patch failed."""
+
+
 def decode(patch: object, *, strict: bool) -> tuple[Sequence[Operation], list[str]]:
     """The operations in a decoded patch, and warnings on what it holds besides (only when `strict`).
 
@@ -211,7 +215,7 @@ class _Application:
             holder, key = self._own(path) or _fail(f"test operation does not apply: is missing path: {path}")
             value = _get(holder, key, f"error in test for path: '{path}'")
         if not equal(value, operation.get("value")):
-            raise PatchError(f"testing value {path} failed: test failed")
+            raise FailedTest(f"testing value {path} failed: test failed")
 
     def _own(self, path: str) -> tuple[Any, str] | None:
         """The container that `path` leads to and the key in it, with every container on the way made safe to change.

@@ -7,9 +7,9 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, mutating_policies
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource
-from steersman.rest.strategy import Strategy
 
 
 def set_defaults(policy: MutatingAdmissionPolicy) -> None:
@@ -19,9 +19,7 @@ def set_defaults(policy: MutatingAdmissionPolicy) -> None:
     set_match_defaults(policy.spec.match_constraints)
 
 
-class MutatingAdmissionPolicyStrategy(Strategy[MutatingAdmissionPolicy]):
-    allow_unconditional_update = False
-
+class MutatingAdmissionPolicyStrategy(JudgedStrategy[MutatingAdmissionPolicy]):
     def prepare_for_create(self, ctx: Context, policy: MutatingAdmissionPolicy) -> None:
         policy.metadata.generation = 1
 
@@ -36,6 +34,7 @@ MUTATING_ADMISSION_POLICIES = Resource(
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingAdmissionPolicyStrategy(),
+    inquiry=mutating_policies,
     name_validator=name_is_dns_subdomain,
     columns=(
         Column(
@@ -48,5 +47,4 @@ MUTATING_ADMISSION_POLICIES = Resource(
         AGE,
     ),
     storage_version_hash="LYmCf+UMVdg=",
-    not_yet="admission policies are not evaluated yet: nothing would enforce this one",
 )

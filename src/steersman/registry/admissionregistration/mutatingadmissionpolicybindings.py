@@ -7,9 +7,9 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_REF, POLICY_NAME
 from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, mutating_bindings
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Resource
-from steersman.rest.strategy import Strategy
 
 
 def set_defaults(binding: MutatingAdmissionPolicyBinding) -> None:
@@ -17,9 +17,7 @@ def set_defaults(binding: MutatingAdmissionPolicyBinding) -> None:
     set_match_defaults(binding.spec.match_resources)
 
 
-class MutatingAdmissionPolicyBindingStrategy(Strategy[MutatingAdmissionPolicyBinding]):
-    allow_unconditional_update = False
-
+class MutatingAdmissionPolicyBindingStrategy(JudgedStrategy[MutatingAdmissionPolicyBinding]):
     def prepare_for_create(self, ctx: Context, binding: MutatingAdmissionPolicyBinding) -> None:
         binding.metadata.generation = 1
 
@@ -36,8 +34,8 @@ MUTATING_ADMISSION_POLICY_BINDINGS = Resource(
     namespaced=False,
     categories=("api-extensions",),
     strategy=MutatingAdmissionPolicyBindingStrategy(),
+    inquiry=mutating_bindings,
     name_validator=name_is_dns_subdomain,
     columns=(POLICY_NAME, PARAM_REF, AGE),
     storage_version_hash="90V5FRZZ3Zg=",
-    not_yet="admission policies are not evaluated yet: nothing would enforce this one",
 )

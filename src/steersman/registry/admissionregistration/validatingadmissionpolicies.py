@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus
 from steersman.kinds.built_in import built_in
+from steersman.machinery.errors.field import FieldError, Path, invalid, required
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.json_path.parser import JSONPathError, parse
+from steersman.machinery.validation.conditions import validate_conditions
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.columns import PARAM_KIND
 from steersman.registry.admissionregistration.defaults import set_match_defaults
+from steersman.registry.admissionregistration.policy_inquiry import JudgedStrategy, validating_policies
 from steersman.registry.status_metadata import reset_metadata_for_status
 from steersman.rest.context import Context
 from steersman.rest.resource import AGE, Column, Resource, Subresource
-from steersman.rest.strategy import StatusStrategy, Strategy
+from steersman.rest.strategy import StatusStrategy
+
+
+def validate_status(status: ValidatingAdmissionPolicyStatus, path: Path) -> Iterator[FieldError]:
+    """The warnings of type checking, and the conditions."""
+    checked = path.child("typeChecking", "expressionWarnings")
+    for index, warning in enumerate(() if status.type_checking is None else status.type_checking.expression_warnings):
+        at = checked[index]
+        if not warning.warning:
+            yield required(at / "warning")
+        reference = trim_space(warning.field_ref)
+        if not reference:
+            yield required(at / "fieldRef")
+            continue
+        try:
+            parse(f"{{{reference}}}")
+        except JSONPathError as error:
+            yield invalid(at / "fieldRef", reference, f"invalid JSONPath: {error}")
+    yield from validate_conditions(status.conditions, path / "conditions")
 
 
 def set_defaults(policy: ValidatingAdmissionPolicy) -> None:
@@ -20,9 +45,7 @@ def set_defaults(policy: ValidatingAdmissionPolicy) -> None:
     set_match_defaults(policy.spec.match_constraints)
 
 
-class ValidatingAdmissionPolicyStrategy(Strategy[ValidatingAdmissionPolicy]):
-    allow_unconditional_update = False
-
+class ValidatingAdmissionPolicyStrategy(JudgedStrategy[ValidatingAdmissionPolicy]):
     def prepare_for_create(self, ctx: Context, policy: ValidatingAdmissionPolicy) -> None:
         policy.status = ValidatingAdmissionPolicyStatus()
         policy.metadata.generation = 1
@@ -34,11 +57,14 @@ class ValidatingAdmissionPolicyStrategy(Strategy[ValidatingAdmissionPolicy]):
 
 
 class ValidatingAdmissionPolicyStatusStrategy(StatusStrategy[ValidatingAdmissionPolicy]):
-    allow_unconditional_update = False
-
     def prepare_for_update(self, ctx: Context, new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy) -> None:
         new.spec = old.spec
         reset_metadata_for_status(new.metadata, old.metadata)
+
+    def validate_update(
+        self, ctx: Context, new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy
+    ) -> Iterator[FieldError]:
+        return validate_status(new.status, Path("status"))
 
 
 VALIDATING_ADMISSION_POLICIES = Resource(
@@ -47,6 +73,7 @@ VALIDATING_ADMISSION_POLICIES = Resource(
     namespaced=False,
     categories=("api-extensions",),
     strategy=ValidatingAdmissionPolicyStrategy(),
+    inquiry=validating_policies,
     name_validator=name_is_dns_subdomain,
     columns=(
         Column(
@@ -60,5 +87,4 @@ VALIDATING_ADMISSION_POLICIES = Resource(
     ),
     subresources=(Subresource(name="status", strategy=ValidatingAdmissionPolicyStatusStrategy()),),
     storage_version_hash="6OxvlMmQ6is=",
-    not_yet="admission policies are not evaluated yet: nothing would enforce this one",
 )

@@ -1,0 +1,190 @@
+"""Which policies are about a request, and with what their expressions are evaluated: what both plugins have in common
+(apiserver `policy/generic`)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from steersman.admission.interface import Attributes, Plugin
+from steersman.admission_plugins.declaration import Surroundings
+from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.selectors import Selecting
+from steersman.admission_plugins.matching.versions import Form, Versions
+from steersman.admission_plugins.policy.params import ParamError, Params
+from steersman.admission_plugins.policy.policies import Binding, Policies, Policy
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError, not_found
+from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
+from steersman.machinery.large_work.slow_lane import done
+from steersman.rest.objects import Reading
+
+if TYPE_CHECKING:
+    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.evaluation import Inputs
+    from steersman.admission_rules.match_conditions import Match
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_EXEMPT: Final = {
+    resource: group
+    for group, resources in {
+        _GROUP: (
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+        ),
+        "authentication.k8s.io": ("selfsubjectreviews", "tokenreviews"),
+        "authorization.k8s.io": (
+            "localsubjectaccessreviews",
+            "selfsubjectaccessreviews",
+            "selfsubjectrulesreviews",
+            "subjectaccessreviews",
+        ),
+    }.items()
+    for resource in resources
+}
+"""Resources, with their groups, that no policy is asked about: policies themselves, so that bad ones can be mended, and
+reviews, without which clusters do not work."""
+_NAMESPACES: Final = GroupResource("", "namespaces")
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+_NOT_SHOWN: Final = ("managedFields", "ownerReferences", "selfLink")
+
+
+def _plain_namespace(namespace: Any) -> Mapping[str, Any]:
+    """A namespace as expressions see it: without the metadata that upstream keeps from them."""
+    metadata = {name: value for name, value in _given(namespace.metadata).items() if name not in _NOT_SHOWN}
+    return {"metadata": metadata, "spec": _given(namespace.spec), "status": _given(namespace.status)}
+
+
+def _given(part: Any) -> dict[str, Any]:
+    """The members of a part that say something."""
+    return {name: value for name, value in to_plain(part).items() if value}
+
+
+_PLAIN: Final[Reading[Mapping[str, Any]]] = Reading(_plain_namespace, "metadata", "spec", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A policy that is about a request, by a binding, with the parameters to evaluate it with one after the other."""
+
+    policy: Policy
+    binding: Binding
+    seen: Seen
+    params: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Misconfigured:
+    """A policy, or its binding if there is one, that is about a request and cannot be used; `message` is upstream's."""
+
+    policy: Policy
+    binding: Binding | None
+    message: str
+
+
+class PolicyPlugin(Plugin):
+    """Finds policies; what becomes of what they say is the plugins'."""
+
+    plural = ""
+    """Of the policies."""
+    bindings_plural = ""
+
+    def __init__(self, server: Surroundings) -> None:
+        policies, bindings = server.objects(_GROUP, self.plural), server.objects(_GROUP, self.bindings_plural)
+        self._policies: Final = Policies(policies, bindings, server.mapper)
+        self._namespaces: Final = server.objects("", "namespaces")
+        self._selecting: Final = Selecting(self._namespaces)
+        self._versions: Final = Versions(server.mapper)
+        self._params: Final = Params(server.objects, server.mapper, server.slow_lane)
+        self._authorizer: Final = server.authorizer
+        self._slow_lane: Final = server.slow_lane
+        self._metrics: Final = server.policy_metrics
+        self._condition_metrics: Final = server.condition_metrics
+
+    async def _may_be_about(self, attributes: Attributes) -> bool:
+        """Whether there are policies that a request is to be held against."""
+        policies = self._policies
+        if policies.is_behind:
+            await policies.catch_up()
+        if policies.is_empty:
+            return False
+        action = attributes.action
+        return _EXEMPT.get(action.resource) != action.group
+
+    async def _about(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
+        """The policies that are about a request, by name, and of each the bindings. Raises StatusError."""
+        for bound, seen in self._policies.about(attributes):
+            policy = bound.policy
+            try:
+                if not self._is_selected(policy, attributes):
+                    continue
+                self._params.check(policy)
+            except (StatusError, ParamError) as error:
+                yield Misconfigured(policy, None, f"failed to configure policy: {_message(error)}")
+                continue
+            for binding, _ in bound.bindings.of(attributes):
+                try:
+                    if not self._is_selected(binding, attributes):
+                        continue
+                    params = await self._params.of(policy, binding, attributes.action.namespace)
+                except (StatusError, ParamError) as error:
+                    yield Misconfigured(policy, binding, f"failed to configure binding: {_message(error)}")
+                    continue
+                if params:
+                    yield Invocation(policy, binding, seen, params)
+
+    def _is_selected(self, given: Policy | Binding, attributes: Attributes) -> bool:
+        return self._selecting.selects(attributes, given.namespace_selector, given.object_selector)
+
+    async def _rules(self, policy: Policy) -> Any:
+        """What the expressions of a policy compile to."""
+        rules = policy.rules
+        return await self._slow_lane.run(policy.compile) if rules is None else rules
+
+    def count_match(self, policy: Policy, attributes: Attributes, match: Match, seconds: float) -> None:
+        """Counts an evaluation of match conditions; upstream calls it the same for both kinds of policies, and counts
+        no exclusions of them."""
+        self._condition_metrics.observe(
+            "policy", policy.name, attributes.operation, "validate", seconds, match.failures,
+            excluded=False,
+        )  # fmt: skip
+
+    def _namespace(self, attributes: Attributes) -> Mapping[str, Any] | None:
+        """The namespace of a request, None where it is in none. Raises StatusError 404."""
+        name = attributes.action.namespace
+        if not name or attributes.kind == _NAMESPACE:
+            return None
+        found = self._namespaces.known("", name, _PLAIN)
+        if found is None:
+            raise not_found(_NAMESPACES, name)
+        return found
+
+    def _answers(self, attributes: Attributes) -> Answers:
+        """What the authorizer says of the user of a request."""
+        from steersman.admission_plugins.matching.expressions import answers_about  # slow to import
+
+        return answers_about(attributes.user, self._authorizer, self._slow_lane)
+
+    async def _inputs(self, attributes: Attributes, seen: Seen, form: Form) -> Inputs:
+        """What expressions are evaluated with, without parameters. Raises StatusError."""
+        from steersman.admission_plugins.matching.expressions import inputs_of  # slow to import
+
+        lane = attributes.lane
+        plain: list[Any] = []
+        for each in (attributes.obj, attributes.old):
+            obj = None if each is None else await form.made(attributes, each)
+            plain.append(None if obj is None else await done(lane, _plain, form, obj))
+        obj, old = plain
+        return inputs_of(attributes, seen, obj, old, self._namespace(attributes))
+
+
+def _plain(form: Form, obj: Any) -> dict[str, Any]:
+    kind = form.kind
+    return {"apiVersion": kind.api_version, "kind": kind.name, **kind.to_plain(obj)}
+
+
+def _message(error: Exception) -> str:
+    return error.message if isinstance(error, StatusError) else str(error)

@@ -1,0 +1,265 @@
+"""MutatingAdmissionPolicy: changes what is about to be written by expressions (apiserver `policy/mutating`)."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from steersman.admission.interface import CONNECT, CREATE, UPDATE, Attributes, Reinvocation
+from steersman.admission_plugins.declaration import Declaration
+from steersman.admission_plugins.matching.versions import Form
+from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
+from steersman.admission_plugins.policy.policies import Policy
+from steersman.kinds.kind import Kind
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.status import Cause, StatusError, internal
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.large_work.slow_lane import check_count, done
+from steersman.machinery.managed_fields import Schema
+
+if TYPE_CHECKING:
+    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.evaluation import Inputs
+    from steersman.admission_rules.mutating import Mutation
+
+_Key = tuple[str, str, str, str]
+"""Policy, binding, and namespace and name of the parameter."""
+
+
+class _Round:
+    """What is remembered from the first round to the second, in which policies are asked again that want to be where
+    the object was changed after them (apiserver `policyReinvokeContext`)."""
+
+    def __init__(self) -> None:
+        self.asked: set[_Key] = set()
+        """Those of this round that want to be asked again."""
+        self.again: set[_Key] = set()
+        """Those that will be."""
+        self.last: Any = None
+        """The object as the last of them left it, in bytes."""
+
+    def object_changed(self) -> None:
+        """Somebody has changed the object after those that were asked."""
+        self.again |= self.asked
+        self.asked = set()
+
+
+class _Failure(Exception):
+    """A mutation could not be made: refuses the request if the policy says so; the text is upstream's."""
+
+    def __init__(self, message: str, error_type: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+
+
+class MutatingAdmissionPolicy(PolicyPlugin):
+    """In the order of their names, each seeing what the ones before have made of the object."""
+
+    name = "MutatingAdmissionPolicy"
+    operations = frozenset({CREATE, UPDATE, CONNECT})
+    mutates = True
+    plural = "mutatingadmissionpolicies"
+    bindings_plural = "mutatingadmissionpolicybindings"
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Changes `attributes.obj`. Raises StatusError."""
+        if not await self._may_be_about(attributes):
+            return
+        refusals: list[tuple[str, str]] = []
+        invocations: list[Invocation] = []
+        async for each in self._about(attributes):
+            if isinstance(each, Invocation):
+                invocations.append(each)
+            elif each.policy.fails:
+                refusals.append((_misconfigured(each), ""))
+        if invocations:
+            await self._mutate(attributes, invocations, refusals)
+        if refusals:
+            message, reason = refusals[0]
+            error = attributes.forbid("admission request denied by policy")
+            error.message, error.reason = message, reason or error.reason
+            error.causes = (*error.causes, *(Cause("", text, "") for text, _ in refusals))
+            raise error
+
+    async def _mutate(
+        self, attributes: Attributes, invocations: list[Invocation], refusals: list[tuple[str, str]]
+    ) -> None:
+        context = attributes.reinvocation
+        kept: _Round = context.kept.setdefault(self.name, _Round())
+        if context.is_second and kept.last != await self._outline(attributes):
+            kept.object_changed()
+        try:
+            mutating = _Mutating(self, attributes, kept, context)
+            for invocation in invocations:
+                for param in invocation.params:
+                    for failure in await mutating.mutate(invocation, param):
+                        if invocation.policy.fails:
+                            refusals.append((_denied(invocation, failure), "Invalid"))
+            mutating.end()
+        finally:
+            kept.last = await self._outline(attributes)
+
+    async def _outline(self, attributes: Attributes) -> Any:
+        """What tells an object from what it was."""
+        obj = attributes.obj
+        if obj is None:
+            return None
+        return await done(attributes.lane, self._versions.own(attributes).body, obj)
+
+    def form(self, attributes: Attributes, invocation: Invocation) -> Form:
+        """The version in which a policy sees the object. Raises StatusError."""
+        return self._versions.form(attributes, invocation.seen)
+
+    async def inputs(self, attributes: Attributes, invocation: Invocation, form: Form) -> Inputs:
+        """What expressions are evaluated with. Raises StatusError."""
+        return await self._inputs(attributes, invocation.seen, form)
+
+    def answers(self, attributes: Attributes) -> Answers:
+        """What the authorizer says of the user of a request."""
+        return self._answers(attributes)
+
+    async def rules(self, policy: Policy) -> Any:
+        """What the expressions of a policy compile to."""
+        return await self._rules(policy)
+
+    def count(self, invocation: Invocation, error_type: str, seconds: float) -> None:
+        """Counts a mutation."""
+        self._metrics.mutated(invocation.policy.name, invocation.binding.name, error_type, seconds)
+
+
+class _Mutating:
+    """One request as it is changed."""
+
+    def __init__(
+        self, plugin: MutatingAdmissionPolicy, attributes: Attributes, kept: _Round, context: Reinvocation
+    ) -> None:
+        self._plugin: Final = plugin
+        self._attributes: Final = attributes
+        self._kept: Final = kept
+        self._context: Final = context
+        self._answers: Final = plugin.answers(attributes)
+        self._is_dirty = False
+
+    async def mutate(self, invocation: Invocation, param: Any) -> list[str]:
+        """Lets a policy change the object, with one parameter; what kept it from that. Raises StatusError."""
+        attributes = self._attributes
+        rules = await self._plugin.rules(invocation.policy)
+        form = self._plugin.form(attributes, invocation)
+        inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
+        if not rules.conditions.is_empty:
+            # as upstream, match conditions do not see the namespace
+            began = perf_counter()
+            match = await rules.conditions.match(inputs.without_namespace(), self._answers, attributes.lane)
+            self._plugin.count_match(invocation.policy, attributes, match, perf_counter() - began)
+            if match.error:
+                return [match.error]
+            if not match.matches:
+                return []
+        key = _key(invocation, param)
+        if self._context.is_second and key not in self._kept.again:
+            return []
+        before = inputs.object
+        failures: list[str] = []
+        for mutation, is_patch in rules.mutations if before is not None else ():
+            began = perf_counter()
+            try:
+                await self._change(mutation, form, inputs, is_patch=is_patch)
+            except _Failure as error:
+                self._plugin.count(invocation, error.error_type, perf_counter() - began)
+                failures.append(str(error))
+                continue
+            except StatusError:
+                self._plugin.count(invocation, "invalid_error", perf_counter() - began)
+                raise
+            self._plugin.count(invocation, "no_error", perf_counter() - began)
+            self._is_dirty = True
+            inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
+        if inputs.object != before:
+            self._kept.object_changed()
+            self._context.wanted = True
+        if getattr(invocation.policy.spec, "reinvocation_policy", "") == "IfNeeded":
+            self._kept.asked.add(key)
+        return failures
+
+    async def _change(self, mutation: Mutation, form: Form, inputs: Inputs, *, is_patch: bool) -> None:
+        """Makes one mutation. Raises _Failure, and StatusError where that does not depend on the policy."""
+        from steersman.admission_rules.mutating import MutationError  # slow to import
+
+        attributes, kind = self._attributes, form.kind
+        try:
+            schema = kind.schema
+        except LookupError:
+            text = (
+                f"Resource kind {kind.group}/{kind.version}, Kind={kind.name} not found. There can be a delay between "
+                "when CustomResourceDefinitions are created and when they are available."
+            )
+            raise StatusError(503, "ServiceUnavailable", text, details_present=False) from None
+        try:
+            plain = await self._answers.settled(attributes.lane, _mutated, mutation, inputs, self._answers, schema)
+        except MutationError as error:
+            raise _Failure(str(error), error.error_type) from None
+        if plain is inputs.object:
+            return
+        made = await done(attributes.lane, _patched if is_patch else _applied, kind, plain)
+        attributes.obj = await form.taken_back(attributes, made)
+
+    def end(self) -> None:
+        """All have been asked."""
+        if self._is_dirty:
+            self._kept.object_changed()
+            self._context.wanted = True
+
+
+def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+    return mutation(inputs, answers, schema)
+
+
+def _patched(kind: Kind[Any], plain: Any) -> Any:
+    """The object that a JSON Patch has made. Raises StatusError 500 for what is none."""
+    data = encode_in_order(plain)
+    if is_too_deep(data):
+        raise internal("the object that a patch has made is nested too deeply")
+    check_count(data)
+    try:
+        read = kind.read_own(data, strict=not kind.is_open)
+        if read.warnings:
+            raise DecodeError(f"strict decoding error: {', '.join(read.warnings)}")
+        if why := kind.internal_error(read.obj):
+            raise DecodeError(why)
+    except DecodeError as error:
+        raise internal(error) from None
+    return _without_type(read.obj)
+
+
+def _applied(kind: Kind[Any], plain: Any) -> Any:
+    """The object that a configuration was merged into. Raises _Failure."""
+    try:
+        return _without_type(kind.from_applied(plain).obj)
+    except DecodeError as error:
+        raise _Failure(f"unable to convert unstructured object to {kind.gvk}: {error}", "invalid_error") from None
+
+
+def _without_type(obj: Any) -> Any:
+    obj.kind = obj.api_version = ""
+    return obj
+
+
+def _key(invocation: Invocation, param: Any) -> _Key:
+    metadata = {} if param is None else param.get("metadata", {})
+    return invocation.policy.name, invocation.binding.name, metadata.get("namespace", ""), metadata.get("name", "")
+
+
+def _misconfigured(found: Misconfigured) -> str:
+    if found.binding is None:
+        return f'policy "{found.policy.name}" denied request: {found.message}'
+    return f"policy '{found.policy.name}' with binding '{found.binding.name}' denied request: {found.message}"
+
+
+def _denied(invocation: Invocation, message: str) -> str:
+    return f"policy '{invocation.policy.name}' with binding '{invocation.binding.name}' denied request: {message}"
+
+
+MUTATING_ADMISSION_POLICY: Final = Declaration(
+    MutatingAdmissionPolicy, on_by_default=True, make=MutatingAdmissionPolicy
+)

@@ -1,0 +1,125 @@
+"""The parameters that bindings name, as plain data (apiserver `policy/generic` CollectParams)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from steersman.admission_plugins.policy.policies import Binding, Policy
+from steersman.api.admissionregistration.v1 import ParamRef
+from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.endpoints.discovery import ServedResource
+from steersman.machinery.codec.serializer import decode_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.selectors.labels import SelectorError, from_label_selector
+from steersman.rest.capabilities import Item, ListOptions
+from steersman.rest.context import LOOPBACK, Context
+from steersman.rest.objects import Objects
+
+_NOT_FOUND: Final = 404
+_MOST_KEPT: Final = 1_000
+"""Parameters that are kept as plain data."""
+
+Plain = Mapping[str, Any]
+
+
+class ParamError(Exception):
+    """A policy (`of_policy`), or else its binding, cannot be used as it is; the text is upstream's."""
+
+    def __init__(self, message: str, *, of_policy: bool = False) -> None:
+        super().__init__(message)
+        self.of_policy = of_policy
+
+
+def _shown(gvk: GroupVersionKind) -> str:
+    return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
+
+
+class Params:
+    """Finds parameters of any kind that is served."""
+
+    def __init__(self, objects: Callable[[str, str], Objects], mapper: RESTMapper, slow_lane: SlowLane) -> None:
+        self._objects: Final = objects
+        self._mapper: Final = mapper
+        self._slow_lane: Final = slow_lane
+        self._kept: Final[dict[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = {}
+        """By the identity of what an object is made of, and its kind: that, and the object."""
+
+    def check(self, policy: Policy) -> None:
+        """Raises ParamError if the kind of parameters of a policy is not served."""
+        kind = policy.param_kind
+        if kind is not None and not self._mapper.of_kind(kind):
+            text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
+            raise ParamError(text, of_policy=True)
+
+    async def of(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Plain | None]:
+        """The parameters with which a policy is evaluated: None is one that is not given. `namespace` is that of the
+        request. Raises ParamError."""
+        kind, ref = policy.param_kind, binding.spec.param_ref
+        if kind is None or ref is None:
+            return (None,)
+        (served, *_) = self._mapper.of_kind(kind)
+        if served.resource.namespaced:
+            namespace = ref.namespace or namespace
+            if not namespace:
+                raise ParamError(
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                )
+        elif ref.namespace:
+            raise ParamError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        else:
+            namespace = ""
+        found = await self._found(served, kind, ref, namespace)
+        if not found and ref.parameter_not_found_action == "Deny":
+            raise ParamError("no params found for policy binding with `Deny` parameterNotFoundAction")
+        return found
+
+    async def _found(
+        self, served: ServedResource, kind: GroupVersionKind, ref: ParamRef, namespace: str
+    ) -> Sequence[Plain]:
+        resource = served.resource
+        action = Action(
+            verb="list", group=kind.group, version=kind.version, resource=resource.plural, namespace=namespace
+        )
+        ctx = Context(LOOPBACK, action)
+        try:
+            objects = self._objects(resource.group, resource.plural)
+            if ref.name:
+                items: Sequence[Item] = (await objects.item(ctx, ref.name),)
+            else:
+                items = await objects.items(ctx, ListOptions(from_label_selector(ref.selector), resource_version="0"))
+            return [await self._plain(served, kind, item) for item in items]
+        except SelectorError as error:
+            raise ParamError(str(error)) from None
+        except StatusError as error:
+            if error.code == _NOT_FOUND:
+                return ()
+            raise ParamError(error.message) from None
+        except KeyError:
+            shown = f"&ParamKind{{APIVersion:{kind.group_version},Kind:{kind.kind},}}"
+            raise ParamError(f"paramKind kind `{shown}` not yet synced to use for admission") from None
+
+    async def _plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
+        """An object as plain data, which is kept until it changes."""
+        key = id(item.body), kind
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept[1]
+        lane = self._slow_lane if is_large(item.body) else None
+        made = await done(lane, _made, served, item.body)
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[key] = item.body, made
+        return made
+
+
+def _made(served: ServedResource, body: bytes) -> Plain:
+    form, other = served.form, served.other
+    if other is None or served.resource.conversion is not None:
+        plain: Plain = decode_plain(form.prefix + body)
+        return plain
+    converted = other.from_hub(served.resource.kind.decode(body))
+    return {"apiVersion": form.api_version, "kind": form.name, **form.to_plain(converted)}

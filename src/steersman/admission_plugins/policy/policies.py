@@ -1,0 +1,178 @@
+"""Policies and their bindings, as they are stored now, by the requests that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from steersman.admission.interface import Attributes
+from steersman.admission_plugins.matching.rules import Entry, RuleIndex, Seen
+from steersman.admission_plugins.matching.selectors import Compiled, compiled
+from steersman.api.admissionregistration.v1 import (
+    MatchResources,
+    MutatingAdmissionPolicyBindingSpec,
+    MutatingAdmissionPolicySpec,
+    ValidatingAdmissionPolicyBindingSpec,
+    ValidatingAdmissionPolicySpec,
+)
+from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.rest.objects import Objects, Reading
+
+if TYPE_CHECKING:
+    from steersman.admission_rules.mutating import MutatingRules
+    from steersman.admission_rules.validating import ValidatingRules
+
+Spec = ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec
+BindingSpec = ValidatingAdmissionPolicyBindingSpec | MutatingAdmissionPolicyBindingSpec
+R = TypeVar("R", "ValidatingRules", "MutatingRules")
+
+
+class Policy:
+    """A policy. What its expressions compile to is kept with it."""
+
+    __slots__ = ("_rules", "entry", "fails", "name", "namespace_selector", "object_selector", "param_kind", "spec")
+
+    def __init__(self, name: str, spec: Spec) -> None:
+        self.name: Final = name
+        self.spec: Final = spec
+        self.fails: Final = spec.failure_policy != "Ignore"
+        self.namespace_selector, self.object_selector = _selectors(spec.match_constraints)
+        self.entry: Final = _entry(self, spec.match_constraints, all_without_rules=True)
+        self.param_kind: Final = _param_kind(spec)
+        self._rules: Any = None
+
+    @property
+    def rules(self) -> Any:
+        """What its expressions compile to; None until `compile`."""
+        return self._rules
+
+    def compile(self) -> Any:
+        """Compiles its expressions, some hundred microseconds each: to be done beside the loop."""
+        # slow to import, and most servers have no policies
+        if isinstance(self.spec, ValidatingAdmissionPolicySpec):
+            from steersman.admission_rules.validating import ValidatingRules
+
+            self._rules = ValidatingRules(self.spec)
+        else:
+            from steersman.admission_rules.mutating import MutatingRules
+
+            self._rules = MutatingRules(self.spec)
+        return self._rules
+
+
+class Binding:
+    """A binding: where a policy counts, and with which parameters."""
+
+    __slots__ = ("entry", "name", "namespace_selector", "object_selector", "policy", "spec")
+
+    def __init__(self, name: str, spec: BindingSpec) -> None:
+        self.name: Final = name
+        self.spec: Final = spec
+        self.policy: Final = spec.policy_name
+        self.namespace_selector, self.object_selector = _selectors(spec.match_resources)
+        self.entry: Final = _entry(self, spec.match_resources, all_without_rules=True)
+
+    @property
+    def actions(self) -> Sequence[str]:
+        """What becomes of what does not hold."""
+        return self.spec.validation_actions if isinstance(self.spec, ValidatingAdmissionPolicyBindingSpec) else ()
+
+
+E = TypeVar("E", Policy, Binding)
+
+
+def _selectors(match: MatchResources | None) -> tuple[Compiled, Compiled]:
+    if match is None:
+        return compiled(None), compiled(None)
+    return compiled(match.namespace_selector), compiled(match.object_selector)
+
+
+def _entry(value: E, match: MatchResources | None, *, all_without_rules: bool) -> Entry[E]:
+    if match is None:
+        return Entry(value, (), all_without_rules=all_without_rules)
+    return Entry(
+        value,
+        tuple(match.resource_rules),
+        tuple(match.exclude_resource_rules),
+        equivalent=match.match_policy == "Equivalent",
+        all_without_rules=all_without_rules,
+    )
+
+
+def _param_kind(spec: Spec) -> GroupVersionKind | None:
+    kind = spec.param_kind
+    if kind is None:
+        return None
+    group, _, version = kind.api_version.rpartition("/")
+    return GroupVersionKind(group, version, kind.kind)
+
+
+_POLICIES: Final[Reading[Policy]] = Reading(
+    lambda policy: Policy(policy.metadata.name, policy.spec), "metadata.name", "spec"
+)
+_BINDINGS: Final[Reading[Binding]] = Reading(
+    lambda binding: Binding(binding.metadata.name, binding.spec), "metadata.name", "spec"
+)
+
+
+class Bound(Generic[R]):
+    """A policy with its bindings."""
+
+    __slots__ = ("bindings", "policy")
+
+    def __init__(self, policy: Policy, bindings: RuleIndex[Binding]) -> None:
+        self.policy: Final = policy
+        self.bindings: Final = bindings
+
+
+class Policies:
+    """Follows the policies and bindings of one of both kinds. A policy without a binding counts nowhere."""
+
+    def __init__(self, policies: Objects, bindings: Objects, mapper: RESTMapper) -> None:
+        self._policies: Final = policies
+        self._bindings: Final = bindings
+        self._changed_of: Final = policies.changed, bindings.changed
+        self._mapper: Final = mapper
+        self._changed = -1, -1
+        self._index: RuleIndex[Bound[Any]] | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something has changed since `catch_up`."""
+        policies, bindings = self._changed_of
+        return self._changed != (policies(), bindings())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none that counts."""
+        return self._index is None
+
+    async def catch_up(self) -> None:
+        """Reads what is stored."""
+        policies_changed, bindings_changed = self._changed_of
+        while self.is_behind:
+            changed = policies_changed(), bindings_changed()
+            policies = await self._policies.read_all("", _POLICIES)
+            by_policy: dict[str, list[Entry[Binding]]] = {}
+            for binding in await self._bindings.read_all("", _BINDINGS):
+                by_policy.setdefault(binding.policy, []).append(binding.entry)
+            if changed != (policies_changed(), bindings_changed()):
+                continue  # it was read while it changed
+            self._changed = changed
+            bound = [self._bound(each, by_policy[each.name]) for each in policies if each.name in by_policy]
+            self._index = RuleIndex(bound, self._mapper) if bound else None
+
+    def _bound(self, policy: Policy, bindings: list[Entry[Binding]]) -> Entry[Bound[Any]]:
+        entry = policy.entry
+        return Entry(
+            Bound(policy, RuleIndex(bindings, self._mapper)),
+            entry.rules,
+            entry.excluded,
+            equivalent=entry.equivalent,
+            all_without_rules=entry.all_without_rules,
+        )
+
+    def about(self, attributes: Attributes) -> Sequence[tuple[Bound[Any], Seen]]:
+        """The policies whose rules a request meets, by name, and as what each sees it. Raises StatusError."""
+        return () if self._index is None else self._index.of(attributes)

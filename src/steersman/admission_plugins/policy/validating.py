@@ -1,0 +1,173 @@
+"""ValidatingAdmissionPolicy: judges what is about to be written by expressions (apiserver `policy/validating`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from steersman.admission.interface import CONNECT, CREATE, DELETE, UPDATE, Attributes
+from steersman.admission_plugins.declaration import Declaration
+from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
+from steersman.machinery.codec.serializer import encode_in_order
+from steersman.machinery.errors.status import Cause
+from steersman.machinery.validation.formats import byte_length
+
+if TYPE_CHECKING:
+    from steersman.admission_rules.answers import Answers
+    from steersman.admission_rules.evaluation import Inputs
+    from steersman.admission_rules.validating import Annotation, Decision
+
+_CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
+"""By the reason of a refusal."""
+_INVALID: Final = "Invalid"
+_FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
+_LONGEST: Final = 10 << 10
+"""Bytes of an audit annotation."""
+
+
+class ValidatingAdmissionPolicy(PolicyPlugin):
+    """The first refusal is told; all validations are evaluated."""
+
+    name = "ValidatingAdmissionPolicy"
+    operations = frozenset({CREATE, UPDATE, DELETE, CONNECT})
+    validates = True
+    plural = "validatingadmissionpolicies"
+    bindings_plural = "validatingadmissionpolicybindings"
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError."""
+        if not await self._may_be_about(attributes):
+            return
+        judging = _Judging(self, attributes)
+        async for each in self._about(attributes):
+            if isinstance(each, Misconfigured):
+                judging.misconfigured(each)
+            else:
+                await judging.judge(each)
+        judging.end()
+
+    async def inputs(self, attributes: Attributes, seen: Seen) -> Inputs:
+        """What expressions are evaluated with. Raises StatusError."""
+        return await self._inputs(attributes, seen, self._versions.form(attributes, seen))
+
+    def answers(self, attributes: Attributes) -> Answers:
+        """What the authorizer says of the user of a request."""
+        return self._answers(attributes)
+
+    async def rules(self, invocation: Invocation) -> Any:
+        """What the expressions of the policy compile to."""
+        return await self._rules(invocation.policy)
+
+    def count(self, invocation: Invocation, error_type: str, action: str, seconds: float) -> None:
+        """Counts what became of a validation."""
+        self._metrics.validated(invocation.policy.name, invocation.binding.name, error_type, action, seconds)
+
+
+class _Judging:
+    """One request as it is judged."""
+
+    def __init__(self, plugin: ValidatingAdmissionPolicy, attributes: Attributes) -> None:
+        self._plugin: Final = plugin
+        self._attributes: Final = attributes
+        self._refusals: Final[list[tuple[str, str]]] = []
+        """Messages and reasons."""
+        self._answers: Answers | None = None
+        self._inputs: tuple[Seen, Inputs] | None = None
+        self._annotations: dict[str, dict[str, dict[str, None]]] = {}
+        """By policy and key: the values, in their order."""
+
+    def misconfigured(self, found: Misconfigured) -> None:
+        """A policy that cannot be used."""
+        if found.policy.fails:
+            self._refuse(found.policy.name, None if found.binding is None else found.binding.name, found.message, "")
+
+    def _refuse(self, policy: str, binding: str | None, message: str, reason: str) -> None:
+        where = "" if binding is None else f" with binding '{binding}'"
+        text = f"ValidatingAdmissionPolicy '{policy}'{where} denied request: {message}"
+        self._refusals.append((text, reason or _INVALID))
+
+    async def judge(self, invocation: Invocation) -> None:
+        """Evaluates a policy with each of the parameters. Raises StatusError."""
+        plugin, attributes = self._plugin, self._attributes
+        rules = await plugin.rules(invocation)
+        if self._answers is None:
+            self._answers = plugin.answers(attributes)
+        if self._inputs is None or self._inputs[0] != invocation.seen:
+            self._inputs = invocation.seen, await plugin.inputs(attributes, invocation.seen)
+        inputs = self._inputs[1]
+        judgements = []
+        for param in invocation.params:
+            given = inputs if param is None else inputs.with_params(param)
+            judgements.append(await self._answers.settled(attributes.lane, rules.judge, given, self._answers))
+        for judgement in judgements:
+            if judgement.match is not None:
+                plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)
+            for index, decision in enumerate(judgement.decisions):
+                if decision.denies:
+                    self._enforce(invocation, index, decision)
+                elif decision.is_error:
+                    plugin.count(invocation, decision.error_type, "allow", decision.seconds)
+            for annotation in judgement.annotations:
+                self._annotate(invocation, annotation)
+
+    def _enforce(self, invocation: Invocation, index: int, decision: Decision) -> None:
+        policy, binding = invocation.policy.name, invocation.binding.name
+        for action in invocation.binding.actions:
+            match action:
+                case "Deny":
+                    self._refuse(policy, binding, decision.message, decision.reason)
+                    self._plugin.count(invocation, decision.error_type, "deny", decision.seconds)
+                case "Audit":
+                    self._attributes.annotate(_FAILURE, _failure(invocation, index, decision))
+                    self._plugin.count(invocation, decision.error_type, "audit", decision.seconds)
+                case "Warn":
+                    text = f"Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': "
+                    self._attributes.warn(text + decision.message)
+                    self._plugin.count(invocation, decision.error_type, "warn", decision.seconds)
+
+    def _annotate(self, invocation: Invocation, annotation: Annotation) -> None:
+        policy = invocation.policy.name
+        if annotation.error:
+            self._refuse(policy, invocation.binding.name, annotation.error, "")
+            self._plugin.count(invocation, _error_type(annotation.error), "deny", annotation.seconds)
+            return
+        value = annotation.value
+        if byte_length(value) > _LONGEST:
+            value = value.encode()[:_LONGEST].decode(errors="ignore")
+        self._annotations.setdefault(policy, {}).setdefault(annotation.key, {})[value] = None
+
+    def end(self) -> None:
+        """Publishes the annotations. Raises StatusError if anything refuses the request."""
+        for policy, by_key in self._annotations.items():
+            for key, values in by_key.items():
+                self._attributes.annotate(f"{policy}/{key}", ", ".join(values))
+        if self._refusals:
+            message, reason = self._refusals[0]
+            error = self._attributes.forbid(message)
+            error.reason, error.code = reason, _CODES.get(reason, _CODES[_INVALID])
+            error.causes = (*error.causes, Cause("", message, ""))
+            raise error
+
+
+def _error_type(message: str) -> str:
+    from steersman.admission_rules.validating import Decision  # slow to import
+
+    return Decision(denies=True, is_error=True, message=message).error_type
+
+
+def _failure(invocation: Invocation, index: int, decision: Decision) -> str:
+    """An audit annotation that tells of a validation that does not hold."""
+    value: Mapping[str, Any] = {
+        "message": decision.message,
+        "policy": invocation.policy.name,
+        "binding": invocation.binding.name,
+        "expressionIndex": index,
+        "validationActions": list(invocation.binding.actions),
+    }
+    return encode_in_order([value]).decode()
+
+
+VALIDATING_ADMISSION_POLICY: Final = Declaration(
+    ValidatingAdmissionPolicy, on_by_default=True, make=ValidatingAdmissionPolicy
+)

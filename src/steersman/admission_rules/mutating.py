@@ -1,0 +1,238 @@
+"""What a MutatingAdmissionPolicy makes of an object (apiserver `admission/plugin/policy/mutating`)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
+from steersman.admission_rules.expressions import CompiledExpression, compile_admission
+from steersman.admission_rules.match_conditions import MatchConditions
+from steersman.admission_rules.variables import Variables
+from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicySpec
+from steersman.cel import types
+from steersman.cel.library.mutation import JSON_PATCH, OBJECT, JSONPatchValue, ObjectValue
+from steersman.cel.moments import duration_text, timestamp_text
+from steersman.cel.values import Duration, Optional, Timestamp, entries, is_map, type_of_value
+from steersman.machinery.managed_fields import Schema
+from steersman.machinery.managed_fields.merging import merge
+from steersman.machinery.managed_fields.schema import Atom, ListType, MapType
+from steersman.machinery.managed_fields.typed_error import TypedError
+from steersman.machinery.managed_fields.typed_value import kind_of, validate
+from steersman.machinery.patch import json_patch
+
+APPLY: Final = (OBJECT,)
+JSON_PATCHES: Final = (types.list_of(JSON_PATCH),)
+
+_MAX_SAFE: Final = 2**53 - 1
+"""The largest whole number that is a number in JSON; beyond, protobuf's JSON has a text."""
+
+
+class MutationError(Exception):
+    """A mutation could not be made; the text is upstream's. The failure policy decides what becomes of the request."""
+
+    @property
+    def error_type(self) -> str:
+        """What metrics call it."""
+        text = str(self)
+        if text.startswith("compilation"):
+            return "compile_error"
+        if text.startswith("validation failed due to running out of cost budget"):
+            return "out_of_budget"
+        return "invalid_error"
+
+
+Mutation = Callable[[Inputs, Answers, Schema], Any]
+"""Makes another object, as plain data, of that of the inputs, which stays as it is and may share parts with the other;
+the same object where a test of a patch fails. Raises MutationError, and Unanswered and TakesLong to stop it."""
+
+
+class MutatingRules:
+    """The expressions of one policy, compiled: some hundred microseconds each."""
+
+    def __init__(self, spec: MutatingAdmissionPolicySpec) -> None:
+        variables = Variables(params=spec.param_kind is not None)
+        variables.add_all(spec.variables)
+        self._variables: Final = variables.expressions
+        self.conditions: Final = MatchConditions(
+            spec.match_conditions, failure_policy=spec.failure_policy, variables=variables
+        )
+        names = variables.environment(patches=True)
+        self.mutations: Final[list[tuple[Mutation, bool]]] = []
+        """The mutations in their order, and whether each is a JSON Patch."""
+        for each in spec.mutations:
+            if each.patch_type == "JSONPatch" and each.json_patch is not None:
+                expression = compile_admission(each.json_patch.expression, names, JSON_PATCHES)
+                self.mutations.append((self._patching(expression), True))
+            elif each.patch_type == "ApplyConfiguration" and each.apply_configuration is not None:
+                expression = compile_admission(each.apply_configuration.expression, names, APPLY)
+                self.mutations.append((self._applying(expression), False))
+
+    def _value(self, expression: CompiledExpression, inputs: Inputs, answers: Answers) -> Any:
+        if expression.error:
+            raise MutationError(expression.error)
+        try:
+            evaluation = Activation(inputs, answers, BUDGET, self._variables).evaluate(expression)
+        except OutOfBudget as error:
+            raise MutationError(str(error)) from None
+        if evaluation.error:
+            raise MutationError(evaluation.error)
+        return evaluation.value
+
+    def _applying(self, expression: CompiledExpression) -> Mutation:
+        def apply(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+            made = self._value(expression, inputs, answers)
+            _check_places(made)
+            obj = inputs.object
+            configuration = {**_plain(made), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+            return _merged(schema, obj, configuration)
+
+        return apply
+
+    def _patching(self, expression: CompiledExpression) -> Mutation:
+        def patch(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
+            operations = [_operation(each) for each in self._value(expression, inputs, answers)]
+            try:
+                return json_patch.apply(inputs.object, operations)
+            except json_patch.FailedTest:
+                return inputs.object
+            except json_patch.PatchError as error:
+                raise MutationError(f"JSON Patch: {error}") from None
+
+        return patch
+
+
+def _check_places(made: Any) -> None:
+    wrong = made.misplaced() if isinstance(made, ObjectValue) else ()
+    if wrong:
+        raise MutationError("type mismatch: " + "\n".join(wrong))
+
+
+def _merged(schema: Schema, obj: Any, configuration: Any) -> Any:
+    """The object with the configuration merged into it. Nobody comes to own what it says."""
+    try:
+        validate(schema.root, configuration)
+    except (TypedError, RecursionError) as error:
+        raise MutationError(f"error applying patch: failed to convert patch object to typed object: {error}") from None
+    atomic = list(_atomic_parts(schema.root, configuration, ""))
+    if atomic:
+        raise MutationError(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
+            + ", ".join(atomic)
+        )
+    try:
+        validate(schema.root, obj, allow_duplicates=True)
+    except (TypedError, RecursionError) as error:
+        raise MutationError(
+            f"error applying patch: failed to convert original object to typed object: {error}"
+        ) from None
+    try:
+        return merge(schema.root, obj, configuration)
+    except (TypedError, RecursionError) as error:
+        raise MutationError(f"error applying patch: failed to merge patch: {error}") from None
+
+
+def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
+    """Where a configuration says something of what would be replaced as a whole."""
+    kind = kind_of(atom, value)
+    if isinstance(kind, MapType) and isinstance(value, dict):
+        if kind.atomic:
+            yield path
+        for name in sorted(value):
+            child = kind.named.get(name)
+            if child is not None:
+                yield from _atomic_parts(child, value[name], f"{path}.{name}")
+    elif isinstance(kind, ListType) and isinstance(value, list):
+        if kind.atomic:
+            yield path
+        for index, item in enumerate(value):
+            yield from _atomic_parts(kind.element, item, f"{path}[{index}]")
+
+
+class _Unfit:
+    """What becomes of null and bytes in a configuration: a value that fits nowhere, as Go prints it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text: Final = text
+
+    def __str__(self) -> str:
+        return self._text
+
+
+_NULL: Final = _Unfit("0")
+
+
+def _plain(value: Any) -> Any:
+    """A value as a configuration has it; shares nothing with it."""
+    if isinstance(value, ObjectValue):
+        return {name: _plain(each) for name, each in value.fields.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if is_map(value):
+        return {_text_key(key): _plain(each) for key, each in entries(value)}
+    if isinstance(value, Optional):
+        return _plain(value.value) if value.has_value else _NULL
+    if isinstance(value, Duration):
+        return value.nanos
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, bytes):
+        return _Unfit(f"[]uint8{{{', '.join(map(hex, value))}}}")
+    return _NULL if value is None else value
+
+
+def _text_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise MutationError(f"map key {key} is of type {type_of_value(key).name}, not string")
+    return key
+
+
+def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
+    """An operation of a patch as JSON has it. Raises MutationError."""
+    operation: dict[str, Any] = {"op": made.fields.get("op", ""), "path": made.fields.get("path", "")}
+    if made.fields.get("from"):
+        operation["from"] = made.fields["from"]
+    if "value" in made.fields:
+        value = made.fields["value"]
+        _check_places(value)
+        operation["value"] = _json(value)
+    return operation
+
+
+_NO_JSON: Final = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
+
+
+def _json(value: Any) -> Any:
+    """A value as JSON, as protobuf's Value has it. Raises MutationError."""
+    match value:
+        case None | bool() | str() | float():
+            return value
+        case int():
+            return int(value) if -_MAX_SAFE <= value <= _MAX_SAFE else str(int(value))
+        case bytes():
+            return b64encode(value).decode()
+        case Duration():
+            return duration_text(value)
+        case Timestamp():
+            return timestamp_text(value)
+        case ObjectValue():
+            return {name: _json(each) for name, each in value.fields.items()}
+        case list() | tuple():
+            return [_json(each) for each in value]
+        case Optional():
+            return _json(value.value) if value.has_value else None
+    if not is_map(value) or isinstance(value, JSONPatchValue):
+        kind = type_of_value(value).name
+        if kind == "type":
+            raise MutationError(f"{_NO_JSON}type conversion not supported for 'type'")
+        raise MutationError(f"{_NO_JSON}type conversion error from '{kind.rpartition('.')[2]}' to '*structpb.Value'")
+    found: dict[str, Any] = {}
+    for key, each in entries(value):
+        if not isinstance(key, str):
+            raise MutationError(f"{_NO_JSON}unsupported type conversion from '{type_of_value(key).name}' to string")
+        found[key] = _json(each)
+    return found

@@ -1,0 +1,192 @@
+"""What a ValidatingAdmissionPolicy says of a request (apiserver `admission/plugin/policy/validating` validator.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Final
+
+from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
+from steersman.admission_rules.expressions import BOOLEAN, CompiledExpression, compile_admission
+from steersman.admission_rules.match_conditions import Match, MatchConditions
+from steersman.admission_rules.variables import Variables
+from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicySpec, Validation
+from steersman.cel import types
+from steersman.machinery.go.strings import trim_space
+from steersman.machinery.validation.formats import byte_length
+
+TEXT: Final = (types.STRING,)
+TEXT_OR_NULL: Final = (types.STRING, types.NULL)
+
+_MAX_MESSAGE: Final = 5 << 10
+"""Bytes of a message that an expression makes."""
+_INVALID: Final = "Invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one validation comes to. `is_error`: it had no value; by the failure policy it is a denial or none.
+
+    `seconds` is how long evaluating it took.
+    """
+
+    denies: bool
+    is_error: bool = False
+    message: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def error_type(self) -> str:
+        """What metrics call it."""
+        if not self.denies and not self.is_error:
+            return "no_error"
+        if self.message.startswith("compilation"):
+            return "compile_error"
+        if self.message.startswith("validation failed due to running out of cost budget"):
+            return "out_of_budget"
+        return "invalid_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """An audit annotation: its value, or why there is none."""
+
+    key: str
+    value: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The decisions on all validations in their order, and the audit annotations that there are.
+
+    `match` is what the match conditions say, after so many seconds; None where there are none.
+    """
+
+    decisions: Sequence[Decision] = ()
+    annotations: Sequence[Annotation] = ()
+    match: Match | None = None
+    match_seconds: float = 0.0
+
+
+_ADMITTED: Final = Decision(denies=False)
+
+
+class ValidatingRules:
+    """The expressions of one policy, compiled: some hundred microseconds each."""
+
+    def __init__(self, spec: ValidatingAdmissionPolicySpec) -> None:
+        has_params = spec.param_kind is not None
+        variables = Variables(params=has_params)
+        variables.add_all(spec.variables)
+        self._fails: Final = spec.failure_policy != "Ignore"
+        self._variables: Final = variables.expressions
+        self._conditions: Final = MatchConditions(
+            spec.match_conditions, failure_policy=spec.failure_policy, variables=variables
+        )
+        whole = variables.environment()
+        without_authorizer = variables.environment(authorizer=False)
+        self._validations: Final = tuple(
+            (each, compile_admission(each.expression, whole, BOOLEAN)) for each in spec.validations
+        )
+        self._messages: Final = tuple(
+            compile_admission(each.message_expression, without_authorizer, TEXT) if each.message_expression else None
+            for each in spec.validations
+        )
+        self._annotations: Final = tuple(
+            (each.key, compile_admission(each.value_expression, whole, TEXT_OR_NULL)) for each in spec.audit_annotations
+        )
+        self._asks: Final = variables.ask_authorizer or any(each.asks_authorizer for _, each in self._validations)
+        self._has_messages: Final = any(each is not None for each in self._messages)
+
+    def judge(self, inputs: Inputs, answers: Answers) -> Judgement:
+        """What they say of a request with one parameter, within `Answers.settled`. Raises Unanswered, TakesLong."""
+        if self._conditions.is_empty:
+            return self._judge(inputs, answers)
+        began = perf_counter()
+        # as upstream, match conditions do not see the namespace
+        match = self._conditions.judge(inputs.without_namespace(), answers)
+        seconds = perf_counter() - began
+        if match.error:
+            judgement = self._failed(match.error)
+        else:
+            judgement = self._judge(inputs, answers) if match.matches else Judgement()
+        return replace(judgement, match=match, match_seconds=seconds)
+
+    def _judge(self, inputs: Inputs, answers: Answers) -> Judgement:
+        # what nobody names is not made
+        activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=self._asks)
+        evaluated = []
+        try:
+            for validation, expression in self._validations:
+                began = perf_counter()
+                evaluation = activation.evaluate(expression)
+                evaluated.append((validation, evaluation.value, evaluation.error, perf_counter() - began))
+        except OutOfBudget as error:
+            return self._failed(str(error))
+        messages, failure = self._make_messages(inputs, answers, activation.budget)
+        decisions = [
+            self._decision(validation, value, error or failure, message, seconds)
+            for (validation, value, error, seconds), message in zip(evaluated, messages, strict=True)
+        ]
+        try:
+            return Judgement(decisions, self._annotate(inputs, answers))
+        except OutOfBudget as error:
+            return self._failed(str(error))
+
+    def _failed(self, message: str) -> Judgement:
+        return Judgement((Decision(denies=self._fails, is_error=True, message=message),))
+
+    def _make_messages(self, inputs: Inputs, answers: Answers, budget: int) -> tuple[Sequence[str], str]:
+        """The messages that expressions make, empty where none does; and why none is made, if they cost too much."""
+        nothing = [""] * len(self._messages)
+        if not self._has_messages:
+            return nothing, ""
+        activation = Activation(inputs, answers, budget, self._variables, has_authorizer=False)
+        try:
+            return [_message(activation, expression) for expression in self._messages], ""
+        except OutOfBudget as error:
+            return nothing, f"failed messageExpression: {error}"
+
+    def _decision(self, validation: Validation, value: object, error: str, message: str, seconds: float) -> Decision:
+        if error:
+            return Decision(denies=self._fails, is_error=True, message=error, seconds=seconds)
+        if value is True:
+            return _ADMITTED
+        said = message or trim_space(validation.message) or f"failed expression: {trim_space(validation.expression)}"
+        return Decision(denies=True, message=said, reason=validation.reason or _INVALID, seconds=seconds)
+
+    def _annotate(self, inputs: Inputs, answers: Answers) -> list[Annotation]:
+        """The annotations; those without a value are left out. Raises OutOfBudget."""
+        made: list[Annotation] = []
+        if not self._annotations:
+            return made
+        # as upstream, they may be written with the authorizer but are evaluated without
+        activation = Activation(inputs, answers, BUDGET, self._variables, has_authorizer=False)
+        for key, expression in self._annotations:
+            began = perf_counter()
+            evaluation = activation.evaluate(expression)
+            seconds = perf_counter() - began
+            if evaluation.error:
+                if self._fails:
+                    made.append(Annotation(key, error=evaluation.error, seconds=seconds))
+                continue
+            text = trim_space(evaluation.value) if isinstance(evaluation.value, str) else ""
+            if text:
+                made.append(Annotation(key, text, seconds=seconds))
+        return made
+
+
+def _message(activation: Activation, expression: CompiledExpression | None) -> str:
+    """The message that an expression makes; empty if it makes none that can be used. Raises OutOfBudget."""
+    if expression is None:
+        return ""
+    value = activation.evaluate(expression).value
+    if not isinstance(value, str):
+        return ""
+    text = trim_space(value)
+    return "" if "\n" in text or byte_length(text) > _MAX_MESSAGE else text

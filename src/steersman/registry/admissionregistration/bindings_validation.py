@@ -1,0 +1,90 @@
+"""Validation of the bindings of policies (`pkg/apis/admissionregistration/validation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from steersman.api.admissionregistration.v1 import (
+    MutatingAdmissionPolicyBinding,
+    ParamRef,
+    ValidatingAdmissionPolicyBinding,
+)
+from steersman.machinery.errors.field import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from steersman.machinery.lane.threads import paced
+from steersman.machinery.validation.formats import is_dns1123_subdomain, is_path_segment_name
+from steersman.machinery.validation.selectors import validate_label_selector
+from steersman.registry.admissionregistration.match_validation import (
+    validate_match_resources,
+    validate_mutated_operations,
+)
+
+_SPEC: Final = Path("spec")
+_ACTIONS: Final = ("Audit", "Deny", "Warn")
+_NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
+
+
+Binding = MutatingAdmissionPolicyBinding | ValidatingAdmissionPolicyBinding
+
+
+def validate_binding(binding: Binding) -> Iterator[FieldError]:
+    """What is wrong with a binding of either kind."""
+    spec = binding.spec
+    if not spec.policy_name:
+        yield required(_SPEC / "policyName")
+    else:
+        for message in is_dns1123_subdomain(spec.policy_name):
+            yield invalid(_SPEC / "policyName", spec.policy_name, message)
+    if spec.param_ref is not None:
+        yield from _validate_param_ref(spec.param_ref, _SPEC / "paramRef")
+    yield from validate_match_resources(spec.match_resources, _SPEC / "matchResources")
+    if isinstance(binding, ValidatingAdmissionPolicyBinding):
+        yield from _validate_actions(binding.spec.validation_actions, _SPEC / "validationActions")
+    else:
+        yield from validate_mutated_operations(spec.match_resources, _SPEC / "matchResources")
+
+
+def _validate_param_ref(ref: ParamRef, path: Path) -> Iterator[FieldError]:
+    both = "name and selector are mutually exclusive"
+    if ref.name:
+        for message in is_path_segment_name(ref.name):
+            yield invalid(path / "name", ref.name, message)
+        if ref.selector is not None:
+            yield forbidden(path / "name", both)
+    if ref.selector is not None:
+        yield from validate_label_selector(ref.selector, path / "selector")
+        if ref.name:
+            yield forbidden(path / "selector", both)
+    if not ref.name and ref.selector is None:
+        yield required(path, "one of name or selector must be specified")
+    action = ref.parameter_not_found_action
+    if not action:
+        yield required(path / "parameterNotFoundAction")
+    elif action not in _NOT_FOUND_ACTIONS:
+        yield not_supported(path / "parameterNotFoundAction", action, _NOT_FOUND_ACTIONS)
+
+
+def _validate_actions(actions: Sequence[str], path: Path) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, action in enumerate(paced(actions)):
+        if action not in _ACTIONS:
+            yield not_supported(path[index], action, _ACTIONS)
+        if action in seen:
+            yield duplicate(path[index], action)
+        seen.add(action)
+    if "Deny" in seen and "Warn" in seen:
+        detail = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API "
+            "response and headers serves no purpose)"
+        )
+        yield invalid(path, actions, detail)
+    if not seen:
+        yield required(path, "at least one validation action is required")

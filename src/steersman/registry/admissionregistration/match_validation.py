@@ -1,0 +1,63 @@
+"""Validation of what policies and bindings say about the requests that they are about: rules, selectors
+(`pkg/apis/admissionregistration/validation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from steersman.api.admissionregistration.v1 import MatchResources, NamedRuleWithOperations
+from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
+from steersman.machinery.lane.threads import paced
+from steersman.machinery.validation.formats import is_path_segment_name
+from steersman.machinery.validation.selectors import validate_label_selector
+from steersman.registry.admissionregistration.rule_validation import validate_rule
+
+FAILURE_POLICIES: Final = ("Fail", "Ignore")
+MATCH_POLICIES: Final = ("Equivalent", "Exact")
+REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
+
+_MUTATED_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
+"""What changes an object that is deleted would change nothing."""
+
+
+def validate_match_resources(match: MatchResources | None, path: Path) -> Iterator[FieldError]:
+    """What a policy, or a binding, is about."""
+    if match is None:
+        return
+    if match.match_policy is None:
+        yield required(path / "matchPolicy")
+    elif match.match_policy not in MATCH_POLICIES:
+        yield not_supported(path / "matchPolicy", match.match_policy, MATCH_POLICIES)
+    for name, selector in (("namespaceSelector", match.namespace_selector), ("objectSelector", match.object_selector)):
+        if selector is None:
+            yield required(path / name)
+        else:
+            yield from validate_label_selector(selector, path / name)
+    for name, rules in (
+        ("resourceRules", match.resource_rules),
+        ("excludeResourceRules", match.exclude_resource_rules),
+    ):
+        for index, rule in enumerate(rules):
+            yield from _validate_named_rule(rule, (path / name)[index])
+
+
+def _validate_named_rule(rule: NamedRuleWithOperations, path: Path) -> Iterator[FieldError]:
+    names: set[str] = set()
+    for index, name in enumerate(paced(rule.resource_names)):
+        at = (path / "resourceNames")[index]
+        for message in is_path_segment_name(name):
+            yield invalid(at, name, message)
+        if name in names:
+            yield duplicate(at, name)
+        names.add(name)
+    yield from validate_rule(rule, path)
+
+
+def validate_mutated_operations(match: MatchResources | None, path: Path) -> Iterator[FieldError]:
+    """What is changed can only be what is created, updated or connected to. `path` is that of `match`."""
+    for rule in () if match is None else match.resource_rules:
+        for operation in paced(rule.operations or ()):
+            if operation not in _MUTATED_OPERATIONS:
+                yield not_supported(path.child("resourceRules", "operations"), operation, _MUTATED_OPERATIONS)

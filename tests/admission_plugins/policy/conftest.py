@@ -1,0 +1,16 @@
+"""A server in this process, and one whose policies can be written in a line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from steersman.testing import Client, Environment, User
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    users = (User("admin", ("system:masters",)), User("alice", ("dev",)))
+    async with Environment(users=users) as environment:
+        yield environment.client()

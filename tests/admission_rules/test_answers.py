@@ -1,0 +1,68 @@
+"""Where expressions are evaluated: on the loop while that is short, else in the lane; answers are remembered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.environments import environment
+from steersman.admission_rules.evaluation import BUDGET, Activation, Evaluation, Inputs
+from steersman.admission_rules.expressions import ANYTHING, CompiledExpression, compile_admission
+from steersman.machinery.large_work.slow_lane import SlowLane
+from tests.admission_rules.requests import Authorizer, inputs
+
+
+@pytest.fixture
+def lane() -> Iterator[SlowLane]:
+    found = SlowLane()
+    yield found
+    found.close()
+
+
+def _compiled(text: str) -> CompiledExpression:
+    return compile_admission(text, environment(params=False, authorizer=True), ANYTHING)
+
+
+THREADS: list[str] = []
+
+
+def _evaluate(given: Inputs, answers: Answers, expression: CompiledExpression) -> Evaluation:
+    THREADS.append(threading.current_thread().name)
+    return Activation(given, answers, BUDGET).evaluate(expression)
+
+
+async def test_what_is_cheap_stays_on_the_loop_and_what_is_not_is_begun_again(lane: SlowLane) -> None:
+    here = threading.current_thread().name
+    answers = Answers(Authorizer().ask, lambda: lane)
+    numbers = "[0,1,2,3,4,5,6,7,8,9]"
+    cheap = _compiled(f"{numbers}.map(a, a)")
+    dear = _compiled(f"{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, {numbers}.all(d, true))))")
+    THREADS.clear()
+    assert len((await answers.settled(None, _evaluate, inputs(), answers, cheap)).value) == 10
+    assert [here] == THREADS
+    assert (await answers.settled(None, _evaluate, inputs(), answers, dear)).value is True
+    assert THREADS[1] == here
+    assert THREADS[2] != here
+
+
+async def test_checks_cost_no_time_of_the_loop(lane: SlowLane) -> None:
+    answers = Answers(Authorizer().ask, lambda: lane)
+    check = "authorizer.path('/a').check('get').allowed()"
+    THREADS.clear()
+    twice = _compiled(f"{check} && {check}")
+    assert (await answers.settled(None, _evaluate, inputs(), answers, twice)).value is True
+    assert len(THREADS) == 1
+    thrice = _compiled(f"{check} && {check} && {check}")
+    failed = await answers.settled(None, _evaluate, inputs(), answers, thrice)
+    assert failed.error.endswith("operation cancelled: actual cost limit exceeded")
+
+
+async def test_answers_are_asked_for_on_the_loop_from_the_lane(lane: SlowLane) -> None:
+    authorizer = Authorizer(waits=True)
+    answers = Answers(authorizer.ask, lambda: lane)
+    text = "authorizer.path('/a').check('get').allowed() && authorizer.path('/a').check('get').reason() == ''"
+    assert (await answers.settled(lane, _evaluate, inputs(), answers, _compiled(text))).value is True
+    assert len(authorizer.asked) == 1

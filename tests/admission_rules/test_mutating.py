@@ -1,0 +1,77 @@
+"""What a mutating policy makes of plain objects: merged configurations, patches, and why it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.admission_rules.answers import Answers
+from steersman.admission_rules.mutating import MutatingRules, MutationError
+from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicySpec
+from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.managed_fields.builtin import schema_of_kind
+from tests.admission_rules.requests import Authorizer, inputs
+
+SCHEMA = schema_of_kind(GroupVersionKind("", "v1", "ConfigMap"))
+
+
+def config_map(**data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": data}
+
+
+async def _made(obj: Any, *, apply: str = "", patch: str = "") -> Any:
+    mutation: dict[str, Any] = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": apply}}
+    if patch:
+        mutation = {"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}
+    rules = MutatingRules(from_plain(MutatingAdmissionPolicySpec, {"mutations": [mutation]}))
+    ((mutate, is_patch),) = rules.mutations
+    assert is_patch is bool(patch)
+    answers = Answers(Authorizer().ask)
+    return await answers.settled(None, mutate, inputs(obj), answers, SCHEMA)
+
+
+async def test_what_is_merged_leaves_the_object_as_it_is() -> None:
+    before = config_map(a="1")
+    made = await _made(before, apply="Object{data: {'b': object.data.a}, ?immutable: optional.none()}")
+    assert made == config_map(a="1", b="1")
+    assert before == config_map(a="1")
+
+
+async def test_a_configuration_cannot_be_of_another_kind() -> None:
+    assert (await _made(config_map(), apply="Object{kind: 'Foo', apiVersion: 'bar'}"))["kind"] == "ConfigMap"
+
+
+async def test_a_failed_test_leaves_the_object() -> None:
+    before = config_map(a="1")
+    patch = "[JSONPatch{op: 'remove', path: '/data/a'}, JSONPatch{op: 'test', path: '/data/a', value: 1}]"
+    assert await _made(before, patch=patch) is before
+
+
+async def test_objects_in_patches_are_maps() -> None:
+    patch = "[JSONPatch{op: 'add', path: '/data', value: Object.data{z: 'a', ?y: optional.of('b')}}]"
+    assert (await _made(config_map(a="1"), patch=patch))["data"] == {"z": "a", "y": "b"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "error_type"),
+    [
+        ({"apply": "object"}, "must evaluate to Object but got dyn", "invalid_error"),
+        ({"apply": "nothing"}, "compilation failed: ERROR: <input>:1:1: undeclared reference", "compile_error"),
+        ({"apply": "Object{data: Object.data{x: object.none}}"},
+         "expression 'Object{data: Object.data{x: object.none}}' resulted in error: no such key: none",
+         "invalid_error"),
+        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: Object.data{z: Object.zz{}}}]"},
+         'type mismatch: unexpected type name "Object.zz", expected "Object.data.z"', "invalid_error"),
+        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: {1: 'a'}}]"},
+         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion "
+         "from 'int' to string", "invalid_error"),
+        ({"patch": "[JSONPatch{path: '/data', value: 1}]"}, "JSON Patch: Unexpected kind: ", "invalid_error"),
+    ],
+)  # fmt: skip
+async def test_why_it_cannot_is_told(given: dict[str, str], message: str, error_type: str) -> None:
+    with pytest.raises(MutationError) as caught:
+        await _made(config_map(a="1"), **given)
+    assert str(caught.value).startswith(message)
+    assert caught.value.error_type == error_type
