@@ -83,6 +83,19 @@ async def test_v3_documents_are_listed_and_passed_on(client: Client, behind: Ext
     assert (await client.get(URL)).status == 404
 
 
+async def test_old_servers_have_v3_documents_made_of_v2(client: Client, behind: ExtensionServer) -> None:
+    behind.paths["/openapi/v2"] = response(V2)
+    await publish(client, behind)
+    name = ROOT.removeprefix("/")
+    url = (await until(client, "/openapi/v3", name))["paths"][name]["serverRelativeURL"]
+    assert url.startswith(f"/openapi/v3{ROOT}?hash=")
+    found = (await client.get(url)).json()
+    assert found["components"]["schemas"]["Thing"]["properties"] == {"meta": {"$ref": "#/components/schemas/Meta"}}
+    assert list(found["paths"]) == [PATH]
+    await client.delete(f"{API_SERVICES}/{NAME}")
+    assert name not in (await client.get("/openapi/v3")).json()["paths"]
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"paths": [1], "definitions": 2}', b'{"paths": {"a": 1}}'])
 async def test_what_is_no_document_changes_nothing(client: Client, behind: ExtensionServer, data: bytes) -> None:
     behind.paths["/openapi/v2"] = behind.paths["/openapi/v3"] = response(data, kind="application/json")

@@ -22,6 +22,7 @@ from steersman.endpoints.request import Request
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Response
+from steersman.openapi.converting import as_v3
 from steersman.openapi.merging import below
 from steersman.openapi.remote import RemoteDocument, RemoteDocuments, RemoteIndex
 
@@ -44,6 +45,8 @@ class RemoteOpenAPI:
         self._registrations: dict[str, Registration] = {}
         self._etags: dict[str, tuple[str, bytes]] = {}
         """Of v2 documents: what their server calls the state of one, and the digest of it."""
+        self._without_v3: set[str] = set()
+        """The servers of these have no documents of v3: theirs are made of v2."""
         self._v2 = WorkQueue("OpenAPI v2", self._sync_v2, workers=1, first=REFRESH, longest=LONGEST)
         self._v3 = WorkQueue("OpenAPI v3", self._sync_v3, workers=1, first=REFRESH, longest=LONGEST)
 
@@ -74,7 +77,9 @@ class RemoteOpenAPI:
         self._v2.forget(name)
         self._v3.forget(name)
         self._etags.pop(name, None)
-        gone = [self._documents.v2.pop(name, None), self._documents.v3.pop(name, None)]
+        self._without_v3.discard(name)
+        documents, document = self._documents, _document_name(name)
+        gone = [documents.v2.pop(name, None), documents.v3.pop(name, None), documents.converted.pop(document, None)]
         if any(each is not None for each in gone):
             self._documents.changes += 1
 
@@ -92,6 +97,7 @@ class RemoteOpenAPI:
         except (Unreachable, NoRoute) as error:
             raise TryAgain(str(error)) from None
         if answer.status == 304 and etag:
+            await self._convert(name)
             return REFRESH
         if answer.status != 200 or answer.body is None:
             raise TryAgain(f"failed to retrieve openAPI spec, http error: {answer.status}")
@@ -105,9 +111,21 @@ class RemoteOpenAPI:
         self._etags[name] = answer.headers.get("etag", ""), digest
         if data is not None:
             self._documents.v2[name] = RemoteDocument(sha512(digest).hexdigest().upper(), data)
+            self._documents.converted.pop(_document_name(name), None)
             self._order()
             self._documents.changes += 1
+        await self._convert(name)
         return REFRESH
+
+    async def _convert(self, name: str) -> None:
+        """Makes the v3 document of an APIService of that of v2, if its server has none and it is not made yet."""
+        document = _document_name(name)
+        known = self._documents.v2.get(name)
+        if known is None or name not in self._without_v3 or document in self._documents.converted:
+            return
+        data = await self._lane.run(_converted, known.data)
+        if self._documents.v2.get(name) is known:
+            self._documents.converted[document] = RemoteDocument(known.etag, data)
 
     def _order(self) -> None:
         """Puts the documents in order: the highest priority first, then by name."""
@@ -132,6 +150,8 @@ class RemoteOpenAPI:
         except (Unreachable, NoRoute) as error:
             raise TryAgain(str(error)) from None
         if answer.status == 404:
+            self._without_v3.add(name)
+            self._v2.add(name)
             return REFRESH
         if answer.status != 200 or answer.body is None:
             raise TryAgain("Error, could not get list of group versions for APIService")
@@ -140,6 +160,8 @@ class RemoteOpenAPI:
         except msgspec.MsgspecError as error:
             raise TryAgain(f"the list of documents cannot be read: {error}") from None
         if name in self._registrations:
+            self._without_v3.discard(name)
+            self._documents.converted.pop(_document_name(name), None)
             self._documents.v3[name] = RemoteIndex(urls, partial(_answer, self._backends, name))
         return REFRESH
 
@@ -148,6 +170,16 @@ async def _answer(backends: Callable[[str], Backend | None], name: str, request:
     backend = backends(name)
     assert backend is not None
     return await backend.answer(request)
+
+
+def _document_name(name: str) -> str:
+    """What the v3 document of an APIService is called."""
+    version, _, group = name.partition(".")
+    return f"apis/{group}/{version}"
+
+
+def _converted(data: bytes) -> bytes:
+    return encode(as_v3(decode_plain(data)))
 
 
 def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
@@ -163,7 +195,8 @@ def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
         raise ValueError("it is no object")
     part = below(document, prefix)
     sections = {name: part.get(name) for name in ("paths", "definitions", "parameters")}
-    return encode({name: each if isinstance(each, dict) else {} for name, each in sections.items()}), digest
+    told = {name: each if isinstance(each, dict) else {} for name, each in sections.items()}
+    return encode(told | {"info": document.get("info", {})}), digest
 
 
 class _Place(msgspec.Struct, rename={"server_relative_url": "serverRelativeURL"}):

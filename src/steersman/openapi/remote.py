@@ -37,6 +37,8 @@ class RemoteDocuments:
     """By name of the APIService. v2 documents are joined in the order they stand in."""
 
     v2: dict[str, RemoteDocument] = field(default_factory=dict)
+    converted: dict[str, RemoteDocument] = field(default_factory=dict)
+    """v3 documents made of v2, by their own names, of servers that have no others."""
     v3: dict[str, RemoteIndex] = field(default_factory=dict)
     changes: int = 0
     """How often anything has changed."""

@@ -93,10 +93,10 @@ class OpenAPIService:
         self._modified = self._changed = datetime.now(UTC).replace(microsecond=0)
 
     def _v3(self, name: str) -> Source | None:
-        return self._published_v3.get(name) or self._documents.all().get(name)
+        return self._published_v3.get(name) or self._documents.all().get(name) or self._remote.converted.get(name)
 
     async def _index(self, lane: SlowLane) -> bytes:
-        sources: dict[str, Source] = {**self._documents.all(), **self._published_v3}
+        sources: dict[str, Source] = {**self._remote.converted, **self._documents.all(), **self._published_v3}
         await name_states(sources.values(), lane)
         urls = {name: url for index in self._remote.v3.values() for name, url in index.urls.items()}
         urls |= {name: _relative_url(name, source.etag) for name, source in sources.items()}
