@@ -8,6 +8,8 @@ from threading import Lock
 from typing import Any, Final
 from zlib import compress, decompress
 
+import msgspec
+
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.codec.serializer import decode_plain, deep_copy, encode
 from steersman.machinery.codec.strict import MAX_STRICT_ERRORS, Decoded, DecodeError, Media
@@ -183,9 +185,19 @@ def _copied(content: Plain) -> Plain:
     return copied
 
 
+class _TypeMeta(msgspec.Struct):
+    api_version: Any = msgspec.field(name="apiVersion", default="")
+
+
+_TYPE_META: Final = msgspec.json.Decoder(_TypeMeta)
+
+
 def _api_version(value: bytes) -> str:
-    plain = decode_plain(value)
-    found = plain.get("apiVersion") if isinstance(plain, dict) else None
+    """The apiVersion of a value, of which nothing else is decoded; "" if it has none."""
+    try:
+        found = _TYPE_META.decode(value).api_version
+    except msgspec.ValidationError:
+        return ""
     return found if isinstance(found, str) else ""
 
 

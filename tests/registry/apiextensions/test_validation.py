@@ -48,6 +48,14 @@ def test_paths_say_whether_versions_have_something_in_common() -> None:
     assert {error.field.partition(".openAPIV3Schema")[0] for error in apart} == {"spec.versions[0].schema"}
 
 
+def test_there_are_at_most_a_hundred_versions() -> None:
+    """Each is served at paths of its own; thousands would hold the loop while they are installed."""
+    more = [version(f"v{number}", served=True, storage=False) for number in range(2, 102)]
+    assert not created(definition(versions=[version(), *more[:-1]]))[1]
+    (error,) = created(definition(versions=[version(), *more]))[1]
+    assert str(error) == "spec.versions: Too many: 101: must have at most 100 items"
+
+
 def test_one_and_true_are_not_the_same_schema() -> None:
     one = version(of=schema(a={"type": "integer", "default": 1}))
     yes = version("v2", of=schema(a={"type": "boolean", "default": True}))
