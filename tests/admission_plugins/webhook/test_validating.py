@@ -145,23 +145,25 @@ async def test_match_conditions_may_ask_the_authorizer(client: Client, hook: Adm
     assert hook.paths == []
 
 
-async def test_a_webhook_in_a_service_is_asked_at_its_endpoint(client: Client, hook: AdmissionHook):
-    service = {"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 8443}]}}
+async def test_a_webhook_may_be_a_service(client: Client, hook: AdmissionHook):
+    """It is known by the name of the Service, wherever that is."""
+    service = {"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
     assert (await client.post("/api/v1/namespaces/default/services", service)).status == 201
-    endpoints = {
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-        "metadata": {"name": "hook", "labels": {"kubernetes.io/service-name": "hook"}},
-        "endpoints": [{"addresses": ["127.0.0.1"]}], "ports": [{"name": "", "port": hook.port}],
-    }  # fmt: skip
-    made = await client.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", endpoints)
-    if made.status != 201:  # loopback addresses are not allowed in slices
-        assert made.status == 422
-        pytest.skip("no endpoint on this machine can be named by a slice")
-    config = {"service": {"namespace": "default", "name": "hook", "path": "/w", "port": 8443}}
+    config = {"service": {"namespace": "default", "name": "hook", "path": "/w", "port": hook.port}}
     webhook = hook.webhook("/w", "configmaps") | {"clientConfig": {**config, "caBundle": hook.ca_bundle}}
     await configure(client, VALIDATING, webhook)
-    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
+    answer = await client.post(CONFIG_MAPS, config_map("x"))
+    assert answer.status == 201, answer.body
     assert hook.paths == ["/w"]
+    assert f"Host: hook.default.svc:{hook.port}" in hook.heads[0]
+
+
+async def test_a_service_that_is_not_there(client: Client, hook: AdmissionHook):
+    config = {"service": {"namespace": "default", "name": "none", "path": "/w"}}
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps") | {"clientConfig": config})
+    answer = await client.post(CONFIG_MAPS, config_map("x"))
+    where = "https://none.default.svc:443/w?timeout=10s"
+    assert answer.json()["message"].endswith(f'failed to call webhook: Post "{where}": service "none" not found')
 
 
 async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionHook):

@@ -106,6 +106,8 @@ class RuleIndex(Generic[E]):
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             found = self._known[key] = tuple(self._look(attributes))
+        if not found:
+            return ()
         return [(each.entry.value, seen) for each in found if (seen := each.seen_of(attributes)) is not None]
 
     def _look(self, attributes: Attributes) -> Iterable[_Found[E]]:

@@ -73,11 +73,10 @@ class WebhookPlugin(Plugin):
 
     async def _about(self, attributes: Attributes) -> Sequence[tuple[Hook, Seen]]:
         """The webhooks whose rules a request meets. Raises StatusError."""
-        if is_exempt(attributes):
-            return ()
         if self._configurations.is_behind:
             await self._configurations.catch_up()
-        return self._configurations.about(attributes)
+        found = self._configurations.about(attributes)
+        return () if found and is_exempt(attributes) else found
 
     def _is_selected(self, hook: Hook, attributes: Attributes) -> bool:
         """Whether the selectors of a webhook are for the object as it is now. Raises StatusError."""
