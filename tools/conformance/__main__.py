@@ -2,8 +2,8 @@
 
     python -m tools.conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
 
-Those are run that need no container that really runs, no admission policy and no aggregated API server; of custom
-resources also those that are no conformance tests. The server has the real kube-controller-manager and kube-scheduler
+Those are run that need no container that really runs and no aggregated API server; of custom resources also those
+that are no conformance tests. The server has the real kube-controller-manager and kube-scheduler
 beside it (from the folder that $STEERSMAN_REFERENCE names, or from PATH), kubectl, and an agent that says of pods what
 a kubelet would say, and runs those that are webhooks. The tests are built from the Go module in this folder at the
 first time, which needs Go 1.26, some gigabytes of downloads and cache, and a quarter of an hour. Exit code 1 if a test
@@ -38,7 +38,7 @@ FOCUS: Final = "|".join((
     r"CustomResource|CRDs?\b|CRDValidationRatcheting|[Cc]ustom resource|Kubectl validation.*\bCR\b",
 ))  # fmt: skip
 SKIP: Final = "|".join((
-    r"NodeConformance|AdmissionPolicy|Aggregator\b",
+    r"NodeConformance|Aggregator\b",
     # passes by itself only: kubectl keeps what it has discovered, and does not know a new short name
     "explain works for CR with the same",
     # a container has to run

@@ -107,7 +107,7 @@ def main() -> int:
     found: list[tuple[str, list[Run]]] = []
     for module in (each for each in MODULES if each.name in (options.module or names)):
         source = checked_out(module)
-        there = suites(source)
+        there = module.packages or suites(source)
         for suite in (each for each in options.suite or there if each in there):
             runs = ran(source, suite, module.processes, specs, list(sides.values()))
             if runs:

@@ -23,20 +23,22 @@ _USES: Final = re.compile(rb"\b(Environment|ControlPlane|APIServer|Etcd)\{|\b(te
 class Module:
     """A module with tests that start a control plane, its version, and in how many processes Ginkgo runs each package.
 
-    More than one is for packages whose specs mostly wait, as their own project runs them.
+    More than one is for packages whose specs mostly wait, as their own project runs them. `packages` are those that are
+    run, by default all that `suites` finds.
     """
 
     name: str
     path: str
     version: str
     processes: int = 1
+    packages: tuple[str, ...] = ()
 
 
 MODULES: Final = (
     # the last release for Kubernetes 1.36
     Module("controller-runtime", "sigs.k8s.io/controller-runtime", "v0.24.1"),
     Module("karpenter", "sigs.k8s.io/karpenter", "v1.13.0"),
-    Module("kro", "github.com/kubernetes-sigs/kro", "v0.9.4", processes=6),
+    Module("kro", "github.com/kubernetes-sigs/kro", "v0.9.4", 6, ("test/integration/suites/core",)),
 )
 
 
