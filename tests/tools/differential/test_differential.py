@@ -33,6 +33,9 @@ class FakeServer:
     def another(self) -> FakeServer:
         return self
 
+    def placed(self, body: Any) -> Any:
+        return body
+
     def close(self) -> None:
         """There is no connection."""
 
