@@ -24,7 +24,8 @@ FOREIGN = {
     "pyyaml.YAMLError", "pyyaml.MarkedYAMLError", "pyyaml.reader.ReaderError",
 }  # fmt: skip
 TO_OPERATORS = {"cli/", "controlplane/", "storage/sqlite/file.py", "storage/sqlite/store.py", "webhooks/kubeconfig.py",
-                "authentication/client_certificate.py"}  # fmt: skip
+                "authentication/client_certificate.py", "aggregator/remote_discovery.py",
+                "aggregator/remote_openapi.py"}  # fmt: skip
 """What is told at the start, or in the log."""
 
 

@@ -5,6 +5,7 @@ Follows k8s.io/apiserver `endpoints/handlers` getRequestOptions and apimachinery
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote_plus
 
@@ -13,10 +14,14 @@ import msgspec
 from steersman.endpoints.query import parse_query, truthy
 from steersman.endpoints.request import Request
 from steersman.kinds.kind import Kind
+from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import bad_request
+from steersman.net.ascii import is_digits
 from steersman.rest.resource import Subresource
 
 _PATH: Final = "path"
+_PORTS: Final = "ports"
+_LONGEST_NUMBER: Final = 100
 _TYPE_META: Final = ("kind", "apiVersion")
 
 
@@ -32,14 +37,25 @@ def read_options(subresource: Subresource[Any], kind: Kind[Any], request: Reques
         usual = getattr(empty, each.name)
         if isinstance(usual, bool):
             plain[name] = truthy(given)
+        elif isinstance(usual, str):
+            plain[name] = given
         else:
-            plain[name] = given if isinstance(usual, str) else request.query.get_all(name)
+            plain[name] = request.query.get_all(name) if name != _PORTS else _ports(request.query.get_all(name))
     if subresource.connect_path:
         plain[_PATH] = _path(request)
-    try:
-        return msgspec.convert(plain, type(empty), strict=False)
-    except msgspec.ValidationError as error:
-        raise bad_request(str(error)) from None
+    return msgspec.convert(plain, type(empty))
+
+
+def _ports(given: Iterable[str]) -> list[int]:
+    """Raises StatusError 400 for what is no number of 16 bits."""
+    found = []
+    for text in ",".join(given).split(","):
+        number = int(text) if is_digits(text) and len(text) <= _LONGEST_NUMBER else -1
+        if not 0 <= number < 1 << 16:
+            why = "value out of range" if is_digits(text) else "invalid syntax"
+            raise bad_request(f"cannot convert to []int32: strconv.ParseUint: parsing {quote(text)}: {why}")
+        found.append(number)
+    return found
 
 
 def _path(request: Request) -> str:
