@@ -60,6 +60,7 @@ definitions, or reach webhooks on this machine; policies take a while."""
 _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "custom": serving.custom_cases,
     "webhooks": serving.webhook_cases,
+    "policies": serving.policy_cases,
 }
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
 PATHS: Final = "paths"

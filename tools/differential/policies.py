@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from .case import NAME, Case, Step
 
-_SEEN: Final = 1.3
+_SEEN: Final = 2.0
 """Seconds in which upstream finds out about a policy."""
-_COLLECTION: Final = "/apis/admissionregistration.k8s.io/v1/{}admission{}"
+COLLECTION: Final = "/apis/admissionregistration.k8s.io/v1/{}admission{}"
 _VALUES: Final = (
     "object", "oldObject", "request", "namespaceObject", "params", "variables.a", "variables.b", "object.data",
     "object.metadata.labels", "object.data.n", "object.spec.replicas", "request.userInfo.groups", "request.operation",
@@ -75,7 +75,7 @@ class _Policies:
         for which in random.choice((("validating",), ("validating",), ("mutating",), ("mutating", "validating"))):
             spec = self._policy(which)
             for what, body in (("policies", spec), ("policybindings", self._binding(which, spec))):
-                collection = _COLLECTION.format(which, what)
+                collection = COLLECTION.format(which, what)
                 pause = _SEEN if what == "policybindings" else 0.0
                 steps.append(Step("POST", collection, {"metadata": {"name": NAME}, "spec": body}, pause=pause))
                 paths.insert(0, f"{collection}/{NAME}")
