@@ -64,7 +64,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Changes `attributes.obj`. Raises StatusError."""
-        if not await self._may_be_about(attributes):
+        if self._policies.is_idle or not await self._may_be_about(attributes):
             return
         refusals: list[tuple[str, str]] = []
         invocations: list[Invocation] = []
