@@ -115,7 +115,7 @@ async def test_times_of_the_namespace_come_as_texts() -> None:
     conditions = _conditions("namespaceObject.metadata.creationTimestamp.getFullYear() > 2000")
     given = inputs({}, namespace={"metadata": {"creationTimestamp": "2024-01-01T00:00:00Z"}})
     found = await conditions.match(given, Answers(Authorizer().ask))
-    assert found.error.endswith("resulted in error: no such overload")
+    assert found.error.endswith("resulted in error: no such overload: getFullYear(string)")
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,11 @@ from tests.cel.cel_sample import evaluate, plain
         ("o.map['zz']", "no such key: zz"),
         ("o.map[?'zz'].value()", "optional.none() dereference"),
         ("dyn('a') + 1", "no such overload"),
+        ("dyn(o.i).trim()", "no such overload: trim(int)"),
+        ("o.s.startsWith(dyn(o.i))", "no such overload"),
+        ("dyn(quantity('1')) == o.s", "no such overload"),
+        ("int(x.nothing)", "no such key: nothing"),
+        ("duration(dyn(o.i))", "type conversion error from 'int' to 'google.protobuf.Duration'"),
         ("x.n + 1", "no such overload: _+_"),
         ("x.a && true", "no such overload"),
         ("int(o.d * 1e30)", "integer overflow"),
@@ -56,7 +61,7 @@ def test_what_has_no_value_fails(text: str, message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("text", ["int('x')", "string(b'\\xff')", "'a'.find('[')"])
+@pytest.mark.parametrize("text", ["int('x')", "int(null)", "string(b'\\xff')", "'a'.find('[')"])
 def test_constants_without_a_value_make_no_program(text: str) -> None:
     with pytest.raises(ProgramError):
         evaluate(text)

@@ -23,6 +23,7 @@ from . import (
     objects,
     patches,
     path_comparer,
+    policies,
     selectors,
     serving,
     subresources,
@@ -50,14 +51,16 @@ KINDS: Final[dict[str, Generator]] = {
     "custom": custom.cases,
     "custom-changes": custom_changes.cases,
     "webhooks": webhooks.cases,
+    "policies": policies.cases,
     "on-request": objects.cases_on_request,
 }
-_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks")
+_OPTIONAL: Final = ("on-request", "definitions", "custom", "custom-changes", "webhooks", "policies")
 """Left out unless they are named: one needs servers with --runtime-config=api/all=true, the others servers that take
-definitions, or reach webhooks on this machine."""
+definitions, or reach webhooks on this machine; policies take a while."""
 _PREPARED: Final[dict[str, Callable[[Sequence[Client], int], Generator]]] = {
     "custom": serving.custom_cases,
     "webhooks": serving.webhook_cases,
+    "policies": serving.policy_cases,
 }
 """Those that need more than their own objects: what makes that on both servers, for a seed."""
 PATHS: Final = "paths"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from . import webhooks
+from . import policies, webhooks
 from .case import Generator
 from .comparison import Normaliser, differences
 from .custom import of_pool, pool
@@ -16,6 +16,7 @@ from .recording_hook import RecordingHook
 from .server import Client
 
 _PATIENCE: Final = 30.0
+_APPLY_NOTHING: Final = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}
 _SETTLED: Final = 2.5
 """Seconds after which upstream does not make the first object of a definition wait any more."""
 
@@ -31,6 +32,30 @@ def webhook_cases(clients: Sequence[Client], seed: int) -> Generator:
         client.hook = RecordingHook()
         atexit.register(client.hook.close)
     return webhooks.cases
+
+
+def policy_cases(clients: Sequence[Client], seed: int) -> Generator:
+    """Cases about policies. On both servers there are two that refer to ConfigMaps as parameters all the time: once
+    upstream has had none that do, it does not see how these change any more."""
+    nowhere = {
+        "apiGroups": ["none.example.com"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["none"],
+    }
+    spec = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}, "matchConstraints": {"resourceRules": [nowhere]}}
+    validating = spec | {"validations": [{"expression": "true"}]}
+    mutating = spec | {"mutations": [_APPLY_NOTHING], "reinvocationPolicy": "Never"}
+    bound = {"policyName": "always"}
+    for client in clients:
+        for which, policy, binding in (
+            ("validating", validating, bound | {"validationActions": ["Deny"]}),
+            ("mutating", mutating, bound),
+        ):
+            for what, body in (("policies", policy), ("policybindings", binding)):
+                path = policies.COLLECTION.format(which, what)
+                client.ask("POST", path, {"metadata": {"name": "always"}, "spec": body})
+    return policies.cases
 
 
 def serve(clients: Sequence[Client], definitions: Sequence[Defined]) -> list[Defined]:

@@ -80,7 +80,7 @@ def dispatch(function: str, overloads: list[Overload], args: list[Expr]) -> Call
         for overload, call in guarded:
             if call is not None and (not overload.checks_arguments or all(map(is_instance, values, overload.args))):
                 return call(*values)
-        if len(overloads) == 1:
+        if function in _GUARDING_THEMSELVES:
             raise EvaluationError("no such overload")
         given = ", ".join(type_of_value(value).name for value in values)
         raise EvaluationError(f"no such overload: {function}({given})")
@@ -99,6 +99,9 @@ def _is_open(node: Expr) -> bool:
         pending.extend(type.params)
     return False
 
+
+_GUARDING_THEMSELVES: Final = frozenset({"startsWith", "endsWith", "contains", "matches"})
+"""Functions of the language that upstream does not tell the arguments of."""
 
 _OPERATORS: Final = frozenset(
     {

@@ -233,6 +233,8 @@ def convert_int(value: Any) -> Any:
             return value.nanos // SECOND
         case Duration():
             return value.nanos
+        case None:
+            raise EvaluationError("no such overload: int(null_type)")
     raise _cannot(value, "int")
 
 
@@ -330,8 +332,6 @@ def convert_duration(value: Any) -> Any:
     """`duration(value)`."""
     if isinstance(value, Duration):
         return value
-    if type(value) is int:
-        return Duration(value)
     if isinstance(value, str):
         return read_duration(value)
     raise _cannot(value, "google.protobuf.Duration")

@@ -34,7 +34,16 @@ from steersman.cel.validators import (
     validate_patterns,
     validate_timestamps,
 )
-from steersman.cel.values import EvaluationError, equal, find_key, is_map, no_such_overload, type_of_value
+from steersman.cel.values import (
+    EvaluationError,
+    Extension,
+    Record,
+    equal,
+    find_key,
+    is_map,
+    no_such_overload,
+    type_of_value,
+)
 
 A: Final = type_param("A")
 B: Final = type_param("B")
@@ -58,6 +67,14 @@ def _comparison(name: str, call: Callable[..., Any]) -> tuple[Overload, ...]:
     for text, type in (("string", STRING), ("bytes", BYTES), ("timestamp", TIMESTAMP), ("duration", DURATION)):
         signatures.append((f"{name}_{text}", (type, type), BOOL))
     return overloads(call, *signatures)
+
+
+def _equals(left: Any, right: Any) -> bool:
+    """`left == right`. As upstream, what libraries add cannot be compared with something else, but may be unequal."""
+    is_special = isinstance(left, Extension) and not isinstance(left, Record)
+    if is_special and right is not None and type(left) is not type(right):
+        raise no_such_overload()
+    return equal(left, right)
 
 
 def _is_in(value: Any, container: Any) -> bool:
@@ -153,7 +170,7 @@ STANDARD: Final = Library(
         Operator.OR: overloads(None, ("logical_or", (BOOL, BOOL), BOOL)),
         Operator.NOT: overloads(_not, ("logical_not", (BOOL,), BOOL)),
         Operator.NOT_STRICTLY_FALSE: overloads(None, ("not_strictly_false", (BOOL,), BOOL)),
-        Operator.EQUALS: overloads(equal, ("equals", (A, A), BOOL)),
+        Operator.EQUALS: overloads(_equals, ("equals", (A, A), BOOL)),
         Operator.NOT_EQUALS: overloads(lambda left, right: not equal(left, right), ("not_equals", (A, A), BOOL)),
         Operator.ADD: overloads(
             arithmetic.add,

@@ -64,7 +64,7 @@ class MutatingAdmissionPolicy(PolicyPlugin):
 
     async def admit(self, attributes: Attributes) -> None:
         """Changes `attributes.obj`. Raises StatusError."""
-        if not await self._may_be_about(attributes):
+        if self._policies.is_idle or not await self._may_be_about(attributes):
             return
         refusals: list[tuple[str, str]] = []
         invocations: list[Invocation] = []
@@ -164,6 +164,9 @@ class _Mutating:
         for mutation, is_patch in rules.mutations if before is not None else ():
             began = perf_counter()
             try:
+                if not is_patch and not _is_typed(attributes, invocation, form):
+                    text = "error applying patch: failed to convert patch object to typed object: no corresponding type"
+                    raise _Failure(f"{text} for {_gvk(form)}", "invalid_error")
                 await self._change(mutation, form, inputs, is_patch=is_patch)
             except _Failure as error:
                 self._plugin.count(invocation, error.error_type, perf_counter() - began)
@@ -191,7 +194,7 @@ class _Mutating:
             schema = kind.schema
         except LookupError:
             text = (
-                f"Resource kind {kind.group}/{kind.version}, Kind={kind.name} not found. There can be a delay between "
+                f"Resource kind {_gvk(form)} not found. There can be a delay between "
                 "when CustomResourceDefinitions are created and when they are available."
             )
             raise StatusError(503, "ServiceUnavailable", text, details_present=False) from None
@@ -209,6 +212,18 @@ class _Mutating:
         if self._is_dirty:
             self._kept.object_changed()
             self._context.wanted = True
+
+
+def _gvk(form: Form) -> str:
+    """A kind as Go prints it."""
+    return f"{form.kind.group}/{form.kind.version}, Kind={form.kind.name}"
+
+
+def _is_typed(attributes: Attributes, invocation: Invocation, form: Form) -> bool:
+    """Whether upstream finds the type of the object, which it looks for in the OpenAPI document of the object's group
+    version: options of connections are in none, and Scale, Eviction and TokenRequest in those of other groups."""
+    seen = invocation.seen
+    return attributes.operation != CONNECT and (form.kind.group, form.kind.version) == (seen.group, seen.version)
 
 
 def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schema) -> Any:

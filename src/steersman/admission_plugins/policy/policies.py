@@ -144,6 +144,14 @@ class Policies:
         return self._changed != (policies(), bindings())
 
     @property
+    def is_idle(self) -> bool:
+        """Whether there was none at the last look, and nothing has changed since: what most requests ask."""
+        if self._index is not None:
+            return False
+        policies, bindings = self._changed_of
+        return self._changed == (policies(), bindings())
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is none that counts."""
         return self._index is None
