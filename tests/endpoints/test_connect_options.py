@@ -11,7 +11,8 @@ from steersman.endpoints.connect_options import ask_for, read_options
 from steersman.endpoints.request import Request
 from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.status import StatusError
-from steersman.net.message import EMPTY_BODY, Headers, Peer
+from steersman.net.body import EMPTY_BODY
+from steersman.net.message import Headers, Peer
 from steersman.net.message import Request as HttpRequest
 from steersman.rest.resource import Subresource
 
