@@ -92,6 +92,10 @@ class Declaration:
         """The stored one first."""
         return (self.stored, *self.others)
 
+    def serves(self, group: str, version: str, plural: str) -> bool:
+        """Whether this version of its own resource is served."""
+        return any(each.name == version and each.served for each in self.versions)
+
 
 def resource(
     api_version: str, *, kind: str = "", plural: str = "", singular: str = "", namespaced: bool = True,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from steersman.library.declaration import AGE, Declaration, Version, declaration_of
 from steersman.library.models import Plain, member_names
 from steersman.library.schemas import schema_of
 
-_OBJECT_MEMBERS: Final[Plain] = {
-    "apiVersion": {"type": "string"},
-    "kind": {"type": "string"},
-    "metadata": {"type": "object"},
-}
+
+def _object_members() -> Plain:
+    return {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
 
 
 def definition_of(model: type[Any]) -> Plain:
@@ -62,7 +60,7 @@ def names_of(declaration: Declaration) -> Plain:
 
 def _version(version: Version, *, is_stored: bool) -> Plain:
     schema = schema_of(version.model, version.rules)
-    schema["properties"] = {**_OBJECT_MEMBERS, **schema.get("properties", {})}
+    schema["properties"] = {**_object_members(), **schema.get("properties", {})}
     plain: Plain = {
         "name": version.name, "served": version.served, "storage": is_stored, "schema": {"openAPIV3Schema": schema},
     }  # fmt: skip

@@ -20,6 +20,5 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
     for declaration in declarations:
         check_definition(declaration)
     for declaration in declarations:
-        served = frozenset(each.name for each in declaration.versions if each.served)
         resource = resource_of_declaration(declaration, plane.slow_lane)
-        await plane.serve_custom(resource, lambda group, version, plural, served=served: version in served)
+        await plane.serve_custom(resource, declaration.serves)

@@ -5,7 +5,7 @@ Beside them it serves namespaces, and the resources by which rights are granted 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -58,6 +58,8 @@ _ROLES: Final = frozenset({
     "admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer",
 })  # fmt: skip
 """The roles of every cluster that are not of Kubernetes' own components."""
+_Serves = Callable[[str, str, str], bool]
+"""(group, version, plural) -> whether it is served."""
 _PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
 
@@ -86,9 +88,10 @@ class Parts:
         tokens = _tokens(options)
         rights = judges(options, lane)
         services = _services(options, stores, rights, tokens, lane)
-        resources = [*_BUILT_IN, *(resource_of_declaration(each, lane) for each in self._declarations)]
-        bound = [bind(each, services) for each in resources]
-        served = [(each, stores.add(each)) for each in bound]
+        resources: list[tuple[Resource[Any, Services], _Serves]] = [(each, _serves_v1) for each in _BUILT_IN]
+        resources += [(resource_of_declaration(each, lane), each.serves) for each in self._declarations]
+        bound = [(bind(each, services), serves) for each, serves in resources]
+        served = [(each, stores.add(each), serves) for each, serves in bound]
         await stores.start()
         feed(rights.roles, stores.store, lane)
         namespaces = stores.objects("", "namespaces")
@@ -104,8 +107,8 @@ class Parts:
             profiling=False,
         )  # fmt: skip
         server = Server(config.complete())
-        for resource, implementation in served:
-            server.catalogue.put(resource, implementation, serves=self._serves)
+        for resource, implementation, serves in served:
+            server.catalogue.put(resource, implementation, serves=serves)
         running.push_async_callback(server.stop)
         server.add_checks(HealthCheck("storage", lambda: self._storage.refusal or None))
         server.add_post_start_hook("rbac/bootstrap-roles", self._roles)
@@ -116,18 +119,15 @@ class Parts:
         install_basic_paths(server)
         return server
 
-    def _serves(self, group: str, version: str, plural: str) -> bool:
-        """Whether a version of a resource is served: of the declared ones, those that say so."""
-        for each in self._declarations:
-            if (each.group, each.plural) == (group, plural):
-                return any(given.name == version and given.served for given in each.versions)
-        return version == "v1"
-
     async def _roles(self) -> None:
         await reconcile_policy(self._stores.objects, _policy())
 
     async def _namespace(self) -> None:
         await ensure(self._stores.objects("", "namespaces"), Namespace(metadata=ObjectMeta(name=_NAMESPACE)))
+
+
+def _serves_v1(group: str, version: str, plural: str) -> bool:
+    return version == "v1"
 
 
 def _policy() -> BootstrapPolicy:

@@ -7,9 +7,9 @@ import os
 import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from steersman.controlplane.addresses import listen, reachable_address
+from steersman.controlplane.addresses import advertised_address, listen, reachable_address
 from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
 from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.options import Options
@@ -20,8 +20,6 @@ from steersman.machinery.private_files import write_whole
 from steersman.net.message import Handler
 from steersman.server.certificates import CertificateFiles, admin_kubeconfig
 from steersman.server.server import Server as _GenericServer
-
-_CERTIFIED_HOST: Final = "127.0.0.1"
 
 
 class Server:
@@ -113,7 +111,7 @@ class Server:
         make_data_folder(options)
         storage = await open_storage(options)
         running.push_async_callback(storage.close)
-        files = certificate_files(options, _CERTIFIED_HOST)
+        files = certificate_files(options, advertised_address(options.bind_address))
         parts = Parts(options, storage, self._declarations, running)
         server = await parts.start(serving_tls(options, files), files)
         if options.listen:
