@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from steersman.api.meta.v1 import ObjectMeta
-from steersman.authentication.user import UserInfo
-from steersman.machinery.errors.field import FieldError
-from steersman.rest.context import Context
+if TYPE_CHECKING:  # declarations import nothing of the server
+    from steersman.api.meta.v1 import ObjectMeta
+    from steersman.authentication.user import UserInfo
+    from steersman.machinery.errors.field import FieldError
+    from steersman.rest.context import Context
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

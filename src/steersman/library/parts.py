@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from steersman.admission.interface import Chain
@@ -21,7 +23,10 @@ from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authorization.bootstrap_policy import BootstrapPolicy, load_bootstrap_policy
 from steersman.catalogue.rest_mapper import RESTMapper
+from steersman.controlplane.addresses import advertised_address, listen, reachable_address
 from steersman.controlplane.authorizers import Judges, judges
+from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
+from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.initial_objects import ensure, reconcile_policy
 from steersman.controlplane.options import Options, OptionsError
 from steersman.controlplane.rbac_feed import feed
@@ -30,8 +35,11 @@ from steersman.library.custom import check_definition, resource_of_declaration
 from steersman.library.declaration import Declaration
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
+from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
+from steersman.machinery.private_files import write_whole
+from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.authentication.group import AUTHENTICATION
@@ -43,7 +51,7 @@ from steersman.rest.bound import bind
 from steersman.rest.objects import Reading
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths
-from steersman.server.certificates import CertificateFiles
+from steersman.server.certificates import admin_kubeconfig
 from steersman.server.config import Config, new_executor
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
@@ -63,6 +71,45 @@ _Serves = Callable[[str, str, str], bool]
 _PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
 
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A server that has started, and where it is reached."""
+
+    server: Server
+    bind_address: str
+
+    @property
+    def url(self) -> str:
+        """For clients on this host."""
+        return f"https://{reachable_address(self.bind_address)}:{self.server.external_address.port}"
+
+    @property
+    def handler(self) -> Handler:
+        """The whole server as a handler of HTTP requests."""
+        return self.server.handler
+
+
+async def start_server(
+    settings: dict[str, Any], declarations: Sequence[Declaration], kubeconfig: Path, running: AsyncExitStack
+) -> RunningServer:  # fmt: skip
+    """Serves declared resources. `settings` are fields of Options; the administrator's `kubeconfig` is written if it
+    listens. `running` ends what runs. Raises what Server.start of the library does."""
+    nesting.make_room()
+    options = Options(**settings)
+    make_data_folder(options)
+    storage = await open_storage(options)
+    running.push_async_callback(storage.close)
+    files = certificate_files(options, advertised_address(options.bind_address))
+    server = await Parts(options, storage, declarations, running).made(serving_tls(options, files))
+    started = RunningServer(server, options.bind_address)
+    if options.listen:
+        await listen(server, options)
+    await server.run_post_start_hooks()
+    if options.listen:
+        write_whole(kubeconfig, admin_kubeconfig(started.url, files))
+    return started
+
+
 class Parts:
     """Makes one part after the other. `running` ends those that run, the last of them first."""
 
@@ -76,7 +123,7 @@ class Parts:
         self._lane = SlowLane()
         self._stores = Stores(storage, self._lane)
 
-    async def start(self, tls: ServerTLS, files: CertificateFiles) -> Server:
+    async def made(self, tls: ServerTLS) -> Server:
         """The server, which does not listen yet. Raises OptionsError, DefinitionError."""
         options, running, lane, stores = self._options, self._running, self._lane, self._stores
         executor, registry, mapper = new_executor(), Registry(), RESTMapper()
