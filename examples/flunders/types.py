@@ -42,6 +42,13 @@ class Flunder(msgspec.Struct):
         if spec.reference_type is None and bool(spec.flunder_reference) != bool(spec.fischer_reference):
             spec.reference_type = "Flunder" if spec.flunder_reference else "Fischer"
 
+    @steersman.admit
+    async def ban(self, request: Request[Flunder]) -> None:
+        """No fischer disallows the name (the admission plugin BanFlunder)."""
+        async for fischer in request.objects(Fischer).every():
+            if request.metadata.name in fischer.disallowed_flunders:
+                raise request.forbid("this name may not be used, please change the resource name")
+
     @steersman.validate
     def refer_to_one(self, request: Request[Flunder]) -> Iterator[FieldError]:
         """It refers to exactly one, of the type that it says."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from steersman.library.custom import DefinitionError
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
-    from steersman.library.hooks import Request, after_write, prepare, validate
+    from steersman.library.hooks import Request, admit, after_write, prepare, validate
+    from steersman.library.instances import Objects
     from steersman.library.mounting import mount
     from steersman.library.schemas import OpenAPI, Rule
     from steersman.library.server import Server
@@ -33,6 +34,7 @@ __all__ = [
     "DefinitionError",
     "FieldError",
     "ObjectMeta",
+    "Objects",
     "OpenAPI",
     "Path",
     "PrinterColumn",
@@ -40,6 +42,7 @@ __all__ = [
     "Rule",
     "Scale",
     "Server",
+    "admit",
     "after_write",
     "definition_of",
     "definition_yaml",
@@ -60,7 +63,8 @@ _MODULES = {
     "library.custom": ("DefinitionError",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),
-    "library.hooks": ("Request", "after_write", "prepare", "validate"),
+    "library.hooks": ("Request", "admit", "after_write", "prepare", "validate"),
+    "library.instances": ("Objects",),
     "library.mounting": ("mount",),
     "library.schemas": ("OpenAPI", "Rule"),
     "library.server": ("Server",),

@@ -75,6 +75,19 @@ async def test_fischers_have_a_set_of_names(server: Server) -> None:
     assert causes(twice) == [("disallowedFlunders[1]", 'Duplicate value: "a"')]
 
 
+async def test_a_name_that_a_fischer_disallows_is_forbidden(server: Server) -> None:
+    fischer = {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Fischer", "metadata": {"name": "x"}}
+    names = {"disallowedFlunders": ["badname"]}
+    assert (await ask(server, "POST", GROUP + "/v1alpha1/fischers", fischer | names)).status == 201
+    refused = await ask(server, "POST", FLUNDERS, flunder("badname", flunderReference="y"))
+    assert (refused.status, refused.json()["message"]) == (
+        403,
+        'flunders.wardle.example.com "badname" is forbidden: this name may not be used, '
+        "please change the resource name",
+    )
+    assert (await ask(server, "POST", FLUNDERS, flunder("goodname", flunderReference="y"))).status == 201
+
+
 def test_the_definition_has_both_versions() -> None:
     versions = definition_of(Flunder)["spec"]["versions"]
     assert [(each["name"], each["storage"]) for each in versions] == [("v1beta1", True), ("v1alpha1", False)]

@@ -136,3 +136,8 @@ def test_what_no_structural_schema_can_say_is_refused_with_its_place(hint: Any, 
     with pytest.raises(TypeError) as refusal:
         of_field(hint)
     assert str(refusal.value).startswith(text)
+
+
+def test_a_status_that_is_required_is_refused_as_no_object_begins_with_one() -> None:
+    with pytest.raises(TypeError, match=r"Model.status needs a default"):
+        schema_of(msgspec.defstruct("Model", [("status", Port)]))

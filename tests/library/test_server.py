@@ -249,10 +249,6 @@ class HarborSpec(pydantic.BaseModel):
 class Harbor(pydantic.BaseModel):
     spec: HarborSpec = HarborSpec()
 
-    @steersman.validate
-    def nothing(self, request: Request[Any]) -> None:
-        """Nothing more than the model finds."""
-
 
 async def test_dataclasses_and_pydantic_models_are_served(serve: Any) -> None:
     server = await serve(Buoy, Harbor)

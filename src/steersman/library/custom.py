@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
@@ -14,7 +15,7 @@ from steersman.kinds.custom import CustomKind
 from steersman.library.conversion import ClassConversion
 from steersman.library.declaration import Declaration
 from steersman.library.definition import names_of, plain_definition
-from steersman.library.hooked import AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
+from steersman.library.hooked import Admission, AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
 from steersman.library.instances import Instances
 from steersman.machinery.codec.serializer import decoder, encode
 from steersman.machinery.large_work.slow_lane import SlowLane
@@ -57,10 +58,7 @@ def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resourc
     """The resource, which is to be bound to a server. Raises TypeError."""
     resource, versions = resource_of(_declared(declaration), _Converting(declaration, lane))
     hooks = declaration.hooks
-    if not (hooks.prepare or hooks.validate or hooks.after_write):
-        return resource
     hooked = Hooked(hooks, Instances(declaration), versions)
-    after = AfterWrite(hooked)
     return replace(
         resource,
         strategy=HookedStrategy(versions, hooked),
@@ -69,7 +67,8 @@ def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resourc
             replace(each, subresources=_hooked(each.subresources or (), versions, hooked))
             for each in resource.other_versions
         ),
-        allocator=(lambda services: after) if hooks.after_write else None,
+        inquiry=partial(Admission, hooked) if hooks.admit else None,
+        allocator=partial(AfterWrite, hooked) if hooks.after_write else None,
     )
 
 

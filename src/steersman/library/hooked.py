@@ -5,15 +5,19 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from steersman.apiextensions.strategy import CustomResourceStrategy, StatusStrategy, Versions
 from steersman.kinds.open import OpenObject
+from steersman.library.declaration import declaration_of
 from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Request
-from steersman.library.instances import Instances
+from steersman.library.instances import Instances, Objects
 from steersman.library.models import ModelError
+from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, invalid
-from steersman.rest.allocator import Allocator
+from steersman.registry.services import Services
+from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.context import Context
 
 logger = logging.getLogger(__name__)
@@ -53,12 +57,10 @@ class Hooked:
         version.kind.structural.fit(new.content, lenient=True)
         version.kind.default(new)
 
-    def errors(
+    def wrong(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Iterator[FieldError]:  # fmt: skip
         """What the class finds wrong with an object that its schema finds nothing wrong with."""
-        if not self._hooks.validate:
-            return
         try:
             instance = self._instances.of_hub(new, self._versions.of(ctx).declared.name)
         except ModelError as error:
@@ -68,11 +70,27 @@ class Hooked:
         for each in self._hooks.validate:
             yield from each(instance, request) or ()
 
-    async def written(self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str) -> None:
+    async def admit(self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services) -> None:
+        """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
+        version = self._versions.of(ctx)
+        if version.kind.structural.validate(version.kind.whole(new)):
+            return
+        try:
+            instance = self._instances.of_hub(new, version.declared.name)
+        except ModelError as error:
+            wrong = [invalid(Path(), new.content, str(error))]
+            raise errors.invalid(version.kind.group_kind, new.metadata.name, wrong) from None
+        request = self._request(ctx, new, old, "", services=services)
+        for each in self._hooks.admit:
+            await each(instance, request)
+
+    async def written(
+        self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services
+    ) -> None:  # fmt: skip
         """Tells of a write. What goes wrong is logged."""
         try:
             instance = self._instances.of_hub(obj, self._versions.of(ctx).declared.name)
-            request = self._request(ctx, obj, old, "", operation)
+            request = self._request(ctx, obj, old, "", operation, services)
             for each in self._hooks.after_write:
                 waiting = each(instance, request)
                 if inspect.isawaitable(waiting):
@@ -81,7 +99,8 @@ class Hooked:
             logger.exception("what is to be done after a write of %s has failed", obj.metadata.name)
 
     def _request(
-        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str, operation: str = ""
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str, operation: str = "",
+        services: Services | None = None,
     ) -> Request[Any]:  # fmt: skip
         before = None
         if old is not None:
@@ -89,7 +108,15 @@ class Hooked:
                 before = self._instances.of_hub(old, self._versions.of(ctx).declared.name)
             except ModelError:  # it was stored when the class was another
                 logger.warning("%s is stored in a form that its class does not know", old.metadata.name)
-        return Request(operation or (CREATE if old is None else UPDATE), new.metadata, before, subresource, ctx)
+        objects_of = None if services is None else partial(_objects_of, services)
+        name = operation or (CREATE if old is None else UPDATE)
+        return Request(name, new.metadata, before, subresource, ctx, objects_of)
+
+
+def _objects_of(services: Services, model: type[Any]) -> Objects[Any]:
+    """See Request.objects."""
+    declaration = declaration_of(model)
+    return Objects(Instances(declaration), services.objects(declaration.group, declaration.plural))
 
 
 class HookedStrategy(CustomResourceStrategy):
@@ -113,11 +140,11 @@ class HookedStrategy(CustomResourceStrategy):
 
     def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate(ctx, obj))
-        return iter(found or self._hooked.errors(ctx, obj, None))
+        return iter(found or self._hooked.wrong(ctx, obj, None))
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
-        return iter(found or self._hooked.errors(ctx, new, old))
+        return iter(found or self._hooked.wrong(ctx, new, old))
 
 
 class HookedStatusStrategy(StatusStrategy):
@@ -129,25 +156,39 @@ class HookedStatusStrategy(StatusStrategy):
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
-        return iter(found or self._hooked.errors(ctx, new, old, _STATUS))
+        return iter(found or self._hooked.wrong(ctx, new, old, _STATUS))
+
+
+class Admission(Inquiry[OpenObject]):
+    """Asks hooks that may wait."""
+
+    def __init__(self, hooked: Hooked, services: Services) -> None:
+        self._hooked = hooked
+        self._services = services
+
+    async def look_into(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
+        """See Inquiry."""
+        await self._hooked.admit(ctx, new, old, self._services)
 
 
 class AfterWrite(Allocator[OpenObject]):
     """Reserves nothing: it is told of writes in the places where what was reserved would be kept or given back."""
 
-    def __init__(self, hooked: Hooked) -> None:
+    def __init__(self, hooked: Hooked, services: Services) -> None:
         self._hooked = hooked
+        self._services = services
 
     async def take(
         self, ctx: Context, new: OpenObject, old: OpenObject | None
     ) -> Callable[[bool], Awaitable[None] | None]:  # fmt: skip
         """See Allocator."""
+        operation = CREATE if old is None else UPDATE
 
         def settle(stored: bool) -> Awaitable[None] | None:
-            return self._hooked.written(ctx, new, old, CREATE if old is None else UPDATE) if stored else None
+            return self._hooked.written(ctx, new, old, operation, self._services) if stored else None
 
         return settle
 
     async def give_back(self, ctx: Context, obj: OpenObject) -> None:
         """See Allocator."""
-        await self._hooked.written(ctx, obj, obj, DELETE)
+        await self._hooked.written(ctx, obj, obj, DELETE, self._services)

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 if TYPE_CHECKING:  # declarations import nothing of the server
     from steersman.api.meta.v1 import ObjectMeta
     from steersman.authentication.user import UserInfo
+    from steersman.library.instances import Objects
     from steersman.machinery.errors.field import FieldError
+    from steersman.machinery.errors.status import StatusError
     from steersman.rest.context import Context
 
 T = TypeVar("T")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 CREATE: Final = "CREATE"
@@ -22,6 +25,7 @@ DELETE: Final = "DELETE"
 _MARK: Final = "__steersman_hook__"
 _PREPARE: Final = "prepare"
 _VALIDATE: Final = "validate"
+_ADMIT: Final = "admit"
 _AFTER_WRITE: Final = "after_write"
 
 
@@ -40,6 +44,7 @@ class Request(Generic[T]):
     subresource: str
     """"status" for a write of the status, "" for one of the object."""
     _ctx: Context
+    _objects_of: Callable[[type[Any]], Objects[Any]] | None = None
 
     @property
     def user(self) -> UserInfo:
@@ -55,9 +60,26 @@ class Request(Generic[T]):
         """Tells the client something about a write that goes through."""
         self._ctx.warn(text)
 
+    def forbid(self, reason: str) -> StatusError:
+        """What `admit` raises to refuse the request: 403 with this reason."""
+        from steersman.machinery.errors.status import forbidden
+
+        return forbidden(self._ctx.action.group_resource, self.metadata.name, reason)
+
+    def objects(self, model: type[R]) -> Objects[R]:
+        """The stored objects of a class, of this or of another resource of the server.
+
+        Raises RuntimeError in `prepare` and `validate`, which must not wait, KeyError for a class that is not served,
+        TypeError for one that is not declared.
+        """
+        if self._objects_of is None:
+            raise RuntimeError("prepare and validate must not wait: look at other objects in admit")
+        return self._objects_of(model)
+
 
 Prepare = Callable[[Any, Request[Any]], None]
 Validate = Callable[[Any, Request[Any]], "Iterator[FieldError] | None"]
+Admit = Callable[[Any, Request[Any]], Awaitable[None]]
 AfterWrite = Callable[[Any, Request[Any]], Awaitable[None] | None]
 
 
@@ -67,6 +89,7 @@ class HookSet:
 
     prepare: tuple[Prepare, ...] = ()
     validate: tuple[Validate, ...] = ()
+    admit: tuple[Admit, ...] = ()
     after_write: tuple[AfterWrite, ...] = ()
 
 
@@ -86,6 +109,16 @@ def validate(method: F) -> F:
     return _marked(method, _VALIDATE)
 
 
+def admit(method: F) -> F:
+    """`async def allow(self, request: Request) -> None` may refuse an object that is created or replaced, by
+    `raise request.forbid("...")`. It may wait, and look at other objects by `request.objects(Class)`.
+
+    It is called before `prepare`, for objects that the schema finds nothing wrong with, and not for writes of the
+    status.
+    """
+    return _marked(method, _ADMIT)
+
+
 def after_write(method: F) -> F:
     """`async def tell(self, request: Request) -> None` hears of an object that was created, replaced or deleted, before
     the client is answered. What it raises is logged: the write stays. It is not called for writes of the status."""
@@ -94,7 +127,7 @@ def after_write(method: F) -> F:
 
 def hooks_of(model: type[Any]) -> HookSet:
     """The hooks of a class and of those it inherits from."""
-    found: dict[str, dict[str, Callable[..., Any]]] = {_PREPARE: {}, _VALIDATE: {}, _AFTER_WRITE: {}}
+    found: dict[str, dict[str, Callable[..., Any]]] = {_PREPARE: {}, _VALIDATE: {}, _ADMIT: {}, _AFTER_WRITE: {}}
     for base in reversed(model.__mro__):
         for name, method in vars(base).items():
             mark = getattr(method, _MARK, None)

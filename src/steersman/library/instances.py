@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import AsyncIterator
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -10,6 +11,9 @@ from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration, Version
 from steersman.library.models import Plain, instance_of, member_names, plain_of
 from steersman.machinery.codec.serializer import deep_copy
+from steersman.rest.objects import Objects as StoredObjects
+
+T = TypeVar("T")
 
 _METADATA: Final = "metadata"
 
@@ -31,6 +35,10 @@ class Instances:
         if _converts(given):
             return instance.convert_to()
         return self._again(self._hub, plain_of(instance))
+
+    def of_stored(self, obj: OpenObject) -> Any:
+        """An object of the stored version as an instance. Raises ModelError."""
+        return self._instance(self._hub, obj)
 
     def content(self, instance: Any, version: str) -> Plain:
         """What an instance of the class that is stored is in a version, without metadata. Raises ModelError."""
@@ -60,6 +68,24 @@ class Instances:
 
     def _again(self, version: Version, plain: Plain) -> Any:
         return instance_of(version.model, plain)
+
+
+class Objects(Generic[T]):
+    """The stored objects of a class, as its instances, which are the caller's own."""
+
+    def __init__(self, instances: Instances, stored: StoredObjects) -> None:
+        self._instances = instances
+        self._stored = stored
+
+    async def find(self, name: str, namespace: str = "") -> T | None:
+        """The object, None if there is none. Raises ModelError for one that is no instance of the class."""
+        found = await self._stored.find(namespace, name)
+        return None if found is None else self._instances.of_stored(found)
+
+    async def every(self, namespace: str = "") -> AsyncIterator[T]:
+        """Every object of a namespace, or of all; others have the loop in between. Raises ModelError."""
+        async for found, _ in self._stored.every(namespace):
+            yield self._instances.of_stored(found)
 
 
 def _converts(version: Version) -> bool:

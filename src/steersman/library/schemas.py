@@ -83,6 +83,8 @@ def _of_model(model: type[Any], where: str, outer: tuple[type, ...], skip: Seque
     for each in fields_of(model):
         if each.name in skip:
             continue
+        if skip and each.name == _STATUS and each.is_required:
+            raise TypeError(f"{where}.status needs a default, e.g. None: objects are created without one")
         properties[each.name] = _of_field(each, f"{where}.{each.name}", (*outer, model), is_root=bool(skip))
         if each.is_required:
             required.append(each.name)
