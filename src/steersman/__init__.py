@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from steersman.library.custom import DefinitionError
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
-    from steersman.library.hooks import Request, admit, after_write, prepare, validate
-    from steersman.library.instances import Objects
+    from steersman.library.hooks import Objects, Request, admit, after_write, prepare, validate
     from steersman.library.mounting import mount
     from steersman.library.schemas import OpenAPI, Rule
     from steersman.library.server import Server
@@ -63,8 +62,7 @@ _MODULES = {
     "library.custom": ("DefinitionError",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),
-    "library.hooks": ("Request", "admit", "after_write", "prepare", "validate"),
-    "library.instances": ("Objects",),
+    "library.hooks": ("Objects", "Request", "admit", "after_write", "prepare", "validate"),
     "library.mounting": ("mount",),
     "library.schemas": ("OpenAPI", "Rule"),
     "library.server": ("Server",),

@@ -11,8 +11,8 @@ from typing import Any, Final
 from steersman.apiextensions.strategy import CustomResourceStrategy, StatusStrategy, Versions
 from steersman.kinds.open import OpenObject
 from steersman.library.declaration import declaration_of
-from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Request
-from steersman.library.instances import Instances, Objects
+from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Objects, Request
+from steersman.library.instances import Instances, StoredInstances
 from steersman.library.models import ModelError
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.field import FieldError, Path, invalid
@@ -116,7 +116,7 @@ class Hooked:
 def _objects_of(services: Services, model: type[Any]) -> Objects[Any]:
     """See Request.objects."""
     declaration = declaration_of(model)
-    return Objects(Instances(declaration), services.objects(declaration.group, declaration.plural))
+    return StoredInstances(Instances(declaration), services.objects(declaration.group, declaration.plural))
 
 
 class HookedStrategy(CustomResourceStrategy):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:  # declarations import nothing of the server
     from steersman.api.meta.v1 import ObjectMeta
     from steersman.authentication.user import UserInfo
-    from steersman.library.instances import Objects
     from steersman.machinery.errors.field import FieldError
     from steersman.machinery.errors.status import StatusError
     from steersman.rest.context import Context
 
 T = TypeVar("T")
 R = TypeVar("R")
+C = TypeVar("C", covariant=True)
 F = TypeVar("F", bound=Callable[..., Any])
 
 CREATE: Final = "CREATE"
@@ -27,6 +27,21 @@ _PREPARE: Final = "prepare"
 _VALIDATE: Final = "validate"
 _ADMIT: Final = "admit"
 _AFTER_WRITE: Final = "after_write"
+
+
+class Objects(Protocol[C]):
+    """The stored objects of a class, as its instances, which are the caller's own.
+
+    ValueError is raised for an object that was stored when the class was another, and is none of its instances.
+    """
+
+    async def find(self, name: str, namespace: str = "") -> C | None:
+        """The object, None if there is none."""
+        ...
+
+    def every(self, namespace: str = "") -> AsyncIterator[C]:
+        """Every object of a namespace, or of all; others have the loop in between."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import msgspec
 
@@ -11,9 +11,7 @@ from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration, Version
 from steersman.library.models import Plain, instance_of, member_names, plain_of
 from steersman.machinery.codec.serializer import deep_copy
-from steersman.rest.objects import Objects as StoredObjects
-
-T = TypeVar("T")
+from steersman.rest.objects import Objects
 
 _METADATA: Final = "metadata"
 
@@ -70,20 +68,20 @@ class Instances:
         return instance_of(version.model, plain)
 
 
-class Objects(Generic[T]):
-    """The stored objects of a class, as its instances, which are the caller's own."""
+class StoredInstances:
+    """See hooks.Objects."""
 
-    def __init__(self, instances: Instances, stored: StoredObjects) -> None:
+    def __init__(self, instances: Instances, stored: Objects) -> None:
         self._instances = instances
         self._stored = stored
 
-    async def find(self, name: str, namespace: str = "") -> T | None:
-        """The object, None if there is none. Raises ModelError for one that is no instance of the class."""
+    async def find(self, name: str, namespace: str = "") -> Any:
+        """See hooks.Objects."""
         found = await self._stored.find(namespace, name)
         return None if found is None else self._instances.of_stored(found)
 
-    async def every(self, namespace: str = "") -> AsyncIterator[T]:
-        """Every object of a namespace, or of all; others have the loop in between. Raises ModelError."""
+    async def every(self, namespace: str = "") -> AsyncIterator[Any]:
+        """See hooks.Objects."""
         async for found, _ in self._stored.every(namespace):
             yield self._instances.of_stored(found)
 
