@@ -104,3 +104,11 @@ def test_kubectl_works_on_it(hello: Program) -> None:
     )  # fmt: skip
     assert hello.kubectl("wait", "fl/a", "--for=condition=Ready").endswith("a condition met\n")
     assert hello.kubectl("delete", "fl", "--all").count("deleted") == 3
+
+
+def test_a_namespace_goes_with_what_is_in_it(hello: Program) -> None:
+    hello.kubectl("create", "namespace", "pond")
+    hello.kubectl("create", "-n", "pond", "-f", "-", stdin=flunder("a", reference="b"))
+    hello.kubectl("create", "-f", "-", stdin=flunder("a", reference="b"))
+    assert hello.kubectl("delete", "namespace", "pond") == 'namespace "pond" deleted\n'
+    assert hello.kubectl("get", "fl", "-A", "--no-headers").split()[:2] == ["default", "a"]

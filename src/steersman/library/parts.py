@@ -5,7 +5,7 @@ Beside them it serves namespaces, and the resources by which rights are granted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from steersman.controlplane.rbac_feed import feed
 from steersman.controlplane.stores import Stores
 from steersman.library.custom import check_definition, resource_of_declaration
 from steersman.library.declaration import Declaration
+from steersman.library.namespaces import NamespaceDeletion
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work import nesting
@@ -144,6 +145,8 @@ class Parts:
         namespaces = stores.objects("", "namespaces")
         admission = Chain((NamespaceLifecycle(lambda name: namespaces.known("", name, _PHASE)),))
         running.callback(admission.close)
+        deletion = NamespaceDeletion(stores)
+        running.push_async_callback(deletion.stop)
         config = Config(
             authenticator=UnionAuthenticator(
                 [ClientCertificateAuthenticator(), BearerTokenAuthenticator(tokens, options.audiences)],
@@ -160,6 +163,7 @@ class Parts:
         server.add_checks(HealthCheck("storage", lambda: self._storage.refusal or None))
         server.add_post_start_hook("rbac/bootstrap-roles", self._roles)
         server.add_post_start_hook("default-namespace", self._namespace)
+        server.add_post_start_hook("namespace-deletion", _soon(deletion.start))
         server.prepare_run()
         Discovery(server).install()
         OpenAPIOnFirstUse(server).install()
@@ -171,6 +175,13 @@ class Parts:
 
     async def _namespace(self) -> None:
         await ensure(self._stores.objects("", "namespaces"), Namespace(metadata=ObjectMeta(name=_NAMESPACE)))
+
+
+def _soon(begin: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    async def hook() -> None:
+        begin()
+
+    return hook
 
 
 def _serves_v1(group: str, version: str, plural: str) -> bool:
