@@ -184,6 +184,15 @@ async def test_what_is_done_after_a_write_hears_of_each_and_cannot_undo_it(
     assert HEARD == [("CREATE", "a", "queeg"), ("UPDATE", "a", "kirk"), ("DELETE", "a", "kirk")]
 
 
+async def test_a_deletion_is_heard_of_once_in_any_version_and_not_on_a_dry_run(ships: Server) -> None:
+    await ask(ships, "POST", SHIPS, ship("a", captain="kirk"))
+    HEARD.clear()
+    await ask(ships, "DELETE", f"{OLD_SHIPS}/a?dryRun=All")
+    assert HEARD == []
+    await ask(ships, "DELETE", f"{OLD_SHIPS}/a")
+    assert HEARD == [("DELETE", "a", "kirk")]
+
+
 async def test_server_side_apply_owns_the_fields(ships: Server) -> None:
     for manager, code in (("one", 201), ("two", 409)):
         answer = await ask(

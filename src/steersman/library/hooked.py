@@ -87,9 +87,9 @@ class Hooked:
     async def written(
         self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services
     ) -> None:  # fmt: skip
-        """Tells of a write. What goes wrong is logged."""
+        """Tells of a write. What is deleted is of the stored version. What goes wrong is logged."""
         try:
-            instance = self._instances.of_hub(obj, self._versions.of(ctx).declared.name)
+            instance = self._instances.of_hub(obj, self._version(ctx, operation))
             request = self._request(ctx, obj, old, "", operation, services)
             for each in self._hooks.after_write:
                 waiting = each(instance, request)
@@ -98,6 +98,10 @@ class Hooked:
         except Exception:
             logger.exception("what is to be done after a write of %s has failed", obj.metadata.name)
 
+    def _version(self, ctx: Context, operation: str) -> str:
+        """The version of the objects that a hook is called for."""
+        return (self._versions.stored if operation == DELETE else self._versions.of(ctx)).declared.name
+
     def _request(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str, operation: str = "",
         services: Services | None = None,
@@ -105,7 +109,7 @@ class Hooked:
         before = None
         if old is not None:
             try:
-                before = self._instances.of_hub(old, self._versions.of(ctx).declared.name)
+                before = self._instances.of_hub(old, self._version(ctx, operation))
             except ModelError:  # it was stored when the class was another
                 logger.warning("%s is stored in a form that its class does not know", old.metadata.name)
         objects_of = None if services is None else partial(_objects_of, services)
