@@ -9,7 +9,7 @@ from pathlib import Path
 from tests import ROOT
 
 TESTS = ROOT / "tests"
-MIRRORED = {"bench": ROOT / "bench", "tools": ROOT / "tools"}
+MIRRORED = {"bench": ROOT / "bench", "examples": ROOT / "examples", "tools": ROOT / "tools"}
 """Folders of tests of what lies beside the sources."""
 OF_THE_WHOLE = {"conformance", "docs", "e2e"}
 """Folders of tests of whole servers and of documents."""

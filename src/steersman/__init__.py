@@ -1,3 +1,85 @@
-"""Steersman: the Kubernetes API server in Python."""
+"""Steersman: the Kubernetes API server in Python, and the library for API servers of one's own (docs/library.md).
+
+The public names of the library are those of `__all__`; whatever else is below this package is internal. Nothing is
+imported before it is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.api.meta.v1 import ObjectMeta
+    from steersman.library.custom import DefinitionError
+    from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
+    from steersman.library.definition import definition_of, definition_yaml
+    from steersman.library.hooks import Objects, Request, admit, after_write, prepare, validate
+    from steersman.library.mounting import mount
+    from steersman.library.schemas import OpenAPI, Rule
+    from steersman.library.server import Server
+    from steersman.machinery.errors.field import (
+        FieldError,
+        Path,
+        duplicate,
+        forbidden,
+        invalid,
+        not_supported,
+        required,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Convertible",
+    "DefinitionError",
+    "FieldError",
+    "ObjectMeta",
+    "Objects",
+    "OpenAPI",
+    "Path",
+    "PrinterColumn",
+    "Request",
+    "Rule",
+    "Scale",
+    "Server",
+    "admit",
+    "after_write",
+    "definition_of",
+    "definition_yaml",
+    "duplicate",
+    "forbidden",
+    "invalid",
+    "mount",
+    "not_supported",
+    "prepare",
+    "required",
+    "resource",
+    "validate",
+    "version_of",
+]
+
+_MODULES = {
+    "api.meta.v1": ("ObjectMeta",),
+    "library.custom": ("DefinitionError",),
+    "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
+    "library.definition": ("definition_of", "definition_yaml"),
+    "library.hooks": ("Objects", "Request", "admit", "after_write", "prepare", "validate"),
+    "library.mounting": ("mount",),
+    "library.schemas": ("OpenAPI", "Rule"),
+    "library.server": ("Server",),
+    "machinery.errors.field": (
+        "FieldError", "Path", "duplicate", "forbidden", "invalid", "not_supported", "required",
+    ),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name from its module when it is first asked for (PEP 562)."""
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,9 +5,8 @@ What may be taken away while the server runs is made again: by `upkeep`, or as s
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any, Final
 
@@ -29,14 +28,14 @@ from steersman.api.networking.v1 import ServiceCIDR, ServiceCIDRSpec
 from steersman.api.scheduling.v1 import PriorityClass
 from steersman.apiextensions.api_services import AUTOMANAGED
 from steersman.authorization.bootstrap_policy import load_bootstrap_policy
-from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
 from steersman.controlplane.authentication_info import combined
 from steersman.controlplane.group_versions import GROUP_VERSIONS, GroupVersionPriority
+from steersman.controlplane.initial_objects import ObjectsOf, all_of, ensure, reconcile_policy
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.validation.ip import unmapped
 from steersman.machinery.values import times
-from steersman.rest.context import Context, loopback
+from steersman.rest.context import loopback
 from steersman.rest.objects import Reading
 from steersman.server.health import HealthCheck
 from steersman.server.server import ExternalAddress, Server
@@ -47,7 +46,6 @@ logger = logging.getLogger(__name__)
 SYSTEM_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 AUTHENTICATION_INFO: Final = ("kube-system", "extension-apiserver-authentication")
 """Namespace and name of the ConfigMap by which aggregated servers know this one."""
-_RBAC: Final = "rbac.authorization.k8s.io"
 _AUTOMANAGED: Final = {AUTOMANAGED: "onstart"}
 
 _MADE_AT_START: Final[Reading[str]] = Reading(
@@ -55,8 +53,6 @@ _MADE_AT_START: Final[Reading[str]] = Reading(
     "metadata.name", "metadata.labels",
 )  # fmt: skip
 """The name of an APIService that is made at every start, "" of another."""
-
-ObjectsOf = Callable[[str, str], StoreObjects]
 
 
 class Bootstrap:
@@ -96,7 +92,7 @@ class Bootstrap:
     async def namespaces(self) -> None:
         """The namespaces that every cluster has."""
         objects = self._objects("", "namespaces")
-        await _all(_ensure(objects, Namespace(metadata=ObjectMeta(name=name))) for name in SYSTEM_NAMESPACES)
+        await all_of(ensure(objects, Namespace(metadata=ObjectMeta(name=name))) for name in SYSTEM_NAMESPACES)
 
     async def priority_classes(self) -> None:
         """The two classes of the system."""
@@ -114,33 +110,12 @@ class Bootstrap:
                 preemption_policy="PreemptLowerPriority",
             ),
         )  # fmt: skip
-        await _all(_ensure(objects, each) for each in found)
+        await all_of(ensure(objects, each) for each in found)
 
     async def roles(self) -> None:
         """The default roles and bindings; what is there keeps what was added to it."""
         policy = load_bootstrap_policy()
-        await _all([
-            *(self._reconcile("clusterroles", each, reconcile_role) for each in policy.cluster_roles),
-            *(self._reconcile("clusterrolebindings", each, reconcile_binding) for each in policy.cluster_role_bindings),
-            *(self._reconcile("roles", each, reconcile_role) for each in policy.roles),
-            *(self._reconcile("rolebindings", each, reconcile_binding) for each in policy.role_bindings),
-        ])  # fmt: skip
-
-    async def _reconcile(self, plural: str, expected: Any, decide: Callable[[Any, Any], Reconciled[Any]]) -> None:
-        expected.kind = expected.api_version = ""
-        objects = self._objects(_RBAC, plural)
-        metadata = expected.metadata
-        result = decide(await objects.find(metadata.namespace, metadata.name), expected)
-        if result.protected or result.operation is Operation.NONE:
-            return
-        ctx = loopback(metadata.namespace, metadata.name)
-        if result.operation is Operation.RECREATE:
-            await objects.delete(ctx, metadata.name)
-        if result.operation is Operation.UPDATE:
-            await objects.update(ctx, metadata.name, lambda old: result.object)
-        else:
-            result.object.metadata.resource_version = ""
-            await _ensure(objects, result.object)
+        await reconcile_policy(self._objects, policy)
 
     async def authentication_configmap(self) -> None:
         """What aggregated servers must know to trust this one (AUTHENTICATION_INFO)."""
@@ -155,7 +130,7 @@ class Bootstrap:
             return
         if there is not None and there.data == data:
             return
-        if await _ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)):
+        if await ensure(objects, ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)):
             return
 
         def change(old: ConfigMap) -> ConfigMap:
@@ -169,7 +144,7 @@ class Bootstrap:
         objects = self._objects("networking.k8s.io", "servicecidrs")
         name = "kubernetes"
         spec = ServiceCIDRSpec(cidrs=[str(self._service_range)])
-        if await _ensure(objects, ServiceCIDR(metadata=ObjectMeta(name=name), spec=spec)):
+        if await ensure(objects, ServiceCIDR(metadata=ObjectMeta(name=name), spec=spec)):
             ready = {
                 "type": "Ready", "status": "True", "lastTransitionTime": times.now(),
                 "message": "Kubernetes default Service CIDR is ready",
@@ -205,7 +180,7 @@ class Bootstrap:
         )  # fmt: skip
         metadata = ObjectMeta(name="kubernetes", namespace="default", labels=labels)
         services = self._objects("", "services")
-        if not await _ensure(services, Service(metadata=metadata, spec=spec)):
+        if not await ensure(services, Service(metadata=metadata, spec=spec)):
             await services.update(loopback("default", "kubernetes"), "kubernetes", self._with_port(port))
         if not unmapped(ip_address(address.host)).is_loopback:  # endpoints may not hold one
             await self._endpoints(address)
@@ -240,7 +215,7 @@ class Bootstrap:
     async def _put(self, group: str, plural: str, obj: Any, *members: str) -> None:
         """Creates the object, or sets these members of the one that is there."""
         objects = self._objects(group, plural)
-        if await _ensure(objects, obj):
+        if await ensure(objects, obj):
             return
 
         def change(old: Any) -> Any:
@@ -256,7 +231,7 @@ class Bootstrap:
         objects = self._objects("apiregistration.k8s.io", "apiservices")
         wanted = {_api_service_name(each) for each in self._api_service_versions}
         left = [name for name in await objects.read_all("", _MADE_AT_START) if name]
-        await _all(
+        await all_of(
             [
                 *(self._api_service(objects, each) for each in self._api_service_versions),
                 *(objects.delete(loopback(name=name), name) for name in left if name not in wanted),
@@ -280,28 +255,8 @@ class Bootstrap:
             version_priority=each.version_priority,
         )  # fmt: skip
         metadata = ObjectMeta(name=name, labels=dict(_AUTOMANAGED))
-        await _ensure(objects, APIService(metadata=metadata, spec=spec))
+        await ensure(objects, APIService(metadata=metadata, spec=spec))
 
 
 def _api_service_name(each: GroupVersionPriority) -> str:
     return f"{each.version}.{each.group}"
-
-
-async def _ensure(objects: StoreObjects, obj: Any) -> bool:
-    """Creates the object unless it is there; whether it was created."""
-    metadata = obj.metadata
-    if objects.has(metadata.namespace, metadata.name):
-        return False
-    ctx: Context = loopback(metadata.namespace)
-    try:
-        await objects.create(ctx, obj)
-    except StatusError as error:
-        if error.reason != "AlreadyExists":
-            raise
-        return False
-    return True
-
-
-async def _all(work: Iterable[Any]) -> None:
-    """Does everything at once, so that it shares commits; raises the first failure."""
-    await asyncio.gather(*work)

@@ -143,6 +143,12 @@ class ControlPlane:
         await self.store(group, plural).warm()
         return self.objects(group, plural)
 
+    @property
+    def slow_lane(self) -> SlowLane:
+        """Where large work is done."""
+        assert self._services is not None
+        return self._services.slow_lane
+
     def serve(self, resource: Resource[Any, Services]) -> None:
         """Serves one more resource from now on, stored where the others are; its cache is filled on first use.
 

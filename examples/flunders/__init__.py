@@ -1,0 +1,1 @@
+"""The resources of Kubernetes' sample-apiserver (wardle.example.com), declared with the library."""

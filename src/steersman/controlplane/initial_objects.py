@@ -1,0 +1,67 @@
+"""Objects that a server makes for itself: they are made unless they are there, roles and bindings completed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from steersman.authorization.bootstrap_policy import BootstrapPolicy
+from steersman.authorization.reconcile import Operation, Reconciled, reconcile_binding, reconcile_role
+from steersman.controlplane.objects import StoreObjects
+from steersman.machinery.errors.status import StatusError
+from steersman.rest.context import Context, loopback
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+ObjectsOf = Callable[[str, str], StoreObjects]
+"""(group, plural) -> its objects."""
+
+
+async def ensure(objects: StoreObjects, obj: Any) -> bool:
+    """Creates the object unless it is there; whether it was created."""
+    metadata = obj.metadata
+    if objects.has(metadata.namespace, metadata.name):
+        return False
+    ctx: Context = loopback(metadata.namespace)
+    try:
+        await objects.create(ctx, obj)
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        return False
+    return True
+
+
+async def all_of(work: Iterable[Awaitable[Any]]) -> None:
+    """Does everything at once, so that it shares commits; raises the first failure."""
+    await asyncio.gather(*work)
+
+
+async def reconcile_policy(objects: ObjectsOf, policy: BootstrapPolicy) -> None:
+    """Makes roles and bindings; what is there keeps what was added to it."""
+    await all_of([
+        *(_reconcile(objects, "clusterroles", each, reconcile_role) for each in policy.cluster_roles),
+        *(_reconcile(objects, "clusterrolebindings", each, reconcile_binding) for each in policy.cluster_role_bindings),
+        *(_reconcile(objects, "roles", each, reconcile_role) for each in policy.roles),
+        *(_reconcile(objects, "rolebindings", each, reconcile_binding) for each in policy.role_bindings),
+    ])  # fmt: skip
+
+
+async def _reconcile(
+    objects_of: ObjectsOf, plural: str, expected: Any, decide: Callable[[Any, Any], Reconciled[Any]]
+) -> None:  # fmt: skip
+    expected.kind = expected.api_version = ""
+    objects = objects_of(_RBAC, plural)
+    metadata = expected.metadata
+    result = decide(await objects.find(metadata.namespace, metadata.name), expected)
+    if result.protected or result.operation is Operation.NONE:
+        return
+    ctx = loopback(metadata.namespace, metadata.name)
+    if result.operation is Operation.RECREATE:
+        await objects.delete(ctx, metadata.name)
+    if result.operation is Operation.UPDATE:
+        await objects.update(ctx, metadata.name, lambda old: result.object)
+    else:
+        result.object.metadata.resource_version = ""
+        await ensure(objects, result.object)

@@ -1,0 +1,89 @@
+"""The Resource that a declared class stands for: that of its CustomResourceDefinition, with the class's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
+from steersman.apiextensions.custom_resource import resource_of
+from steersman.apiextensions.declared import Declared, read_declared
+from steersman.apiextensions.strategy import StatusStrategy, Versions
+from steersman.kinds.custom import CustomKind
+from steersman.library.conversion import ClassConversion
+from steersman.library.declaration import Declaration
+from steersman.library.definition import names_of, plain_definition
+from steersman.library.hooked import Admission, AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
+from steersman.library.instances import Instances
+from steersman.machinery.codec.serializer import decoder, encode
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.conversion import Conversion
+from steersman.rest.resource import Resource, Subresource
+
+
+class DefinitionError(ValueError):
+    """A class stands for a CustomResourceDefinition that kube-apiserver would refuse; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Converting:
+    """Makes what converts between the versions of a declaration; see custom_resource.Converting."""
+
+    declaration: Declaration
+    lane: SlowLane
+
+    def make(
+        self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
+    ) -> Conversion:  # fmt: skip
+        return ClassConversion(self.declaration, kinds, self.lane)
+
+
+def check_definition(declaration: Declaration) -> None:
+    """Raises DefinitionError for what kube-apiserver would refuse. It takes some milliseconds, and imports all of CEL
+    if there are rules."""
+    from steersman.registry.apiextensions.defaults import set_defaults
+    from steersman.registry.apiextensions.validation import validate_definition
+
+    definition = decoder(CustomResourceDefinition).decode(encode(plain_definition(declaration)))
+    set_defaults(definition)
+    definition.status.stored_versions = [declaration.stored.name]
+    found = list(validate_definition(definition))
+    if found:
+        raise DefinitionError(f"{declaration.kind}: " + "; ".join(map(str, found)))
+
+
+def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resource[Any, Any]:
+    """The resource, which is to be bound to a server. Raises TypeError."""
+    resource, versions = resource_of(_declared(declaration), _Converting(declaration, lane))
+    hooks = declaration.hooks
+    hooked = Hooked(hooks, Instances(declaration), versions)
+    return replace(
+        resource,
+        strategy=HookedStrategy(versions, hooked),
+        subresources=_hooked(resource.subresources, versions, hooked),
+        other_versions=tuple(
+            replace(each, subresources=_hooked(each.subresources or (), versions, hooked))
+            for each in resource.other_versions
+        ),
+        inquiry=partial(Admission, hooked) if hooks.admit else None,
+        allocator=partial(AfterWrite, hooked) if hooks.after_write else None,
+    )
+
+
+def _hooked(
+    subresources: tuple[Subresource[Any], ...], versions: Versions, hooked: Hooked
+) -> tuple[Subresource[Any], ...]:  # fmt: skip
+    return tuple(
+        replace(each, strategy=HookedStatusStrategy(versions, hooked))
+        if isinstance(each.strategy, StatusStrategy)
+        else each
+        for each in subresources
+    )
+
+
+def _declared(declaration: Declaration) -> Declared:
+    plain = plain_definition(declaration)
+    plain["status"] = {"acceptedNames": names_of(declaration)}
+    return read_declared(encode(plain)[1:])

@@ -1,0 +1,190 @@
+"""The declaration of a resource: `@resource` on a class, `@version_of` on its other versions, and the facts they take.
+
+Each fact has the name that apiextensions.k8s.io/v1 has for it, as what is declared becomes a CustomResourceDefinition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar
+
+from steersman.library.hooks import HookSet, hooks_of
+from steersman.library.models import is_model
+from steersman.library.schemas import Rule
+
+C = TypeVar("C", bound=type)
+
+_ATTRIBUTE: Final = "__steersman_resource__"
+_VOWELS: Final = "aeiou"
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """A column of `kubectl get` after NAME. `type` is integer, number, string, boolean or date; priority 1 is shown by
+    `-o wide`."""
+
+    name: str
+    json_path: str
+    type: str = "string"
+    priority: int = 0
+    format: str = ""
+    description: str = ""
+
+
+AGE: Final = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The paths of the scale subresource, which `kubectl scale` and autoscalers use."""
+
+    spec_replicas_path: str = ".spec.replicas"
+    status_replicas_path: str = ".status.replicas"
+    label_selector_path: str = ""
+
+
+class Convertible(Protocol):
+    """A version that is not the one that is stored: it says how its objects become those of that one, and back."""
+
+    def convert_to(self) -> Any:
+        """This object as one of the class that it is a version of."""
+        ...
+
+    @classmethod
+    def convert_from(cls, hub: Any) -> Any:
+        """An object of that class as one of this one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """What is declared of one version."""
+
+    name: str
+    model: type[Any]
+    printer_columns: tuple[PrinterColumn, ...] = ()
+    scale: Scale | None = None
+    rules: tuple[Rule, ...] = ()
+    selectable_fields: tuple[str, ...] = ()
+    served: bool = True
+    deprecated: bool = False
+    deprecation_warning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What is declared of a resource. `others` are the versions that are not stored; classes may add to it."""
+
+    group: str
+    kind: str
+    plural: str
+    singular: str
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    namespaced: bool
+    stored: Version
+    hooks: HookSet
+    others: list[Version] = field(default_factory=list)
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """The stored one first."""
+        return (self.stored, *self.others)
+
+    def serves(self, group: str, version: str, plural: str) -> bool:
+        """Whether this version of its own resource is served."""
+        return any(each.name == version and each.served for each in self.versions)
+
+
+def resource(
+    api_version: str, *, kind: str = "", plural: str = "", singular: str = "", namespaced: bool = True,
+    short_names: Sequence[str] = (), categories: Sequence[str] = (), printer_columns: Sequence[PrinterColumn] = (),
+    scale: Scale | None = None, rules: Sequence[Rule] = (), selectable_fields: Sequence[str] = (),
+    deprecated: bool = False, deprecation_warning: str = "",
+) -> Callable[[C], C]:  # fmt: skip
+    """Declares a class as the resource of its name: `@resource("wardle.example.com/v1alpha1")`.
+
+    The class is a `msgspec.Struct`, a dataclass or a pydantic model. Its fields are the members of objects; `spec` and
+    `status` are classes of their own. With a field `status` there is the subresource of that name. `kind` is the name
+    of the class unless given, and `plural` what English makes of that. Objects are stored in this version.
+
+    Raises ValueError for an apiVersion without a group, TypeError for what is no such class.
+    """
+    group, name = _parted(api_version)
+
+    def declare(model: C) -> C:
+        _check(model)
+        own_kind = kind or model.__name__
+        version = Version(
+            name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
+            selectable_fields=tuple(selectable_fields), deprecated=deprecated, deprecation_warning=deprecation_warning,
+        )  # fmt: skip
+        declaration = Declaration(
+            group=group, kind=own_kind, plural=plural or plural_of(own_kind.lower()),
+            singular=singular or own_kind.lower(), short_names=tuple(short_names), categories=tuple(categories),
+            namespaced=namespaced, stored=version, hooks=hooks_of(model),
+        )  # fmt: skip
+        setattr(model, _ATTRIBUTE, declaration)
+        return model
+
+    return declare
+
+
+def version_of(
+    hub: type[Any], name: str, *, printer_columns: Sequence[PrinterColumn] = (), scale: Scale | None = None,
+    rules: Sequence[Rule] = (), selectable_fields: Sequence[str] = (), served: bool = True,
+    deprecated: bool = False, deprecation_warning: str = "",
+) -> Callable[[C], C]:  # fmt: skip
+    """Declares a class as another version of the resource `hub`: `@version_of(Flunder, "v1beta1")`.
+
+    It has the methods of `Convertible`; without them objects are the same in both, as far as each knows them. Raises
+    TypeError and ValueError for what cannot be such a version.
+    """
+    declaration = declaration_of(hub)
+
+    def declare(model: C) -> C:
+        _check(model)
+        if any(each.name == name for each in declaration.versions):
+            raise ValueError(f"{declaration.kind} has a version {name} already")
+        if hasattr(model, "convert_to") != hasattr(model, "convert_from"):
+            raise TypeError(f"{model.__name__} has one of convert_to and convert_from, and needs both")
+        declaration.others.append(
+            Version(
+                name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
+                selectable_fields=tuple(selectable_fields), served=served, deprecated=deprecated,
+                deprecation_warning=deprecation_warning,
+            )
+        )  # fmt: skip
+        return model
+
+    return declare
+
+
+def declaration_of(model: type[Any]) -> Declaration:
+    """What `@resource` has declared of a class. Raises TypeError if nothing is."""
+    found = vars(model).get(_ATTRIBUTE)
+    if not isinstance(found, Declaration):
+        raise TypeError(f"{getattr(model, '__name__', model)} is not declared with @resource")
+    return found
+
+
+def plural_of(singular: str) -> str:
+    """The English plural of a name in lower case, by the rules that have no exceptions: policies, ingresses, keys."""
+    if singular.endswith("y") and singular[-2:-1] not in _VOWELS:
+        return f"{singular[:-1]}ies"
+    if singular.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{singular}es"
+    return f"{singular}s"
+
+
+def _parted(api_version: str) -> tuple[str, str]:
+    group, slash, version = api_version.partition("/")
+    if not (group and slash and version) or "/" in version:
+        raise ValueError(f"{api_version!r} is no GROUP/VERSION such as wardle.example.com/v1alpha1")
+    return group, version
+
+
+def _check(model: type[Any]) -> None:
+    if not is_model(model):
+        raise TypeError(f"{model.__name__} is no msgspec.Struct, dataclass or pydantic model: @resource comes first")

@@ -1,0 +1,198 @@
+"""The hooks of a class in the places where the store calls a kind's own."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from steersman.apiextensions.strategy import CustomResourceStrategy, StatusStrategy, Versions
+from steersman.kinds.open import OpenObject
+from steersman.library.declaration import declaration_of
+from steersman.library.hooks import CREATE, DELETE, UPDATE, HookSet, Objects, Request
+from steersman.library.instances import Instances, StoredInstances
+from steersman.library.models import ModelError
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.field import FieldError, Path, invalid
+from steersman.registry.services import Services
+from steersman.rest.allocator import Allocator, Inquiry
+from steersman.rest.context import Context
+
+logger = logging.getLogger(__name__)
+
+_STATUS: Final = "status"
+
+
+class Hooked:
+    """The hooks of one resource, on the objects of any of its versions."""
+
+    def __init__(self, hooks: HookSet, instances: Instances, versions: Versions) -> None:
+        self._hooks = hooks
+        self._instances = instances
+        self._versions = versions
+
+    def prepare(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
+        """Calls what prepares objects. One that is not of its class is left to those who judge it."""
+        if not self._hooks.prepare:
+            return
+        version = self._versions.of(ctx)
+        try:
+            instance = self._instances.of_hub(new, version.declared.name)
+        except ModelError:
+            return
+        before = self._instances.content(instance, version.declared.name)
+        request = self._request(ctx, new, old, "")
+        for each in self._hooks.prepare:
+            each(instance, request)
+        after = self._instances.content(instance, version.declared.name)
+        if after == before:
+            return
+        for name in before.keys() | after.keys():
+            if name not in after:
+                new.content.pop(name, None)
+            elif after[name] != before.get(name):
+                new.content[name] = after[name]
+        version.kind.structural.fit(new.content, lenient=True)
+        version.kind.default(new)
+
+    def wrong(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
+    ) -> Iterator[FieldError]:  # fmt: skip
+        """What the class finds wrong with an object that its schema finds nothing wrong with."""
+        try:
+            instance = self._instances.of_hub(new, self._versions.of(ctx).declared.name)
+        except ModelError as error:
+            yield invalid(Path(), new.content, str(error))
+            return
+        request = self._request(ctx, new, old, subresource)
+        for each in self._hooks.validate:
+            yield from each(instance, request) or ()
+
+    async def admit(self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services) -> None:
+        """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
+        version = self._versions.of(ctx)
+        if version.kind.structural.validate(version.kind.whole(new)):
+            return
+        try:
+            instance = self._instances.of_hub(new, version.declared.name)
+        except ModelError as error:
+            wrong = [invalid(Path(), new.content, str(error))]
+            raise errors.invalid(version.kind.group_kind, new.metadata.name, wrong) from None
+        request = self._request(ctx, new, old, "", services=services)
+        for each in self._hooks.admit:
+            await each(instance, request)
+
+    async def written(
+        self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services
+    ) -> None:  # fmt: skip
+        """Tells of a write. What is deleted is of the stored version. What goes wrong is logged."""
+        try:
+            instance = self._instances.of_hub(obj, self._version(ctx, operation))
+            request = self._request(ctx, obj, old, "", operation, services)
+            for each in self._hooks.after_write:
+                waiting = each(instance, request)
+                if inspect.isawaitable(waiting):
+                    await waiting
+        except Exception:
+            logger.exception("what is to be done after a write of %s has failed", obj.metadata.name)
+
+    def _version(self, ctx: Context, operation: str) -> str:
+        """The version of the objects that a hook is called for."""
+        return (self._versions.stored if operation == DELETE else self._versions.of(ctx)).declared.name
+
+    def _request(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str, operation: str = "",
+        services: Services | None = None,
+    ) -> Request[Any]:  # fmt: skip
+        before = None
+        if old is not None:
+            try:
+                before = self._instances.of_hub(old, self._version(ctx, operation))
+            except ModelError:  # it was stored when the class was another
+                logger.warning("%s is stored in a form that its class does not know", old.metadata.name)
+        objects_of = None if services is None else partial(_objects_of, services)
+        name = operation or (CREATE if old is None else UPDATE)
+        return Request(name, new.metadata, before, subresource, ctx, objects_of)
+
+
+def _objects_of(services: Services, model: type[Any]) -> Objects[Any]:
+    """See Request.objects."""
+    declaration = declaration_of(model)
+    return StoredInstances(Instances(declaration), services.objects(declaration.group, declaration.plural))
+
+
+class HookedStrategy(CustomResourceStrategy):
+    """Custom resources with hooks."""
+
+    def __init__(self, versions: Versions, hooked: Hooked) -> None:
+        super().__init__(versions)
+        self._hooked = hooked
+
+    def prepare_for_create(self, ctx: Context, obj: OpenObject) -> None:
+        super().prepare_for_create(ctx, obj)
+        self._hooked.prepare(ctx, obj, None)
+
+    def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
+        if self._versions.of(ctx).declared.has_status:
+            new.content.pop(_STATUS, None)
+            if _STATUS in old.content:
+                new.content[_STATUS] = old.content[_STATUS]
+        self._hooked.prepare(ctx, new, old)
+        super().prepare_for_update(ctx, new, old)
+
+    def validate(self, ctx: Context, obj: OpenObject) -> Iterator[FieldError]:
+        found = list(super().validate(ctx, obj))
+        return iter(found or self._hooked.wrong(ctx, obj, None))
+
+    def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
+        found = list(super().validate_update(ctx, new, old))
+        return iter(found or self._hooked.wrong(ctx, new, old))
+
+
+class HookedStatusStrategy(StatusStrategy):
+    """Their status, which is judged and not prepared."""
+
+    def __init__(self, versions: Versions, hooked: Hooked) -> None:
+        super().__init__(versions)
+        self._hooked = hooked
+
+    def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
+        found = list(super().validate_update(ctx, new, old))
+        return iter(found or self._hooked.wrong(ctx, new, old, _STATUS))
+
+
+class Admission(Inquiry[OpenObject]):
+    """Asks hooks that may wait."""
+
+    def __init__(self, hooked: Hooked, services: Services) -> None:
+        self._hooked = hooked
+        self._services = services
+
+    async def look_into(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
+        """See Inquiry."""
+        await self._hooked.admit(ctx, new, old, self._services)
+
+
+class AfterWrite(Allocator[OpenObject]):
+    """Reserves nothing: it is told of writes in the places where what was reserved would be kept or given back."""
+
+    def __init__(self, hooked: Hooked, services: Services) -> None:
+        self._hooked = hooked
+        self._services = services
+
+    async def take(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None
+    ) -> Callable[[bool], Awaitable[None] | None]:  # fmt: skip
+        """See Allocator."""
+        operation = CREATE if old is None else UPDATE
+
+        def settle(stored: bool) -> Awaitable[None] | None:
+            return self._hooked.written(ctx, new, old, operation, self._services) if stored else None
+
+        return settle
+
+    async def give_back(self, ctx: Context, obj: OpenObject) -> None:
+        """See Allocator."""
+        await self._hooked.written(ctx, obj, obj, DELETE, self._services)

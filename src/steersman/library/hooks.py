@@ -1,0 +1,156 @@
+"""Hooks: methods of a declared class that prepare objects, judge them, and hear of what was written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:  # declarations import nothing of the server
+    from steersman.api.meta.v1 import ObjectMeta
+    from steersman.authentication.user import UserInfo
+    from steersman.machinery.errors.field import FieldError
+    from steersman.machinery.errors.status import StatusError
+    from steersman.rest.context import Context
+
+T = TypeVar("T")
+R = TypeVar("R")
+C = TypeVar("C", covariant=True)
+F = TypeVar("F", bound=Callable[..., Any])
+
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
+
+_MARK: Final = "__steersman_hook__"
+_PREPARE: Final = "prepare"
+_VALIDATE: Final = "validate"
+_ADMIT: Final = "admit"
+_AFTER_WRITE: Final = "after_write"
+
+
+class Objects(Protocol[C]):
+    """The stored objects of a class, as its instances, which are the caller's own.
+
+    ValueError is raised for an object that was stored when the class was another, and is none of its instances.
+    """
+
+    async def find(self, name: str, namespace: str = "") -> C | None:
+        """The object, None if there is none."""
+        ...
+
+    def every(self, namespace: str = "") -> AsyncIterator[C]:
+        """Every object of a namespace, or of all; others have the loop in between."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """What a hook is told of the request. `old` is the object before an update or a deletion, None on a creation.
+
+    `metadata` is that of the object that the hook is a method of; `prepare` may change its labels, annotations,
+    finalizers and owner references.
+    """
+
+    operation: str
+    """CREATE, UPDATE or DELETE."""
+    metadata: ObjectMeta
+    old: T | None
+    subresource: str
+    """"status" for a write of the status, "" for one of the object."""
+    _ctx: Context
+    _objects_of: Callable[[type[Any]], Objects[Any]] | None = None
+
+    @property
+    def user(self) -> UserInfo:
+        """Who asks."""
+        return self._ctx.user
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be stored."""
+        return self._ctx.dry_run
+
+    def warn(self, text: str) -> None:
+        """Tells the client something about a write that goes through."""
+        self._ctx.warn(text)
+
+    def forbid(self, reason: str) -> StatusError:
+        """What `admit` raises to refuse the request: 403 with this reason."""
+        from steersman.machinery.errors.status import forbidden
+
+        return forbidden(self._ctx.action.group_resource, self.metadata.name, reason)
+
+    def objects(self, model: type[R]) -> Objects[R]:
+        """The stored objects of a class, of this or of another resource of the server.
+
+        Raises RuntimeError in `prepare` and `validate`, which must not wait, KeyError for a class that is not served,
+        TypeError for one that is not declared.
+        """
+        if self._objects_of is None:
+            raise RuntimeError("prepare and validate must not wait: look at other objects in admit")
+        return self._objects_of(model)
+
+
+Prepare = Callable[[Any, Request[Any]], None]
+Validate = Callable[[Any, Request[Any]], "Iterator[FieldError] | None"]
+Admit = Callable[[Any, Request[Any]], Awaitable[None]]
+AfterWrite = Callable[[Any, Request[Any]], Awaitable[None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class HookSet:
+    """The hooks of a class, each kind in the order of their declaration."""
+
+    prepare: tuple[Prepare, ...] = ()
+    validate: tuple[Validate, ...] = ()
+    admit: tuple[Admit, ...] = ()
+    after_write: tuple[AfterWrite, ...] = ()
+
+
+def prepare(method: F) -> F:
+    """`def fill(self, request: Request) -> None` changes an object that is created or replaced, before it is judged.
+
+    It must not wait. It is not called for writes of the status.
+    """
+    return _marked(method, _PREPARE)
+
+
+def validate(method: F) -> F:
+    """`def check(self, request: Request) -> Iterator[FieldError]` yields what is wrong with an object, its status too.
+
+    It is called for objects that the schema and its rules find nothing wrong with, and must not wait.
+    """
+    return _marked(method, _VALIDATE)
+
+
+def admit(method: F) -> F:
+    """`async def allow(self, request: Request) -> None` may refuse an object that is created or replaced, by
+    `raise request.forbid("...")`. It may wait, and look at other objects by `request.objects(Class)`.
+
+    It is called before `prepare`, for objects that the schema finds nothing wrong with, and not for writes of the
+    status.
+    """
+    return _marked(method, _ADMIT)
+
+
+def after_write(method: F) -> F:
+    """`async def tell(self, request: Request) -> None` hears of an object that was created, replaced or deleted, before
+    the client is answered. What it raises is logged: the write stays. It is not called for writes of the status."""
+    return _marked(method, _AFTER_WRITE)
+
+
+def hooks_of(model: type[Any]) -> HookSet:
+    """The hooks of a class and of those it inherits from."""
+    found: dict[str, dict[str, Callable[..., Any]]] = {_PREPARE: {}, _VALIDATE: {}, _ADMIT: {}, _AFTER_WRITE: {}}
+    for base in reversed(model.__mro__):
+        for name, method in vars(base).items():
+            mark = getattr(method, _MARK, None)
+            if mark in found:
+                found[mark][name] = method
+    return HookSet(*(tuple(each.values()) for each in found.values()))
+
+
+def _marked(method: F, mark: str) -> F:
+    setattr(method, _MARK, mark)
+    return method

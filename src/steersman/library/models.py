@@ -1,0 +1,144 @@
+"""Classes of the library's users: their fields, and their instances made of plain data and written as such.
+
+A class is a `msgspec.Struct`, a dataclass or a pydantic model. pydantic need not be installed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, get_type_hints
+
+import msgspec
+
+Plain = dict[str, Any]
+
+NO_DEFAULT: Final = object()
+
+
+class ModelError(ValueError):
+    """Plain data is no instance of a class; the text says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a class. `name` is that of its JSON, `type` its annotation with all of `Annotated`; `markers` are
+    constraints that the class keeps elsewhere. `default` is plain data, NO_DEFAULT where there is none."""
+
+    name: str
+    type: Any
+    is_required: bool
+    default: Any
+    description: str = ""
+    markers: tuple[object, ...] = ()
+
+
+def member_names(model: type[Any]) -> frozenset[str]:
+    """The members of objects that a class has fields for."""
+    return frozenset(each.name for each in fields_of(model))
+
+
+def is_model(kind: object) -> bool:
+    """Whether it is a class with fields."""
+    return isinstance(kind, type) and (_is_struct(kind) or dataclasses.is_dataclass(kind) or _is_pydantic(kind))
+
+
+def description_of(model: type) -> str:
+    """Its own docstring; a dataclass without one has its signature in the place of that."""
+    text = model.__dict__.get("__doc__") or ""
+    if dataclasses.is_dataclass(model) and text.startswith(f"{model.__name__}("):
+        return ""
+    return inspect.cleandoc(text)
+
+
+def fields_of(model: type[Any]) -> Iterator[Field]:
+    """The fields of a class, in their order. Raises TypeError for a class without, NameError for an annotation that
+    means nothing."""
+    if _is_struct(model):
+        return _struct_fields(model)
+    if dataclasses.is_dataclass(model):
+        return _dataclass_fields(model)
+    if _is_pydantic(model):
+        return _pydantic_fields(model)
+    raise TypeError(f"{model.__name__} is no msgspec.Struct, dataclass or pydantic model")
+
+
+def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
+    """An instance of a class. Raises ModelError."""
+    if _is_pydantic(model):
+        try:
+            return model.model_validate(plain)
+        except ValueError as error:  # pydantic's ValidationError is one
+            raise ModelError(str(error)) from None
+    try:
+        return msgspec.convert(plain, model)
+    except msgspec.ValidationError as error:
+        raise ModelError(str(error)) from None
+
+
+def plain_of(instance: Any) -> Plain:
+    """What an instance is as JSON; what is None is left out."""
+    if _is_pydantic(type(instance)):
+        dumped: Plain = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return dumped
+    found: Plain = _without_none(msgspec.to_builtins(instance, str_keys=True))
+    return found
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_none(each) for name, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_none(each) for each in value]
+    return value
+
+
+def _is_struct(model: type) -> bool:
+    return issubclass(model, msgspec.Struct)
+
+
+def _is_pydantic(model: type) -> bool:
+    return hasattr(model, "model_fields") and hasattr(model, "model_validate")
+
+
+def _struct_fields(model: type[msgspec.Struct]) -> Iterator[Field]:
+    for each in msgspec.structs.fields(model):
+        default = NO_DEFAULT
+        if each.default is not msgspec.NODEFAULT:
+            default = each.default
+        elif each.default_factory is not msgspec.NODEFAULT:
+            default = each.default_factory()
+        yield Field(each.encode_name, each.type, each.required, _plain_default(default))
+
+
+def _dataclass_fields(model: type[Any]) -> Iterator[Field]:
+    hints = get_type_hints(model, include_extras=True)
+    for each in dataclasses.fields(model):
+        default: Any = NO_DEFAULT
+        if each.default is not dataclasses.MISSING:
+            default = each.default
+        elif each.default_factory is not dataclasses.MISSING:
+            default = each.default_factory()
+        yield Field(each.name, hints[each.name], default is NO_DEFAULT, _plain_default(default))
+
+
+def _pydantic_fields(model: Any) -> Iterator[Field]:
+    for name, each in model.model_fields.items():
+        default: Any = NO_DEFAULT
+        if not each.is_required():
+            default = each.get_default(call_default_factory=True)
+        yield Field(
+            each.serialization_alias or each.alias or name, each.annotation, each.is_required(),
+            _plain_default(default), each.description or "", tuple(each.metadata),
+        )  # fmt: skip
+
+
+def _plain_default(default: Any) -> Any:
+    """A default as plain data; None stands for a value that is left out."""
+    if default is NO_DEFAULT or default is None or default is msgspec.UNSET:
+        return NO_DEFAULT
+    if is_model(type(default)):
+        return plain_of(default)
+    return msgspec.to_builtins(default, str_keys=True)

@@ -1,0 +1,24 @@
+"""Declared resources in a whole Steersman in this process, beside those that it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.controlplane.control_plane import ControlPlane
+from steersman.library.custom import check_definition, resource_of_declaration
+from steersman.library.declaration import declaration_of
+
+
+async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
+    """Serves the resources that these classes declare from now on, stored where the others are, until the control
+    plane stops. One that is served already takes the place of the one of its name, and watches of that end.
+
+    Raises TypeError for a class that is not declared, DefinitionError for one that cannot be served, ValueError if a
+    built-in resource has its name.
+    """
+    declarations = [declaration_of(each) for each in resources]
+    for declaration in declarations:
+        check_definition(declaration)
+    for declaration in declarations:
+        resource = resource_of_declaration(declaration, plane.slow_lane)
+        await plane.serve_custom(resource, declaration.serves)

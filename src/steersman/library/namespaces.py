@@ -1,0 +1,107 @@
+"""The end of namespaces: what is in one that is deleted goes, and then the namespace.
+
+A cluster has a controller for this (kube-controller-manager's namespace controller); a library's server has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Any, Final
+
+from steersman.api.core.v1 import Namespace
+from steersman.controlplane.objects import StoreObjects
+from steersman.controlplane.stores import Stores
+from steersman.machinery.errors.status import StatusError
+from steersman.registry.core.namespaces import FINALIZER
+from steersman.rest.context import loopback
+from steersman.storage.cache.entry import Entry
+from steersman.store.follower import Follower
+from steersman.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+_LOOKS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds between looks at whether all objects of a namespace are gone."""
+_TURN: Final = 0.004
+"""Seconds for which objects are deleted before others have the loop."""
+
+
+class NamespaceDeletion:
+    """`start` begins, `stop` ends."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._namespaces = stores.objects("", "namespaces")
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """By the name of a namespace that goes."""
+
+    def start(self) -> None:
+        """Looks at every namespace, and from then on at every one that changes."""
+        Follower(self._stores.store("", "namespaces"), self._changed).begin()
+
+    async def stop(self) -> None:
+        """Returns once nothing of it runs any more."""
+        tasks = list(self._tasks.values())
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _changed(self, _: str, name: str, entry: Entry | None) -> None:
+        if entry is None or name in self._tasks or b'"deletionTimestamp":"' not in entry.body:
+            return
+        task = asyncio.get_running_loop().create_task(self._end(name), name=f"deleting all of namespace {name}")
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name))
+
+    async def _end(self, name: str) -> None:
+        """Returns once the namespace has none of this server's finalizers, however often that has to be tried."""
+        looks = 0
+        while True:
+            try:
+                found = await self._namespaces.find("", name)
+                if found is None or found.metadata.deletion_timestamp is None or FINALIZER not in found.spec.finalizers:
+                    return
+                if await self._is_empty(name):
+                    await self._finalize(name)
+                    return
+            except Exception:
+                logger.exception("the namespace %s cannot be deleted yet", name)
+            await asyncio.sleep(_LOOKS[min(looks, len(_LOOKS) - 1)])
+            looks += 1
+
+    async def _is_empty(self, namespace: str) -> bool:
+        """Deletes what is there; whether nothing is left."""
+        is_empty = True
+        for store in self._namespaced():
+            await store.warm()
+            resource = store.resource
+            objects = self._stores.objects(resource.group, resource.plural)
+            await _delete_all(objects, [name for _, name in objects.names(namespace)], namespace)
+            is_empty = is_empty and not objects.count(namespace)
+        return is_empty
+
+    def _namespaced(self) -> Iterable[Store[Any]]:
+        return [each for each in self._stores if each.resource.namespaced]
+
+    async def _finalize(self, name: str) -> None:
+        def finalized(namespace: Namespace) -> Namespace:
+            namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]
+            return namespace
+
+        await self._namespaces.update(loopback(name, name), name, finalized, subresource="finalize")
+
+
+async def _delete_all(objects: StoreObjects, names: Iterable[str], namespace: str) -> None:
+    began = perf_counter()
+    for name in names:
+        if perf_counter() - began > _TURN:
+            await asyncio.sleep(0)
+            began = perf_counter()
+        try:
+            await objects.delete(loopback(namespace, name), name)
+        except StatusError as error:
+            if error.code != 404:
+                raise

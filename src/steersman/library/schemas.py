@@ -1,0 +1,217 @@
+"""The structural schema (`openAPIV3Schema`) of a class: types, constraints, defaults, rules, descriptions."""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from steersman.library.models import NO_DEFAULT, Field, Plain, description_of, fields_of, is_model
+
+_META: Final = ("metadata", "kind", "apiVersion", "api_version")
+"""What every object has: the class may name it, the schema does not."""
+_STATUS: Final = "status"
+_SCALARS: Final[dict[object, Plain]] = {
+    str: {"type": "string"},
+    int: {"type": "integer", "format": "int64"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    bytes: {"type": "string", "format": "byte"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A validation rule in CEL of the type that it annotates: `Annotated[int, Rule("self >= oldSelf")]`.
+
+    See ValidationRule of apiextensions.k8s.io/v1 for what each field means.
+    """
+
+    rule: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = ""
+    field_path: str = ""
+    optional_old_self: bool | None = None
+
+    def plain(self) -> Plain:
+        """As a definition has it."""
+        given = {
+            "rule": self.rule, "message": self.message, "messageExpression": self.message_expression,
+            "reason": self.reason, "fieldPath": self.field_path, "optionalOldSelf": self.optional_old_self,
+        }  # fmt: skip
+        return {name: value for name, value in given.items() if value not in ("", None)}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAPI:
+    """Members of the schema of the type that it annotates, as they are: what there is no other word for.
+
+    `Annotated[list[Port], OpenAPI({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})]`
+    """
+
+    members: Mapping[str, Any]
+
+
+def schema_of(model: type[Any], rules: Iterable[Rule] = ()) -> Plain:
+    """The schema of the objects of a class, `rules` being those of the whole object.
+
+    Raises TypeError for an annotation that no structural schema can say, with where it is.
+    """
+    schema = _of_model(model, model.__name__, (), skip=_META)
+    _add_rules(schema, rules)
+    return schema
+
+
+def _of_model(model: type[Any], where: str, outer: tuple[type, ...], skip: Sequence[str] = ()) -> Plain:
+    if model in outer:
+        raise TypeError(f"{where}: {model.__name__} holds itself, which a structural schema cannot say")
+    schema: Plain = {"type": "object"}
+    text = description_of(model)
+    if text:
+        schema["description"] = text
+    properties: Plain = {}
+    required = []
+    for each in fields_of(model):
+        if each.name in skip:
+            continue
+        if skip and each.name == _STATUS and each.is_required:
+            raise TypeError(f"{where}.status needs a default, e.g. None: objects are created without one")
+        properties[each.name] = _of_field(each, f"{where}.{each.name}", (*outer, model), is_root=bool(skip))
+        if each.is_required:
+            required.append(each.name)
+    if properties:
+        schema["properties"] = properties
+    if required:
+        schema["required"] = required
+    return schema
+
+
+def _of_field(field: Field, where: str, outer: tuple[type, ...], *, is_root: bool) -> Plain:
+    schema = _of_type(field.type, where, outer)
+    for marker in field.markers:
+        _mark(schema, marker)
+    if field.description:
+        schema["description"] = field.description
+    if field.default is not NO_DEFAULT and not (is_root and field.name == _STATUS):
+        schema["default"] = field.default
+    return schema
+
+
+def _of_type(hint: Any, where: str, outer: tuple[type, ...]) -> Plain:
+    hint = getattr(hint, "__value__", hint)  # of `type X = ...`
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        schema = _of_type(args[0], where, outer)
+        for marker in args[1:]:
+            _mark(schema, marker)
+        return schema
+    if origin is Union or origin is types.UnionType:
+        return _of_union(args, where, outer)
+    if origin is Literal:
+        return _of_values(args, where)
+    if hint is Any or hint is object or isinstance(hint, TypeVar) or hint is msgspec.Raw:
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    if hint in _SCALARS:
+        return dict(_SCALARS[hint])
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return _of_values([each.value for each in hint], where)
+    if is_model(hint):
+        return _of_model(hint, where, outer)
+    return _of_collection(origin or hint, args, where, outer)
+
+
+def _of_collection(kind: Any, args: tuple[Any, ...], where: str, outer: tuple[type, ...]) -> Plain:
+    if isinstance(kind, type) and issubclass(kind, Mapping):
+        if not args:
+            return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        if args[0] is not str:
+            raise TypeError(f"{where}: the keys of a map are str, not {_shown(args[0])}")
+        return {"type": "object", "additionalProperties": _of_type(args[1], f"{where}[]", outer)}
+    if isinstance(kind, type) and issubclass(kind, Sequence | AbstractSet):
+        if len(args) > 1 and not (len(args) == 2 and args[1] is Ellipsis):
+            raise TypeError(f"{where}: the items of a list are of one type")
+        items = _of_type(args[0] if args else Any, f"{where}[]", outer)
+        schema: Plain = {"type": "array", "items": items}
+        if issubclass(kind, AbstractSet):
+            schema["x-kubernetes-list-type"] = "set"
+        return schema
+    raise TypeError(f"{where}: there is no schema of {_shown(kind)}")
+
+
+def _of_union(args: Sequence[Any], where: str, outer: tuple[type, ...]) -> Plain:
+    members = [each for each in args if each not in (types.NoneType, msgspec.UnsetType)]
+    if len(members) == 1:
+        return _of_type(members[0], where, outer)
+    if set(members) == {int, str}:
+        return {"x-kubernetes-int-or-string": True}
+    shown = " | ".join(map(_shown, members))
+    raise TypeError(f"{where}: a structural schema cannot say {shown}; of unions it can X | None and int | str")
+
+
+def _of_values(values: Sequence[Any], where: str) -> Plain:
+    kinds = {type(each) for each in values if each is not None}
+    if len(kinds) != 1 or not kinds <= {str, int}:
+        raise TypeError(f"{where}: the values of an enumeration are all str or all int")
+    return {**_SCALARS[kinds.pop()], "enum": [each for each in values if each is not None]}
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)
+
+
+# Constraints: msgspec.Meta, annotated_types and pydantic's Field have the same names for them
+
+
+def _mark(schema: Plain, marker: object) -> None:
+    if isinstance(marker, Rule):
+        _add_rules(schema, (marker,))
+        return
+    if isinstance(marker, OpenAPI):
+        schema.update(marker.members)
+        return
+    _bound(schema, marker)
+    _measure(schema, marker)
+    for name, member in (("pattern", "pattern"), ("multiple_of", "multipleOf"), ("description", "description")):
+        value = getattr(marker, name, None)
+        if value is not None:
+            schema[member] = value
+    more = getattr(marker, "extra_json_schema", None)
+    if more:
+        schema.update(more)
+    for each in getattr(marker, "metadata", ()):  # pydantic's Field within a type
+        _mark(schema, each)
+
+
+def _bound(schema: Plain, marker: object) -> None:
+    for name, member, exclusive in (
+        ("ge", "minimum", False), ("gt", "minimum", True), ("le", "maximum", False), ("lt", "maximum", True),
+    ):  # fmt: skip
+        value = getattr(marker, name, None)
+        if value is not None:
+            schema[member] = value
+            if exclusive:
+                schema[f"exclusive{member.capitalize()}"] = True
+
+
+def _measure(schema: Plain, marker: object) -> None:
+    """Lengths: of texts, lists and maps."""
+    what = {"string": "Length", "array": "Items", "object": "Properties"}.get(schema.get("type", ""), "Length")
+    for name, member in (("min_length", "min"), ("max_length", "max")):
+        value = getattr(marker, name, None)
+        if value is not None:
+            schema[member + what] = value
+
+
+def _add_rules(schema: Plain, rules: Iterable[Rule]) -> None:
+    found = [each.plain() for each in rules]
+    if found:
+        schema["x-kubernetes-validations"] = [*schema.get("x-kubernetes-validations", ()), *found]

@@ -1,0 +1,143 @@
+"""`Server`: a complete API server of declared resources, standalone on storage of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steersman.library.declaration import Declaration, declaration_of
+
+if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
+    from steersman.library.parts import RunningServer
+    from steersman.net.message import Handler
+
+
+class Server:
+    """An API server of the resources that these classes declare: `Server(Flunder, Fischer).run()`.
+
+    It serves them with discovery, OpenAPI, watch, server-side apply and RBAC, beside namespaces and what RBAC needs.
+
+    Its objects, certificates and `admin.kubeconfig` are in `data_dir`, by default
+    `$XDG_STATE_HOME/steersman/GROUP` (`~/.local/state/...`). `storage` is "sqlite" or "memory". Port 0 is any that is
+    free. Users have a client certificate of the authority in `client_ca_file`, or a token of `token_auth_file`, which
+    has the form of kube-apiserver's. Without `listen` there is no socket: requests go to `handler`.
+    """
+
+    def __init__(
+        self, *resources: type[Any], data_dir: Path | str | None = None, storage: str = "sqlite",
+        bind_address: str = "127.0.0.1", secure_port: int = 6443, client_ca_file: str = "", token_auth_file: str = "",
+        authorization_mode: tuple[str, ...] = ("RBAC",), listen: bool = True,
+    ) -> None:  # fmt: skip
+        """Raises TypeError for a class that is not declared, ValueError for two that would be served as the same."""
+        self._declarations = [declaration_of(each) for each in resources]
+        _check_distinct(self._declarations)
+        folder = Path(data_dir) if data_dir is not None else _default_folder(self._declarations)
+        self._folder = folder
+        self._options: dict[str, Any] = {
+            "data_dir": folder, "storage": storage, "bind_address": bind_address, "secure_port": secure_port,
+            "client_ca_file": client_ca_file, "token_auth_file": token_auth_file,
+            "authorization_mode": authorization_mode, "listen": listen,
+        }  # fmt: skip
+        self._running = AsyncExitStack()
+        self._server: RunningServer | None = None
+
+    @property
+    def url(self) -> str:
+        """`https://127.0.0.1:PORT`. Raises RuntimeError if it does not run."""
+        return self._started().url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file by which its administrator reaches it; it is written when the server starts."""
+        return self._folder / "admin.kubeconfig"
+
+    @property
+    def handler(self) -> Handler:
+        """The whole server as a handler of HTTP requests. Raises RuntimeError if it does not run."""
+        return self._started().handler
+
+    async def start(self) -> None:
+        """Serves from now on.
+
+        Raises RuntimeError if it runs already, ValueError (OptionsError, DefinitionError) for what cannot be served,
+        OSError, and the storage's errors; nothing is left running then.
+        """
+        if self._server is not None:
+            raise RuntimeError("the server runs already")
+        with _no_collections():
+            from steersman.library.parts import start_server
+
+        async with AsyncExitStack() as running:
+            self._server = await start_server(self._options, self._declarations, self.kubeconfig, running)
+            self._running = running.pop_all()
+
+    async def stop(self) -> None:
+        """The orderly end: requests under way are answered, watches end; what was acknowledged is on disk."""
+        self._server = None
+        await self._running.aclose()
+
+    async def __aenter__(self) -> Server:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    def run(self) -> None:
+        """Serves until SIGINT or SIGTERM, and prints where once it is ready. Raises what `start` raises."""
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._run())
+
+    async def _run(self) -> None:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, stop.set)
+        with _no_collections():
+            await self.start()
+        try:
+            # what the start has made stays: no collection needs to walk it
+            gc.freeze()
+            print(f"ready url={self.url} kubeconfig={self.kubeconfig}", flush=True)
+            await stop.wait()
+        finally:
+            await self.stop()
+
+    def _started(self) -> RunningServer:
+        if self._server is None:
+            raise RuntimeError("the server does not run: await its start()")
+        return self._server
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """What is made at a start stays: collections of garbage, a fifth of its time, find nothing."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _check_distinct(declarations: list[Declaration]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for each in declarations:
+        for name in (each.plural, each.singular, *each.short_names):
+            other = seen.setdefault((each.group, name), each.kind)
+            if other != each.kind:
+                raise ValueError(f"{each.kind} and {other} of {each.group} are both called {name}")
+
+
+def _default_folder(declarations: list[Declaration]) -> Path:
+    base = os.environ.get("XDG_STATE_HOME", "")
+    folder = (Path(base) if base else Path.home() / ".local" / "state") / "steersman"
+    return folder / declarations[0].group if declarations else folder / "library"
