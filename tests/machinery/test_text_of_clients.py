@@ -31,6 +31,7 @@ ALLOWED = {
     "aggregator/remote_openapi.py": {"sha512(digest).hexdigest().upper()"},
     "authentication/service_account_keys.py": {"rest.strip()"},
     "authorization/impersonation.py": {"key.lower()"},
+    "library/declaration.py": {"own_kind.lower()"},
     "cli/envtest/claim.py": {"head.decode('latin-1').lower()"},
     "cli/envtest/etcd.py": {"port.isdecimal()", "text.split()"},
     "cli/kubeconfig.py": {"str(error).split()"},

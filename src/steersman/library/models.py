@@ -17,6 +17,8 @@ Plain = dict[str, Any]
 
 NO_DEFAULT: Final = object()
 
+_UNFIT: Final = "the object does not fit its class"
+
 
 class ModelError(ValueError):
     """Plain data is no instance of a class; the text says where and why."""
@@ -75,7 +77,8 @@ def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
     try:
         return msgspec.convert(plain, model)
     except msgspec.ValidationError as error:
-        raise ModelError(str(error)) from None
+        own = error.__cause__  # what the class itself has said; the schema has found all else
+        raise ModelError(_UNFIT if own is None else str(own)) from None
 
 
 def plain_of(instance: Any) -> Plain:
