@@ -23,6 +23,7 @@ from steersman.machinery.errors.field import FieldError, Path, forbidden
 from steersman.machinery.identity.action import Action
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.registry.admissionregistration.bindings_validation import validate_binding
+from steersman.registry.admissionregistration.names import name_warnings
 from steersman.registry.services import Services
 from steersman.rest.allocator import Inquiry
 from steersman.rest.context import Context
@@ -42,7 +43,6 @@ T = TypeVar(
 
 _ANY: Final = "*"
 _GROUP: Final = "admissionregistration.k8s.io"
-_STATIC_SUFFIX: Final = ".static.k8s.io"
 _PARAM_KIND: Final[Reading[tuple[str, str] | None]] = Reading(
     lambda policy: (
         None if policy.spec.param_kind is None else (policy.spec.param_kind.api_version, policy.spec.param_kind.kind)
@@ -64,11 +64,7 @@ class JudgedStrategy(Strategy[T], Generic[T]):
         return self.validate(ctx, new)
 
     def warnings_on_create(self, ctx: Context, obj: T) -> Iterator[str]:
-        if obj.metadata.name.endswith(_STATIC_SUFFIX):
-            yield (
-                f'metadata.name: names ending with "{_STATIC_SUFFIX}" are reserved for static manifest-based '
-                "configurations and cannot be managed via the API"
-            )
+        return name_warnings(obj.metadata.name)
 
     def warnings_on_update(self, ctx: Context, new: T, old: T) -> Iterator[str]:
         return self.warnings_on_create(ctx, new)

@@ -9,8 +9,8 @@ from steersman.kinds.built_in import built_in
 from steersman.machinery.errors.field import FieldError
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain
 from steersman.registry.admissionregistration.defaults import set_webhook_defaults
+from steersman.registry.admissionregistration.names import name_warnings
 from steersman.registry.admissionregistration.webhook_validation import (
-    name_warnings,
     validate_configuration,
     validate_configuration_update,
 )

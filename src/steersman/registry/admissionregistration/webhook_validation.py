@@ -34,7 +34,6 @@ _NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun", "Some", "Unknown")
 _REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 _MOST_SECONDS: Final = 30
-_OF_FILES: Final = ".static.k8s.io"
 _STRICT: Final = LabelSelectorOptions()
 
 
@@ -152,12 +151,3 @@ def _validate_versions(versions: Sequence[str], asked: _Asked, path: Path) -> It
             yield invalid(path[index], version, message)
     if asked.known_version and not seen.intersection(_REVIEW_VERSIONS):
         yield invalid(path, list(versions), f"must include at least one of {known}")
-
-
-def name_warnings(name: str) -> Iterator[str]:
-    """What is told of the name of a configuration, or of a policy or a binding."""
-    if name.endswith(_OF_FILES):
-        yield (
-            f'metadata.name: names ending with "{_OF_FILES}" are reserved for static manifest-based configurations and '
-            "cannot be managed via the API"
-        )
