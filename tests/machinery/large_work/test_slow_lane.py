@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from steersman.machinery.errors.status import StatusError
-from steersman.machinery.lane.threads import MAX_WAITING
+from steersman.machinery.lane.threads import MAX_WAITING, _Interpreter
 from steersman.machinery.large_work.slow_lane import (
     MAX_OBJECTS,
     MAX_VALUES,
@@ -137,6 +137,17 @@ async def test_a_closed_lane_lets_garbage_be_collected() -> None:
     await lane.run(int)
     assert not gc.isenabled()
     lane.close()
+    assert gc.isenabled()
+
+
+def test_a_step_that_goes_on_after_its_lane_is_closed_holds_no_collection() -> None:
+    interpreter = _Interpreter()
+    interpreter.works()
+    interpreter.worked()  # it rests soon
+    interpreter.close()
+    interpreter.works()
+    assert gc.isenabled()
+    interpreter.worked()
     assert gc.isenabled()
 
 

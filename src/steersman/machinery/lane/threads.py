@@ -401,6 +401,7 @@ class _Interpreter:
         self._collected = self._looked = 0.0
         self._ended = self._trimmed = 0.0
         self._resting: Timer | None = None
+        self._is_closed = False
 
     def works(self) -> None:
         with self._lock:
@@ -408,7 +409,7 @@ class _Interpreter:
             if self._working == 1:
                 self._interval = sys.getswitchinterval()
                 sys.setswitchinterval(_SWITCH_INTERVAL)
-            if not self._holds_collection and gc.isenabled():
+            if not self._is_closed and not self._holds_collection and gc.isenabled():
                 gc.disable()
                 self._holds_collection = True
                 self._collected = self._looked = monotonic()
@@ -458,6 +459,7 @@ class _Interpreter:
 
     def close(self) -> None:
         with self._lock:
+            self._is_closed = True  # a step that is begun yet, as the lane ends, holds nothing
             self._let_collect()
             if self._resting is not None:
                 self._resting.cancel()
