@@ -21,6 +21,7 @@ from steersman.apiextensions.conversion_review import (
     review_of,
     taken,
 )
+from steersman.apiextensions.local_conversion import LocalConversion
 from steersman.kinds.custom import CustomKind
 from steersman.kinds.open import OpenKind, OpenObject
 from steersman.machinery.errors.status import StatusError, plain_internal
@@ -30,7 +31,7 @@ from steersman.registry.core.services.locating import locate_service
 from steersman.registry.services import Services
 from steersman.rest.conversion import Conversion
 from steersman.webhooks.client import TIMEOUT, WebhookClient, WebhookError
-from steersman.webhooks.client_config import PORT, ClientConfig, endpoint_of
+from steersman.webhooks.client_config import client_config_of, endpoint_of
 from steersman.webhooks.kubeconfig import ANONYMOUS, KubeconfigError
 
 _TURN: Final = 0.004
@@ -63,40 +64,13 @@ class Converters:
         )
 
 
-class NoneConversion(Conversion):
+class NoneConversion(LocalConversion):
     """Objects are the same in all versions, as far as these know them."""
 
     renames = True
 
-    def __init__(self, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
-        self.kinds = kinds
-        self._customs = kinds
-        self._lane = lane
-
-    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
-        kind = self._customs[target.api_version]
-        found = []
-        began = perf_counter()
-        for value in values:
-            if perf_counter() - began > _TURN:
-                await asyncio.sleep(0)
-                began = perf_counter()
-            own_lane = self._lane if lane is None and is_large(value) else lane
-            found.append(await done(own_lane, self._converted_value, value, kind))
-        return found
-
-    def _converted_value(self, value: bytes, target: CustomKind) -> bytes:
-        body = target.body_of(value)
-        source = self._customs.get(target.version_of(body), target)
-        return target.value_as_is(target.converted(source.decode(body), source))
-
-    async def close(self) -> None:
-        """Keeps nothing."""
-
-    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
-        if source is target:
-            return obj
-        return self._customs[target.api_version].converted(obj, self._customs[source.api_version])
+    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+        return target.converted(obj, source)
 
 
 class WebhookConversion(Conversion):
@@ -110,7 +84,7 @@ class WebhookConversion(Conversion):
         self._customs = kinds
         self._name = name
         self._review_version = next((each for each in versions if each in KNOWN_VERSIONS), "")
-        self._config = _client_config(config)
+        self._config = client_config_of(config)
         self._services = services
         self._metrics = metrics
         self._lane = lane
@@ -203,14 +177,6 @@ class WebhookConversion(Conversion):
             endpoint, None, max_answer_bytes=_MAX_ANSWER_BYTES, at_once=_AT_ONCE,
             user_agent="kube-apiserver-admission",
         )  # fmt: skip
-
-
-def _client_config(given: WebhookClientConfig) -> ClientConfig:
-    service = given.service
-    if service is None:
-        return ClientConfig(given.ca_bundle, given.url or "")
-    key = service.namespace, service.name
-    return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
 
 
 def _requests(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -160,13 +160,7 @@ class Scope(Generic[C]):
 
     def to_hub(self, obj: Any) -> Any:
         """An object of this version as the stored version's."""
-        other = self.other
-        if other is None:
-            return obj
-        hub = other.to_hub(obj)
-        if other.hub_default is not None:
-            other.hub_default(hub)
-        return hub
+        return obj if self.other is None else self.other.hub(obj)
 
     def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
         """The body of a bookmark: an empty object but for its version."""

@@ -73,6 +73,13 @@ class OtherVersion:
     subresources: tuple[Subresource[Any], ...] | None = None
     """Those of this version, where they are not the stored version's."""
 
+    def hub(self, obj: Any) -> Any:
+        """An object of this version as the stored version's, with the defaults of that."""
+        hub = self.to_hub(obj)
+        if self.hub_default is not None:
+            self.hub_default(hub)
+        return hub
+
     @property
     def group(self) -> str:
         """The group it is served in."""

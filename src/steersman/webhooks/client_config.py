@@ -10,6 +10,8 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
+from steersman.api.admissionregistration import v1 as admissionregistration
+from steersman.api.apiextensions import v1 as apiextensions
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls
 
 LocateService = Callable[[str, str, int], Awaitable[tuple[str, int]]]
@@ -27,6 +29,17 @@ class ClientConfig:
     service: tuple[str, str] | None = None
     path: str = ""
     port: int = PORT
+
+
+def client_config_of(
+    given: apiextensions.WebhookClientConfig | admissionregistration.WebhookClientConfig,
+) -> ClientConfig:
+    """Where a configuration in the API says that its webhook is."""
+    service = given.service
+    if service is None:
+        return ClientConfig(given.ca_bundle, given.url or "")
+    key = service.namespace, service.name
+    return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
 
 
 def endpoint_of(config: ClientConfig, locate: LocateService, login: Callable[[str], Login]) -> Endpoint:

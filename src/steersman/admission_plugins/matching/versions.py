@@ -20,6 +20,7 @@ from steersman.machinery.errors.status import internal
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import done
 from steersman.rest.conversion import Conversion, settled
+from steersman.rest.resource import OtherVersion
 
 
 class Form:
@@ -62,14 +63,9 @@ class Form:
         return self.kind.prefix + self.kind.body(obj)
 
 
-def _hub(kind: Kind[Any], other: Any, obj: Any) -> Any:
+def _hub(kind: Kind[Any], other: OtherVersion | None, obj: Any) -> Any:
     kind.default(obj)
-    if other is None:
-        return obj
-    hub = other.to_hub(obj)
-    if other.hub_default is not None:
-        other.hub_default(hub)
-    return hub
+    return obj if other is None else other.hub(obj)
 
 
 class Versions:

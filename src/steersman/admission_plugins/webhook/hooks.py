@@ -11,7 +11,7 @@ from steersman.admission_plugins.matching.selectors import Compiled, compiled
 from steersman.admission_plugins.webhook.review import KNOWN_VERSIONS
 from steersman.api.admissionregistration.v1 import MatchCondition, MutatingWebhook, ValidatingWebhook
 from steersman.rest.objects import Reading
-from steersman.webhooks.client_config import PORT, ClientConfig
+from steersman.webhooks.client_config import ClientConfig, client_config_of
 
 if TYPE_CHECKING:
     from steersman.admission_rules.match_conditions import MatchConditions
@@ -101,11 +101,7 @@ def _conditions(webhook: MutatingWebhook | ValidatingWebhook) -> Conditions | No
 
 def _client(webhook: MutatingWebhook | ValidatingWebhook) -> ClientConfig | None:
     given = webhook.client_config
-    service = given.service
-    if service is not None:
-        key = service.namespace, service.name
-        return ClientConfig(given.ca_bundle, service=key, path=service.path or "", port=service.port or PORT)
-    return ClientConfig(given.ca_bundle, given.url) if given.url else None
+    return client_config_of(given) if given.service is not None or given.url else None
 
 
 HOOKS: Final[Reading[tuple[Entry[Hook], ...]]] = Reading(_hooks_of, "metadata.name", "webhooks")

@@ -18,11 +18,16 @@ from steersman.api.admissionregistration.v1 import (
 from steersman.machinery.errors.field import FieldError, Path, duplicate, invalid, not_supported, required
 from steersman.machinery.lane.threads import paced
 from steersman.machinery.validation.domains import is_fully_qualified_name
-from steersman.machinery.validation.formats import is_dns1035_label
 from steersman.machinery.validation.selectors import LabelSelectorOptions, validate_label_selector
 from steersman.registry.admissionregistration.defaults import HTTPS_PORT
 from steersman.registry.admissionregistration.rule_validation import validate_rule
-from steersman.registry.validation.webhook_clients import validate_webhook_service, validate_webhook_url
+from steersman.registry.validation.webhook_clients import (
+    REVIEW_VERSIONS,
+    are_understood,
+    validate_review_versions,
+    validate_webhook_service,
+    validate_webhook_url,
+)
 
 Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 Webhook = MutatingWebhook | ValidatingWebhook
@@ -32,7 +37,7 @@ _MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
 _NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun", "Some", "Unknown")
-_REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+_MISSING: Final = f"must specify one of {', '.join(REVIEW_VERSIONS)}"
 _MOST_SECONDS: Final = 30
 _STRICT: Final = LabelSelectorOptions()
 
@@ -62,16 +67,11 @@ def validate_configuration_update(new: Configuration, old: Configuration) -> Ite
     asked = _Asked(
         match_conditions=[each.match_conditions for each in new.webhooks] != [each.match_conditions for each in before],
         no_side_effects=all(each.side_effects in _NO_SIDE_EFFECTS for each in before),
-        known_version=all(_takes_known_version(each) for each in before),
+        known_version=all(are_understood(each.admission_review_versions or []) for each in before),
         unique_names=len({each.name for each in before}) == len(before),
         selectors=LabelSelectorOptions(allow_invalid_label_value=any(_has_invalid_selector(each) for each in before)),
     )
     return _validate(new.webhooks, asked)
-
-
-def _takes_known_version(webhook: Webhook) -> bool:
-    given = webhook.admission_review_versions
-    return not given or any(each in _REVIEW_VERSIONS for each in given)
 
 
 def _has_invalid_selector(webhook: Webhook) -> bool:
@@ -87,7 +87,8 @@ def _validate(webhooks: Sequence[Webhook], asked: _Asked) -> Iterator[FieldError
         path = Path("webhooks")[index]
         yield from _validate_webhook(webhook, asked, path)
         versions = webhook.admission_review_versions or []
-        yield from _validate_versions(versions, asked, path / "admissionReviewVersions")
+        where = path / "admissionReviewVersions"
+        yield from validate_review_versions(versions, where, missing=_MISSING, any_version=not asked.known_version)
         if asked.unique_names and webhook.name:
             if webhook.name in names:
                 yield duplicate(path / "name", webhook.name)
@@ -134,20 +135,3 @@ def _validate_client(webhook: Webhook, path: Path) -> Iterator[FieldError]:
     elif service is not None:
         port = HTTPS_PORT if service.port is None else service.port
         yield from validate_webhook_service(service.namespace, service.name, service.path, port, path / "service")
-
-
-def _validate_versions(versions: Sequence[str], asked: _Asked, path: Path) -> Iterator[FieldError]:
-    known = ", ".join(_REVIEW_VERSIONS)
-    if not versions:
-        yield required(path, f"must specify one of {known}")
-        return
-    seen: set[str] = set()
-    for index, version in enumerate(versions):
-        if version in seen:
-            yield invalid(path[index], version, "duplicate version")
-            continue
-        seen.add(version)
-        for message in is_dns1035_label(version):
-            yield invalid(path[index], version, message)
-    if asked.known_version and not seen.intersection(_REVIEW_VERSIONS):
-        yield invalid(path, list(versions), f"must include at least one of {known}")

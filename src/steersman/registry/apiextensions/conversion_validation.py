@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition, WebhookClientConfig
-from steersman.machinery.errors.field import FieldError, Path, forbidden, invalid, not_supported, required
-from steersman.machinery.validation.formats import is_dns1035_label
+from steersman.machinery.errors.field import FieldError, Path, forbidden, not_supported, required
 from steersman.registry.apiextensions.defaults import HTTPS_PORT
 from steersman.registry.validation.webhook_clients import (
     validate_ca_bundle,
+    validate_review_versions,
     validate_webhook_service,
     validate_webhook_url,
 )
@@ -18,8 +18,6 @@ from steersman.registry.validation.webhook_clients import (
 NONE: Final = "None"
 WEBHOOK: Final = "Webhook"
 STRATEGIES: Final = (NONE, WEBHOOK)
-REVIEW_VERSIONS: Final = ("v1", "v1beta1")
-"""Versions of ConversionReview that are understood."""
 
 _ONLY_WEBHOOK: Final = "should not be set when strategy is not set to Webhook"
 
@@ -34,11 +32,6 @@ def review_versions(conversion: CustomResourceConversion | None) -> Sequence[str
     """Versions of ConversionReview that the webhook takes."""
     webhook = None if conversion is None else conversion.webhook
     return (webhook.conversion_review_versions if webhook is not None else None) or ()
-
-
-def are_understood(versions: Sequence[str]) -> bool:
-    """Whether one of the versions is understood, or none is named."""
-    return not versions or any(version in REVIEW_VERSIONS for version in versions)
 
 
 def validate_conversion(
@@ -61,7 +54,7 @@ def validate_conversion(
         yield required(here, "required when strategy is set to Webhook")
     else:
         yield from _validate_client_config(config, here, any_ca_bundle=any_ca_bundle)
-    yield from _validate_review_versions(versions, path / "conversionReviewVersions", any_version=any_review_version)
+    yield from validate_review_versions(versions, path / "conversionReviewVersions", any_version=any_review_version)
 
 
 def validate_enum(value: str, accepted: Sequence[str], path: Path) -> Iterator[FieldError]:
@@ -84,19 +77,3 @@ def _validate_client_config(config: WebhookClientConfig, path: Path, *, any_ca_b
         yield from validate_webhook_service(service.name, service.namespace, service.path, port, path / "service")
     if config.ca_bundle and not any_ca_bundle:
         yield from validate_ca_bundle(config.ca_bundle, path / "caBundle")
-
-
-def _validate_review_versions(versions: Sequence[str], path: Path, *, any_version: bool) -> Iterator[FieldError]:
-    if not versions:
-        yield required(path)
-        return
-    seen: set[str] = set()
-    for index, version in enumerate(versions):
-        if version in seen:
-            yield invalid(path[index], version, "duplicate version")
-            continue
-        seen.add(version)
-        for message in is_dns1035_label(version):
-            yield invalid(path[index], version, message)
-    if not any_version and seen.isdisjoint(REVIEW_VERSIONS):
-        yield invalid(path, list(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")

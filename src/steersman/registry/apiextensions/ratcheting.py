@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from steersman.api.apiextensions.v1 import CustomResourceDefinition
 from steersman.machinery.errors.field import Path
 from steersman.registry.apiextensions.conditions import is_established
-from steersman.registry.apiextensions.conversion_validation import are_understood, client_config, review_versions
+from steersman.registry.apiextensions.conversion_validation import client_config, review_versions
 from steersman.registry.apiextensions.internal import InternalSpec, same
 from steersman.registry.apiextensions.selectable_fields import MAX_SELECTABLE_FIELDS
-from steersman.registry.validation.webhook_clients import validate_ca_bundle
+from steersman.registry.validation.webhook_clients import are_understood, validate_ca_bundle
 from steersman.schema import SchemaChecks
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from steersman.machinery.errors.field import FieldError, Path, invalid, required
 from steersman.machinery.go import pem, urls
-from steersman.machinery.validation.formats import is_dns1123_subdomain, is_valid_port_num
+from steersman.machinery.validation.formats import is_dns1035_label, is_dns1123_subdomain, is_valid_port_num
+
+REVIEW_VERSIONS: Final = ("v1", "v1beta1")
+"""Versions of reviews that are understood."""
 
 _FORM: Final = "; desired format: https://host[/path]"
 _NO_ROOTS: Final = "unable to load root certificates: "
@@ -30,6 +33,31 @@ def validate_webhook_url(url: str, path: Path, *, https: bool = True) -> Iterato
         yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
     if parts.query:
         yield invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def are_understood(versions: Sequence[str]) -> bool:
+    """Whether one of the versions of reviews is understood, or none is named."""
+    return not versions or any(version in REVIEW_VERSIONS for version in versions)
+
+
+def validate_review_versions(
+    versions: Sequence[str], path: Path, *, missing: str = "", any_version: bool
+) -> Iterator[FieldError]:
+    """The versions of reviews that a webhook takes; `missing` is told where there are none. Unless `any_version`, one
+    of them has to be understood."""
+    if not versions:
+        yield required(path, missing)
+        return
+    seen: set[str] = set()
+    for index, version in enumerate(versions):
+        if version in seen:
+            yield invalid(path[index], version, "duplicate version")
+            continue
+        seen.add(version)
+        for message in is_dns1035_label(version):
+            yield invalid(path[index], version, message)
+    if not any_version and seen.isdisjoint(REVIEW_VERSIONS):
+        yield invalid(path, list(versions), f"must include at least one of {', '.join(REVIEW_VERSIONS)}")
 
 
 def validate_webhook_service(

@@ -1,0 +1,59 @@
+"""Conversions that this process makes itself, of one object after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Final
+
+from steersman.kinds.custom import CustomKind
+from steersman.kinds.open import OpenKind, OpenObject
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.rest.conversion import Conversion
+
+_TURN: Final = 0.004
+"""Seconds for which objects are converted before others have the loop."""
+
+
+class LocalConversion(Conversion):
+    """A subclass says what an object is in another version."""
+
+    def __init__(self, kinds: Mapping[str, CustomKind], lane: SlowLane) -> None:
+        self.kinds = kinds
+        self._customs = kinds
+        self._lane = lane
+
+    @abstractmethod
+    def made(self, obj: OpenObject, source: CustomKind, target: CustomKind) -> OpenObject:
+        """An object of `source` as one of `target`. Raises StatusError."""
+
+    def read(self, source: CustomKind, body: bytes) -> OpenObject:
+        """A stored object."""
+        return source.decode(body)
+
+    async def values(self, values: Sequence[bytes], target: OpenKind, lane: SlowLane | None) -> list[bytes]:
+        kind = self._customs[target.api_version]
+        found = []
+        began = perf_counter()
+        for value in values:
+            if perf_counter() - began > _TURN:
+                await asyncio.sleep(0)
+                began = perf_counter()
+            own_lane = self._lane if lane is None and is_large(value) else lane
+            found.append(await done(own_lane, self._converted_value, value, kind))
+        return found
+
+    def _converted_value(self, value: bytes, target: CustomKind) -> bytes:
+        body = target.body_of(value)
+        source = self._customs.get(target.version_of(body), target)
+        return target.value_as_is(self.made(self.read(source, body), source, target))
+
+    async def close(self) -> None:
+        """Keeps nothing."""
+
+    def converted(self, obj: OpenObject, source: OpenKind, target: OpenKind) -> OpenObject:
+        if source is target:
+            return obj
+        return self.made(obj, self._customs[source.api_version], self._customs[target.api_version])
