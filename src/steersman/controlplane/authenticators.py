@@ -13,6 +13,7 @@ from steersman.authentication.authorities import Authorities
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
 from steersman.authentication.service_account_claims import BoundObjects, Find, Named
 from steersman.authentication.service_account_keys import ServiceAccountKeys, check_issuer, default_jwks_uri
@@ -75,9 +76,11 @@ def _find(stores: Stores, plural: str) -> Find:
     return lambda namespace, name: stores.objects("", plural).known(namespace, name, _NAMED)
 
 
-def token_authenticator(options: Options, keys: TokenKeys, stores: Stores) -> UnionTokenAuthenticator:
+def token_authenticator(
+    options: Options, keys: TokenKeys, stores: Stores, issued: IssuedTokens
+) -> UnionTokenAuthenticator:
     """Tells whose a bearer token is. Raises OptionsError for a token file that cannot be read."""
-    found: list[TokenAuthenticator] = []
+    found: list[TokenAuthenticator] = [issued]
     if options.token_auth_file:
         try:
             found.append(StaticTokens.load(options.token_auth_file, options.audiences))

@@ -20,6 +20,8 @@ from steersman.apiextensions.api_services import CustomAPIServices
 from steersman.apiextensions.conversion_metrics import ConversionMetrics
 from steersman.apiextensions.definitions import Definitions, Serves
 from steersman.authentication.interface import TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
+from steersman.authentication.user import UserInfo
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import (
     advertised_address,
@@ -126,7 +128,12 @@ class ControlPlane:
         self._stores: Stores | None = None
         self._services: Services | None = None
         self._upkeep: Upkeep | None = None
+        self._issued = IssuedTokens(options.audiences)
         self._running = AsyncExitStack()
+
+    def token_of(self, user: UserInfo) -> str:
+        """A bearer token for a part of this process that sends requests as this user; good until the process ends."""
+        return self._issued.issue(user)
 
     def store(self, group: str, plural: str) -> Store[Any]:
         """The store of a resource. Raises KeyError for one that is not served or not stored."""
@@ -248,7 +255,7 @@ class ControlPlane:
         running.push_async_callback(keys.stop)  # before the lock of the folder is released
         host = options.advertise_address or advertised_address(options.bind_address)
         files = certificate_files(options, host, str(ranges[0][1]))
-        tokens = token_authenticator(options, keys, stores)
+        tokens = token_authenticator(options, keys, stores, self._issued)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(options, ranges, common, stores, rights, keys, tokens)
         runtime = RuntimeConfig(options.runtime_config)

@@ -1,0 +1,1 @@
+"""A client of the Kubernetes API: requests, informers, work queues, events, leader election (client-go's job)."""

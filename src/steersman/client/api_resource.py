@@ -1,0 +1,125 @@
+"""What a client must know of a resource to ask for it: its names, and the type of its objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, Generic, Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from steersman.api.meta.v1 import ListMeta, ObjectMeta, PartialObjectMetadata
+from steersman.machinery.codec.serializer import decode_plain, decoder, encode
+from steersman.machinery.identity.schema import GroupKind, GroupResource
+
+T = TypeVar("T")
+
+_METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
+
+
+class Object(Protocol):
+    """A Struct with metadata, as all kinds of the API have it."""
+
+    metadata: ObjectMeta
+
+
+@dataclass(frozen=True)
+class APIResource(Generic[T]):
+    """A resource in one version (meta/v1 APIResource), whose objects are Structs of `type`; with `dict`, plain data.
+
+    Structs have no kind and apiVersion set, as client-go's typed objects; plain data has what the server sent.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: type[T] = field(compare=False)
+    namespaced: bool = True
+
+    @cached_property
+    def api_version(self) -> str:
+        """As objects have it: `v1`, `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def metadata_only(self) -> APIResource[PartialObjectMetadata]:
+        """The same resource, of which only metadata is asked for."""
+        return APIResource(
+            self.group, self.version, self.plural, self.kind, PartialObjectMetadata, namespaced=self.namespaced
+        )
+
+    def accept(self, *, as_list: bool = False) -> str:
+        """What media type is asked for."""
+        return _METADATA.format("List" if as_list else "") if self.type is PartialObjectMetadata else "application/json"
+
+    @cached_property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    @cached_property
+    def group_resource(self) -> GroupResource:
+        return GroupResource(self.group, self.plural)
+
+    @cached_property
+    def _root(self) -> str:
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of an object, or of the objects of a namespace, or of all."""
+        parts = [self._root]
+        if namespace and self.namespaced:
+            parts.append(f"namespaces/{quote(namespace, safe='')}")
+        parts.append(self.plural)
+        if name:
+            parts.append(quote(name, safe=""))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+    def decode(self, data: bytes | msgspec.Raw) -> T:
+        """An object that a server sent. Raises msgspec.DecodeError, msgspec.ValidationError."""
+        if self.type is dict:
+            return decode_plain(bytes(data))  # type: ignore[no-any-return]
+        obj: Any = decoder(self.type).decode(data)
+        obj.kind = obj.api_version = ""
+        return obj  # type: ignore[no-any-return]
+
+    def decode_list(self, data: bytes) -> ObjectList[T]:
+        """A list that a server sent. Raises msgspec.DecodeError, msgspec.ValidationError."""
+        if self.type is dict:
+            plain = decode_plain(data)
+            for each in plain.get("items") or ():
+                each.setdefault("kind", self.kind)
+                each.setdefault("apiVersion", self.api_version)
+            return ObjectList(plain.get("items") or [], msgspec.convert(plain.get("metadata") or {}, ListMeta))
+        found = self._list_decoder.decode(data)
+        return ObjectList(found.items or [], found.metadata)
+
+    @cached_property
+    def _list_decoder(self) -> msgspec.json.Decoder[Any]:
+        return _list_decoder(self.type)
+
+    def encode(self, obj: T) -> bytes:
+        """JSON of an object, with kind and apiVersion."""
+        if isinstance(obj, dict):
+            return encode({"kind": self.kind, "apiVersion": self.api_version, **obj})
+        whole: Any = obj
+        return b'{"kind":"%s","apiVersion":"%s",' % (self.kind.encode(), self.api_version.encode()) + encode(whole)[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList(Generic[T]):
+    """Objects, and what the server said of the list."""
+
+    items: list[T]
+    metadata: ListMeta
+
+
+def _list_decoder(cls: Any) -> msgspec.json.Decoder[Any]:
+    members: list[Any] = [
+        ("kind", str, ""), ("api_version", str, ""), ("metadata", ListMeta, msgspec.field(default_factory=ListMeta)),
+        ("items", list[cls] | None, None),
+    ]  # fmt: skip
+    return decoder(msgspec.defstruct(f"{cls.__name__}List", members, rename="camel", kw_only=True))

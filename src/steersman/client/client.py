@@ -1,0 +1,236 @@
+"""Requests for objects: the verbs of the API, with Structs or plain data."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, cast
+from urllib.parse import urlencode
+
+import msgspec
+
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.client.api_resource import APIResource, Object, ObjectList
+from steersman.client.errors import error_of, status_error
+from steersman.client.transport import Fields, Response, Transport
+from steersman.machinery.codec.serializer import decode_plain, encode
+
+T = TypeVar("T")
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+
+_MAX_EVENT: Final = 64 << 20
+"""Bytes of a watch event, past which the watch is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[T]):
+    """What a watch tells: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
+
+    type: str
+    object: T
+
+
+class _WireEvent(msgspec.Struct):
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_EVENT: Final = msgspec.json.Decoder(_WireEvent)
+
+
+class Client:
+    """Sends requests of one user to one server.
+
+    What the server refuses raises StatusError, with the reason and code it gave; Unreachable is raised where it gives
+    no answer. Objects are Structs of the resource's type, or plain data. `manager` is who owns what is written.
+    """
+
+    def __init__(self, transport: Transport, manager: str) -> None:
+        self.manager: Final = manager
+        self._transport = transport
+        self._fields: Fields = (("user-agent", manager),)
+
+    async def aclose(self) -> None:
+        """Closes what is kept open."""
+        await self._transport.aclose()
+
+    async def get(self, resource: APIResource[T], name: str, namespace: str = "") -> T:
+        """An object as it is now."""
+        return resource.decode(await self._ask("GET", resource.path(namespace, name), resource.accept()))
+
+    async def list(
+        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
+        resource_version: str = "", limit: int = 0, continue_token: str = "",
+    ) -> ObjectList[T]:  # fmt: skip
+        """Objects of a namespace, or of all; at most `limit`, from where a list before said that there are more."""
+        target = _target(
+            resource.path(namespace), labelSelector=label_selector, fieldSelector=field_selector,
+            resourceVersion=resource_version, limit=limit or "", **{"continue": continue_token},
+        )  # fmt: skip
+        return resource.decode_list(await self._ask("GET", target, resource.accept(as_list=True)))
+
+    async def each(
+        self, resource: APIResource[T], namespace: str = "", *, label_selector: str = "", page: int = 500
+    ) -> AsyncIterator[T]:
+        """All objects, a page at a time. Raises StatusError (Expired) if that takes longer than history is kept."""
+        token = ""
+        while True:
+            found = await self.list(
+                resource, namespace, label_selector=label_selector, limit=page, continue_token=token
+            )  # fmt: skip
+            for obj in found.items:
+                yield obj
+            token = found.metadata.continue_
+            if not token:
+                return
+
+    async def create(self, resource: APIResource[T], obj: T, namespace: str = "") -> T:
+        """Makes an object, in `namespace` or that of its metadata. Raises StatusError (AlreadyExists)."""
+        target = _target(resource.path(namespace or _namespace(obj)), fieldManager=self.manager)
+        return resource.decode(await self._ask("POST", target, resource.accept(), resource.encode(obj)))
+
+    async def create_subresource(
+        self, resource: APIResource[Any], name: str, namespace: str, subresource: str, obj: APIResource[T], body: T
+    ) -> T:
+        """Creates by a subresource that takes and answers objects of another kind: a binding, an eviction, a token."""
+        target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
+        return obj.decode(await self._ask("POST", target, obj.accept(), obj.encode(body)))
+
+    async def act(self, resource: APIResource[Any], name: str, namespace: str, subresource: str, body: bytes) -> None:
+        """Creates by a subresource whose answer does not matter."""
+        await self._ask("POST", resource.path(namespace, name, subresource), "application/json", body)
+
+    async def update(self, resource: APIResource[T], obj: T, subresource: str = "") -> T:
+        """Puts an object in the place of the one of its name. Raises StatusError (Conflict) if that has changed."""
+        metadata = cast(Object, obj).metadata
+        target = _target(resource.path(metadata.namespace, metadata.name, subresource), fieldManager=self.manager)
+        return resource.decode(await self._ask("PUT", target, resource.accept(), resource.encode(obj)))
+
+    async def update_status(self, resource: APIResource[T], obj: T) -> T:
+        """Puts the status of an object. Raises StatusError (Conflict) if the object has changed."""
+        return await self.update(resource, obj, "status")
+
+    async def patch(
+        self, resource: APIResource[T], name: str, namespace: str, patch: object, *,
+        media: str = MERGE_PATCH, subresource: str = "",
+    ) -> T:  # fmt: skip
+        """Changes an object by a patch of plain data."""
+        target = _target(resource.path(namespace, name, subresource), fieldManager=self.manager)
+        return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(patch), media))
+
+    async def apply(
+        self, resource: APIResource[T], name: str, namespace: str, configuration: dict[str, Any], *,
+        force: bool = True, subresource: str = "",
+    ) -> T:  # fmt: skip
+        """Server-side apply of a configuration, which says kind and apiVersion."""
+        target = _target(
+            resource.path(namespace, name, subresource), fieldManager=self.manager, force="true" if force else ""
+        )
+        return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH))
+
+    async def delete(
+        self, resource: APIResource[Any], name: str, namespace: str = "", options: DeleteOptions | None = None
+    ) -> None:
+        """Deletes an object, which finalizers and a grace period may keep. Raises StatusError (NotFound)."""
+        body = b"" if options is None else _delete_options(options)
+        await self._ask("DELETE", resource.path(namespace, name), "application/json", body)
+
+    async def delete_collection(
+        self, resource: APIResource[Any], namespace: str = "", *, label_selector: str = "", field_selector: str = "",
+        options: DeleteOptions | None = None,
+    ) -> None:  # fmt: skip
+        """Deletes the objects of a namespace, or all."""
+        target = _target(resource.path(namespace), labelSelector=label_selector, fieldSelector=field_selector)
+        body = b"" if options is None else _delete_options(options)
+        await self._ask("DELETE", target, "application/json", body)
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: APIResource[T], namespace: str = "", *, resource_version: str = "", label_selector: str = "",
+        field_selector: str = "", seconds: int = 0, initial_events: bool = False,
+    ) -> AsyncIterator[AsyncIterator[Sequence[Event[T]]]]:  # fmt: skip
+        """Events after a version, in the batches they come in; with `initial_events` those of every object first, then
+        a bookmark that says so (annotation `k8s.io/initial-events-end`).
+
+        Raises StatusError, at the beginning and where the server ends a watch with an error (Expired).
+        """
+        target = _target(
+            resource.path(namespace), watch="1", allowWatchBookmarks="true", resourceVersion=resource_version,
+            labelSelector=label_selector, fieldSelector=field_selector, timeoutSeconds=seconds or "",
+            sendInitialEvents="true" if initial_events else "",
+            resourceVersionMatch="NotOlderThan" if initial_events else "",
+        )  # fmt: skip
+        response = await self._open("GET", target, resource.accept())
+        try:
+            yield _events(resource, response)
+        finally:
+            await response.aclose()
+
+    async def raw(self, method: str, target: str, body: bytes = b"", *, media: str = "application/json") -> bytes:
+        """The body of the answer to any request."""
+        return await self._ask(method, target, "application/json", body, media)
+
+    async def plain(self, target: str, accept: str = "application/json") -> Any:
+        """The answer to a GET, as plain data."""
+        return decode_plain(await self._ask("GET", target, accept))
+
+    async def _ask(
+        self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
+    ) -> bytes:
+        response = await self._open(method, target, accept, body, media)
+        try:
+            return await response.read()
+        finally:
+            await response.aclose()
+
+    async def _open(
+        self, method: str, target: str, accept: str, body: bytes = b"", media: str = "application/json"
+    ) -> Response:
+        fields = [*self._fields, ("accept", accept)]
+        if body:
+            fields.append(("content-type", media))
+        response = await self._transport.send(method, target, fields, body)
+        if response.status >= 300:
+            try:
+                raise error_of(response.status, response.header("retry-after"), await response.read())
+            finally:
+                await response.aclose()
+        return response
+
+
+def _target(path: str, **query: object) -> str:
+    given = {name: value for name, value in query.items() if value != ""}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _namespace(obj: Any) -> str:
+    if isinstance(obj, dict):
+        return str(obj.get("metadata", {}).get("namespace", ""))
+    return str(obj.metadata.namespace)
+
+
+def _delete_options(options: DeleteOptions) -> bytes:
+    return b'{"kind":"DeleteOptions","apiVersion":"v1",' + encode(options)[1:] if encode(options) != b"{}" else b""
+
+
+async def _events(resource: APIResource[T], response: Response) -> AsyncIterator[Sequence[Event[T]]]:
+    """The events of a watch, those that came together together."""
+    rest = b""
+    async for piece in response.pieces():
+        *whole, rest = (rest + piece).split(b"\n")
+        if whole:
+            yield [_event(resource, line) for line in whole if line]
+        if len(rest) > _MAX_EVENT:
+            raise msgspec.DecodeError("an event of a watch is too large")
+
+
+def _event(resource: APIResource[T], line: bytes) -> Event[T]:
+    event = _EVENT.decode(line)
+    if event.type == "ERROR":
+        raise status_error(decode_plain(bytes(event.object)))
+    return Event(event.type, resource.decode(event.object))

@@ -1,0 +1,69 @@
+"""What a server refused, as the exception that this project raises for it everywhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from steersman.machinery.codec.serializer import decode_plain
+from steersman.machinery.errors.status import Cause, StatusError
+
+
+def error_of(code: int, retry_after: str, body: bytes) -> StatusError:
+    """The error of an answer: its Status, or one made of its code where it has none."""
+    try:
+        plain = decode_plain(body)
+    except (msgspec.DecodeError, RecursionError):
+        plain = None
+    if isinstance(plain, dict) and plain.get("kind") == "Status":
+        return status_error(plain, code)
+    seconds = int(retry_after) if _SECONDS.fullmatch(retry_after) else 0
+    text = body[:2048].decode(errors="replace")
+    return StatusError(code, _REASONS.get(code, "Unknown"), text or f"the server answered {code}", retry_after=seconds)
+
+
+def status_error(status: dict[str, Any], code: int = 0) -> StatusError:
+    """The error that a Status tells of."""
+    details = status.get("details") or {}
+    causes = [Cause(each.get("reason", ""), each.get("message", ""), each.get("field", ""))
+              for each in details.get("causes") or ()]  # fmt: skip
+    return StatusError(
+        status.get("code") or code, status.get("reason", ""), status.get("message", ""), name=details.get("name", ""),
+        group=details.get("group", ""), kind=details.get("kind", ""), uid=details.get("uid", ""), causes=causes,
+        retry_after=details.get("retryAfterSeconds") or 0,
+    )  # fmt: skip
+
+
+_SECONDS: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_REASONS: Final = {
+    400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
+    409: "Conflict", 410: "Gone", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid",
+    429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout",
+}  # fmt: skip
+
+
+def is_not_found(error: StatusError) -> bool:
+    """Whether there is no such object."""
+    return error.reason == "NotFound"
+
+
+def is_conflict(error: StatusError) -> bool:
+    """Whether the object has changed since it was read."""
+    return error.reason == "Conflict"
+
+
+def is_already_exists(error: StatusError) -> bool:
+    """Whether an object of that name is there."""
+    return error.reason == "AlreadyExists"
+
+
+def is_expired(error: StatusError) -> bool:
+    """Whether what was asked for is older than the history that the server keeps."""
+    return error.reason in ("Expired", "Gone")
+
+
+def is_namespace_terminating(error: StatusError) -> bool:
+    """Whether nothing can be made in the namespace, as it is being deleted."""
+    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)

@@ -1,0 +1,260 @@
+"""Every object of a resource, kept as the server has it, with indexes, and whoever wants to know of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, TypeVar, cast
+
+import msgspec
+
+from steersman.client.api_resource import APIResource, Object
+from steersman.client.backoff import Backoff
+from steersman.client.client import Client, Event
+from steersman.client.errors import is_expired
+from steersman.client.transport import Unreachable
+from steersman.machinery.errors.status import StatusError
+
+logger = logging.getLogger(__name__)
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+Key = tuple[str, str]
+"""Namespace and name of an object."""
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""The annotation of the bookmark after the events of all objects."""
+_LONG: Final = 10.0
+"""Seconds after which the end of a watch is nothing to be careful about."""
+_CANNOT_FOLLOW: Final = (StatusError, Unreachable, msgspec.DecodeError)
+
+
+def key_of(obj: Object) -> Key:
+    """Namespace and name of an object."""
+    return obj.metadata.namespace, obj.metadata.name
+
+
+class Informer(Generic[O]):
+    """Follows a resource (client-go SharedIndexInformer): `start`, then `await synced()`.
+
+    Objects are shared by all who ask: whoever wants to change one makes a copy. They have no managedFields. Handlers
+    are called with the object before and after a change, None where there is none, in the order of the changes; one
+    that is added later is told of all objects that are there. They must neither wait nor raise.
+    """
+
+    def __init__(
+        self, client: Client, resource: APIResource[O], *, label_selector: str = "", field_selector: str = ""
+    ) -> None:
+        self.resource: Final = resource
+        self._client = client
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._objects: dict[str, dict[str, O]] = {}
+        self._indexes: dict[str, _Index[O]] = {}
+        self._handlers: list[Callable[[O | None, O | None], None]] = []
+        self._synced = asyncio.Event()
+        self._version = ""
+        self._unseen: set[Key] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to follow, once."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._follow(), name=f"informer of {self.resource.group_resource}")
+
+    async def stop(self) -> None:
+        """Ends; the objects stay as they are."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def synced(self) -> None:
+        """Returns once all objects that were there at the beginning are here, and handlers know of them."""
+        await self._synced.wait()
+
+    @property
+    def has_synced(self) -> bool:
+        return self._synced.is_set()
+
+    def on_change(self, handler: Callable[[O | None, O | None], None]) -> None:
+        """Calls `handler(old, new)` at every change from now on, and for each object that is here."""
+        self._handlers.append(handler)
+        for obj in self.list():
+            handler(None, obj)
+
+    def add_index(self, name: str, values: Callable[[O], Iterable[str]]) -> None:
+        """Makes objects findable by what `values` says of them. An index of that name that is there already stays."""
+        if name in self._indexes:
+            return
+        index = self._indexes[name] = _Index(values)
+        for obj in self.list():
+            index.change(None, obj)
+
+    def get(self, namespace: str, name: str) -> O | None:
+        """The object of that name."""
+        found = self._objects.get(namespace)
+        return None if found is None else found.get(name)
+
+    def list(self, namespace: str | None = None) -> Sequence[O]:
+        """The objects of a namespace, or all."""
+        if namespace is not None:
+            return list(self._objects.get(namespace, {}).values())
+        return [obj for found in self._objects.values() for obj in found.values()]
+
+    def indexed(self, index: str, value: str) -> Sequence[O]:
+        """The objects for which an index has this value."""
+        return list(self._indexes[index].found.get(value, {}).values())
+
+    def __len__(self) -> int:
+        return sum(map(len, self._objects.values()))
+
+    def __iter__(self) -> Iterator[O]:
+        return iter(self.list())
+
+    async def _follow(self) -> None:
+        backoff = Backoff(0.8, 30.0)
+        while True:
+            started = asyncio.get_running_loop().time()
+            try:
+                await self._watch()
+            except _CANNOT_FOLLOW as error:
+                if isinstance(error, StatusError) and is_expired(error):
+                    self._version = ""
+                    continue
+                logger.warning("watch of %s: %s", self.resource.group_resource, error)
+            if asyncio.get_running_loop().time() - started > _LONG:
+                backoff.reset()
+            else:
+                await asyncio.sleep(backoff.next())
+
+    async def _watch(self) -> None:
+        """Follows until the server ends the watch; where no version is known, from all objects on."""
+        fresh = not self._version
+        if fresh:
+            self._unseen = {key_of(obj) for obj in self.list()}
+        watching = self._client.watch(
+            self.resource, resource_version=self._version, initial_events=fresh,
+            label_selector=self._label_selector, field_selector=self._field_selector,
+        )  # fmt: skip
+        try:
+            async with watching as batches:
+                async for batch in batches:
+                    for event in batch:
+                        self._take(event)
+        finally:
+            if self._unseen is not None:
+                self._version = ""  # not all was told
+
+    def _take(self, event: Event[O]) -> None:
+        metadata = event.object.metadata
+        if event.type == "BOOKMARK":
+            if self._unseen is not None and INITIAL_EVENTS_END in metadata.annotations:
+                self._end_of_all()
+        else:
+            self._change(event.object, gone=event.type == "DELETED")
+        if self._unseen is None:
+            self._version = metadata.resource_version
+
+    def _change(self, obj: O, *, gone: bool) -> None:
+        obj.metadata.managed_fields = []
+        namespace, name = key = key_of(obj)
+        if self._unseen is not None:
+            self._unseen.discard(key)
+        found = self._objects.get(namespace)
+        old = None if found is None else found.get(name)
+        if gone:
+            if found is None or old is None:
+                return
+            del found[name]
+            if not found:
+                del self._objects[namespace]
+            self._reindex(old, None)
+            self._tell(obj, None)  # as it was at its end
+            return
+        if old is not None and old.metadata.resource_version == obj.metadata.resource_version:
+            return
+        if found is None:
+            found = self._objects[namespace] = {}
+        found[name] = obj
+        self._reindex(old, obj)
+        if old is not None and old.metadata.uid != obj.metadata.uid:  # deleted and made again while nobody watched
+            self._tell(old, None)
+            old = None
+        self._tell(old, obj)
+
+    def _reindex(self, old: O | None, new: O | None) -> None:
+        for index in self._indexes.values():
+            index.change(old, new)
+
+    def _tell(self, old: O | None, new: O | None) -> None:
+        for handler in self._handlers:
+            handler(old, new)
+
+    def _end_of_all(self) -> None:
+        """What was not told of is gone."""
+        for namespace, name in self._unseen or ():
+            found = self._objects.get(namespace, {})
+            old = found.pop(name, None)
+            if not found:
+                self._objects.pop(namespace, None)
+            if old is not None:
+                self._reindex(old, None)
+                self._tell(old, None)
+        self._unseen = None
+        self._synced.set()
+
+
+class _Index(Generic[O]):
+    def __init__(self, values: Callable[[O], Iterable[str]]) -> None:
+        self._values = values
+        self.found: dict[str, dict[Key, O]] = {}
+
+    def change(self, old: O | None, new: O | None) -> None:
+        if old is not None:
+            key = key_of(old)
+            for value in self._values(old):
+                known = self.found.get(value)
+                if known is not None:
+                    known.pop(key, None)
+                    if not known:
+                        del self.found[value]
+        if new is not None:
+            key = key_of(new)
+            for value in self._values(new):
+                self.found.setdefault(value, {})[key] = new
+
+
+class Informers:
+    """One informer for each resource, shared by all who ask for it (client-go SharedInformerFactory)."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._informers: dict[tuple[APIResource[Any], type[Any], str], Informer[Any]] = {}
+        self._started = False
+
+    def of(self, resource: APIResource[O], *, field_selector: str = "") -> Informer[O]:
+        """The informer of a resource, or of some of its objects; it follows from the start of all on, or from now."""
+        key = resource, resource.type, field_selector
+        found = self._informers.get(key)
+        if found is None:
+            found = self._informers[key] = Informer(self._client, resource, field_selector=field_selector)
+            if self._started:
+                found.start()
+        return cast("Informer[O]", found)
+
+    def start(self) -> None:
+        """Starts those that are asked for, and every one that will be."""
+        self._started = True
+        for each in self._informers.values():
+            each.start()
+
+    async def synced(self) -> None:
+        """Returns once each of those that there are has all objects."""
+        for each in list(self._informers.values()):
+            await each.synced()
+
+    async def stop(self) -> None:
+        """Ends all of them."""
+        for each in self._informers.values():
+            await each.stop()

@@ -1,0 +1,117 @@
+"""What is to be done: each thing once, however often it is asked for; later, or with growing waits, where wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+BASE_DELAY: Final = 0.005
+MAX_DELAY: Final = 1000.0
+"""Seconds before a thing that failed is tried again: at first, doubled each time, and at most (client-go
+DefaultTypedControllerRateLimiter)."""
+
+
+class WorkQueue(Generic[K]):
+    """A queue of keys (client-go TypedRateLimitingInterface). One that is being worked on waits for its end."""
+
+    def __init__(self, *, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY) -> None:
+        self._base_delay = base_delay
+        self._max_delay = max_delay
+        self._ready: deque[K] = deque()
+        self._dirty: set[K] = set()
+        self._working: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def __len__(self) -> int:
+        """How many are ready."""
+        return len(self._ready)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is ready and nothing is worked on; some may be due later."""
+        return not self._dirty and not self._working
+
+    def add(self, key: K) -> None:
+        """Has a key worked on as soon as may be."""
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._working:
+            self._put(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """The same after some time; of several times of one key the earliest counts."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= due:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_at(due, self._due, key)
+
+    def retry(self, key: K) -> None:
+        """Has a key that failed tried again, later each time."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        self.add_after(key, min(self._base_delay * 2 ** min(failures, 60), self._max_delay))
+
+    def retries(self, key: K) -> int:
+        """How often a key has failed since it was forgotten."""
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """The next failure of a key is its first."""
+        self._failures.pop(key, None)
+
+    async def get(self) -> K:
+        """The next key, which the caller gives back by `done`."""
+        while not self._ready:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():
+                    self._wake()
+                raise
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """A key is worked on no more; if it was added meanwhile, it is ready again."""
+        self._working.discard(key)
+        if key in self._dirty:
+            self._put(key)
+
+    def close(self) -> None:
+        """Forgets what is due later."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _put(self, key: K) -> None:
+        self._ready.append(key)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _due(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)

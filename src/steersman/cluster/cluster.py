@@ -1,0 +1,54 @@
+"""A control plane and what makes things move on it, started and stopped as one."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
+from steersman.client.client import Client
+from steersman.client.in_process import InProcessTransport
+from steersman.controllers.all import CONTROLLERS
+from steersman.controllers.controller import Settings
+from steersman.controllers.manager import ControllerManager
+from steersman.controlplane.control_plane import Address, ControlPlane
+from steersman.controlplane.options import Options
+
+MANAGER = "kube-controller-manager"
+
+
+class Cluster:
+    """`await start()`, then `await stop()`."""
+
+    def __init__(self, options: Options) -> None:
+        self.plane = ControlPlane(options)
+        self._running = AsyncExitStack()
+
+    async def start(self) -> Address:
+        """Starts the control plane, and all that works on it. Raises what ControlPlane.start raises."""
+        address = await self.plane.start()
+        self._running.push_async_callback(self.plane.stop)
+        try:
+            settings = Settings(root_ca=address.ca.read_text(), namespace_deletion_grace=0)
+            manager = ControllerManager(
+                self.client(UserInfo(f"system:{MANAGER}"), MANAGER), self._of_account, settings, CONTROLLERS
+            )
+            await manager.start()
+            self._running.push_async_callback(manager.stop)
+        except BaseException:
+            await self.stop()
+            raise
+        return address
+
+    async def stop(self) -> None:
+        """The orderly end, the control plane last."""
+        await self._running.aclose()
+
+    def client(self, user: UserInfo, manager: str) -> Client:
+        """Requests of a user, without a socket; `manager` owns the fields that they write."""
+        server = self.plane.server
+        assert server is not None
+        return Client(InProcessTransport(server.handler, self.plane.token_of(user)), manager)
+
+    def _of_account(self, name: str) -> Client:
+        user = UserInfo(service_account_username("kube-system", name), groups=service_account_groups("kube-system"))
+        return self.client(user, MANAGER)

@@ -1,0 +1,14 @@
+"""Every controller there is, in the order they are started in."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.controllers.controller import Controller
+from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.root_ca_publisher import RootCAPublisher
+from steersman.controllers.service_accounts import ServiceAccountsController
+
+CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
+    ServiceAccountsController, RootCAPublisher, NamespaceController,
+)  # fmt: skip

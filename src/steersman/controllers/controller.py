@@ -1,0 +1,100 @@
+"""What all controllers share: keys in a queue, workers who make the world as it should be for one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+import msgspec
+
+from steersman.client.client import Client
+from steersman.client.errors import is_conflict
+from steersman.client.events import Recorder
+from steersman.client.informer import Informers
+from steersman.client.transport import Unreachable
+from steersman.client.work_queue import WorkQueue
+from steersman.machinery.errors.status import StatusError
+
+logger = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+
+
+class TryLater(Exception):
+    """Something is not as it must be yet: the key is to be tried again, later each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What controllers are told of the cluster (kube-controller-manager's flags)."""
+
+    root_ca: str = ""
+    """The certificates by which pods verify the API server, in PEM; without them nothing is published."""
+    namespace_deletion_grace: float = 5.0
+    """Seconds for which other API servers may not yet know that nothing is to be made in a namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a controller is handed: its own client, the informers that all share, and who tells of its events."""
+
+    client: Client
+    informers: Informers
+    recorder: Recorder
+    settings: Settings
+
+
+class Controller(ABC, Generic[K]):
+    """A controller: `__init__` asks for informers and says which changes put which keys into the queue; `sync` makes
+    what a key stands for as it should be. One that raises is called again, later each time, but never twice at once for
+    one key.
+    """
+
+    name: ClassVar[str]
+    """As kube-controller-manager's `--controllers` has it."""
+    account: ClassVar[str]
+    """The service account of kube-system under which it works."""
+    component: ClassVar[str] = ""
+    """As whom it tells of events, if not as its account."""
+    workers: ClassVar[int] = 5
+    """How many keys are worked on at the same time."""
+
+    def __init__(self, given: Surroundings) -> None:
+        self.client = given.client
+        self.informers = given.informers
+        self.recorder = given.recorder
+        self.queue: WorkQueue[K] = WorkQueue()
+
+    @abstractmethod
+    async def sync(self, key: K) -> None:
+        """Makes what a key stands for as it should be. Raises StatusError, Unreachable, TryLater to be called again."""
+
+    async def run(self) -> None:
+        """Works until it is cancelled; all informers have synced."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self.workers):
+                    group.create_task(self._work(), name=f"{self.name} {number}")
+        finally:
+            self.queue.close()
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.get()
+            try:
+                await self.sync(key)
+            except (StatusError, Unreachable, TryLater, msgspec.DecodeError) as error:
+                expected = isinstance(error, TryLater) or (isinstance(error, StatusError) and is_conflict(error))
+                logger.log(logging.DEBUG if expected else logging.WARNING, "%s: %s: %s", self.name, key, error)
+                self.queue.retry(key)
+            except Exception:
+                logger.exception("%s: %s", self.name, key)
+                self.queue.retry(key)
+            else:
+                self.queue.forget(key)
+            finally:
+                self.queue.done(key)

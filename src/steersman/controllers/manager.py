@@ -1,0 +1,56 @@
+"""Runs controllers side by side, as kube-controller-manager does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from steersman.client.client import Client
+from steersman.client.events import Broadcaster
+from steersman.client.informer import Informers
+from steersman.controllers.controller import Controller, Settings, Surroundings
+
+
+class ControllerManager:
+    """`await start()`, then `await stop()`.
+
+    `client_of` gives the client of a service account of kube-system; `shared` is the one that informers use, which may
+    read everything and write events.
+    """
+
+    def __init__(
+        self, shared: Client, client_of: Callable[[str], Client], settings: Settings,
+        controllers: Sequence[type[Controller[Any]]],
+    ) -> None:  # fmt: skip
+        self._client_of = client_of
+        self._settings = settings
+        self._types = controllers
+        self.informers = Informers(shared)
+        self.events = Broadcaster(shared)
+        self.controllers: list[Controller[Any]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begins; the controllers work once their informers have all objects."""
+        for each in self._types:
+            client = self._client_of(each.account)
+            recorder = self.events.recorder(each.component or each.account)
+            self.controllers.append(each(Surroundings(client, self.informers, recorder, self._settings)))
+        self.events.start()
+        self.informers.start()
+        self._task = asyncio.create_task(self._run(), name="controllers")
+
+    async def stop(self) -> None:
+        """Ends all of them."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self.informers.stop()
+        await self.events.stop()
+
+    async def _run(self) -> None:
+        await self.informers.synced()
+        async with asyncio.TaskGroup() as group:
+            for each in self.controllers:
+                group.create_task(each.run(), name=each.name)

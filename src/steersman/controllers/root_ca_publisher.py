@@ -1,0 +1,60 @@
+"""Publishes the cluster's certificate authority in each namespace (pkg/controller/certificates/rootcacertpublisher)."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import ConfigMap, Namespace
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.errors import is_already_exists, is_namespace_terminating, is_not_found
+from steersman.client.resources import CONFIG_MAPS, NAMESPACES
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+
+NAME = "kube-root-ca.crt"
+_ANNOTATION = "kubernetes.io/description"
+_DESCRIPTION = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
+    "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
+    "clusters."
+)
+
+
+class RootCAPublisher(Controller[str]):
+    """A key is a namespace's name."""
+
+    name = "root-ca-certificate-publisher-controller"
+    account = "root-ca-cert-publisher"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._data = {"ca.crt": given.settings.root_ca}
+        self._namespaces = self.informers.of(NAMESPACES)
+        self._published = self.informers.of(CONFIG_MAPS, field_selector=f"metadata.name={NAME}")
+        self._namespaces.on_change(self._namespace_changed)
+        self._published.on_change(self._published_changed)
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None and new.status.phase == "Active":
+            self.queue.add(new.metadata.name)
+
+    def _published_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
+        if old is not None:
+            self.queue.add(old.metadata.namespace)
+
+    async def sync(self, key: str) -> None:
+        namespace = self._namespaces.get("", key)
+        if namespace is None or namespace.status.phase != "Active":
+            return
+        found = self._published.get(key, NAME)
+        try:
+            if found is None:
+                metadata = ObjectMeta(name=NAME, namespace=key, annotations={_ANNOTATION: _DESCRIPTION})
+                await self.client.create(CONFIG_MAPS, ConfigMap(metadata=metadata, data=self._data))
+            elif found.data != self._data or not found.metadata.annotations.get(_ANNOTATION):
+                changed = deep_copy(found)
+                changed.data = self._data
+                changed.metadata.annotations[_ANNOTATION] = _DESCRIPTION
+                await self.client.update(CONFIG_MAPS, changed)
+        except StatusError as error:
+            if not (is_already_exists(error) or is_not_found(error) or is_namespace_terminating(error)):
+                raise

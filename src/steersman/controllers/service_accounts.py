@@ -1,0 +1,45 @@
+"""Gives each namespace its account `default` (pkg/controller/serviceaccount serviceaccounts_controller.go)."""
+
+from __future__ import annotations
+
+from steersman.api.core.v1 import Namespace, ServiceAccount
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.errors import is_already_exists, is_namespace_terminating
+from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.errors.status import StatusError
+
+DEFAULT = "default"
+
+
+class ServiceAccountsController(Controller[str]):
+    """A key is a namespace's name."""
+
+    name = "serviceaccount-controller"
+    account = "service-account-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._namespaces = self.informers.of(NAMESPACES)
+        self._accounts = self.informers.of(SERVICE_ACCOUNTS)
+        self._namespaces.on_change(self._namespace_changed)
+        self._accounts.on_change(self._account_changed)
+
+    def _namespace_changed(self, _: Namespace | None, new: Namespace | None) -> None:
+        if new is not None:
+            self.queue.add(new.metadata.name)
+
+    def _account_changed(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        if new is None and old is not None and old.metadata.name == DEFAULT:
+            self.queue.add(old.metadata.namespace)
+
+    async def sync(self, key: str) -> None:
+        namespace = self._namespaces.get("", key)
+        if namespace is None or namespace.status.phase != "Active" or self._accounts.get(key, DEFAULT) is not None:
+            return
+        account = ServiceAccount(metadata=ObjectMeta(name=DEFAULT, namespace=key))
+        try:
+            await self.client.create(SERVICE_ACCOUNTS, account)
+        except StatusError as error:
+            if not (is_already_exists(error) or is_namespace_terminating(error)):
+                raise

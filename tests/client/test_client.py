@@ -1,0 +1,88 @@
+"""Requests for objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.api.core.v1 import ConfigMap, Namespace
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, Preconditions
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists, is_conflict, is_not_found
+from steersman.client.resources import CONFIG_MAPS, NAMESPACES
+from steersman.machinery.errors.status import StatusError
+
+
+def config_map(name: str, **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default"), data=data)
+
+
+async def test_an_object_goes_through_all_verbs(client: Client) -> None:
+    made = await client.create(CONFIG_MAPS, config_map("one", a="1"))
+    assert made.metadata.uid
+    assert made.metadata.managed_fields[0].manager == "tests"
+    made.data["b"] = "2"
+    changed = await client.update(CONFIG_MAPS, made)
+    assert (await client.get(CONFIG_MAPS, "one", "default")).data == {"a": "1", "b": "2"}
+    patched = await client.patch(CONFIG_MAPS, "one", "default", {"data": {"a": None}})
+    assert patched.data == {"b": "2"}
+    applied = await client.apply(
+        CONFIG_MAPS, "one", "default",
+        {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "one"}, "data": {"c": "3"}},
+    )  # fmt: skip
+    assert applied.data == {"b": "2", "c": "3"}
+    with pytest.raises(StatusError) as refused:
+        await client.update(CONFIG_MAPS, changed)
+    assert is_conflict(refused.value)
+    stale = DeleteOptions(preconditions=Preconditions(uid="another"))
+    with pytest.raises(StatusError) as refused:
+        await client.delete(CONFIG_MAPS, "one", "default", stale)
+    assert is_conflict(refused.value)
+    await client.delete(CONFIG_MAPS, "one", "default")
+    with pytest.raises(StatusError) as refused:
+        await client.get(CONFIG_MAPS, "one", "default")
+    assert is_not_found(refused.value)
+
+
+async def test_refusals_have_what_the_server_said(client: Client) -> None:
+    with pytest.raises(StatusError) as refused:
+        await client.create(CONFIG_MAPS, config_map("Not a name"))
+    assert (refused.value.code, refused.value.reason) == (422, "Invalid")
+    assert [cause.field for cause in refused.value.causes] == ["metadata.name"]
+    await client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="twice")))
+    with pytest.raises(StatusError) as refused:
+        await client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="twice")))
+    assert is_already_exists(refused.value)
+
+
+async def test_lists_are_read_page_by_page(client: Client) -> None:
+    for number in range(7):
+        await client.create(CONFIG_MAPS, config_map(f"each-{number}"))
+    found = [obj.metadata.name async for obj in client.each(CONFIG_MAPS, "default", page=3)]
+    assert found == [f"each-{number}" for number in range(7)]
+
+
+async def test_only_metadata_is_asked_for(client: Client) -> None:
+    await client.create(CONFIG_MAPS, config_map("one", a="1"))
+    found = await client.list(CONFIG_MAPS.metadata_only, "default")
+    assert [obj.metadata.name for obj in found.items] == ["one"]
+    assert (await client.get(CONFIG_MAPS.metadata_only, "one", "default")).metadata.uid
+
+
+async def test_a_watch_tells_of_changes_after_a_version(client: Client) -> None:
+    before = await client.list(CONFIG_MAPS, "default")
+    await client.create(CONFIG_MAPS, config_map("one"))
+    await client.delete(CONFIG_MAPS, "one", "default")
+    told = []
+    async with client.watch(CONFIG_MAPS, "default", resource_version=before.metadata.resource_version) as batches:
+        async for batch in batches:
+            told += [(event.type, event.object.metadata.name) for event in batch]
+            if len(told) == 2:
+                break
+    assert told == [("ADDED", "one"), ("DELETED", "one")]
+
+
+async def test_a_watch_that_cannot_be_raises(client: Client) -> None:
+    watching = client.watch(CONFIG_MAPS, resource_version="nothing")
+    with pytest.raises(StatusError) as refused:
+        await watching.__aenter__()
+    assert refused.value.code == 400

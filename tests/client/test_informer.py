@@ -1,0 +1,118 @@
+"""Objects as they are on a server, kept up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest_asyncio
+
+from steersman.api.core.v1 import ConfigMap
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.informer import Informer, Informers
+from steersman.client.resources import CONFIG_MAPS
+from steersman.client.transport import Fields, Response, Transport
+
+
+def config_map(name: str, **labels: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default", labels=labels))
+
+
+async def until(told: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not told():  # noqa: ASYNC110 - nothing else tells of it
+            await asyncio.sleep(0.001)
+
+
+@pytest_asyncio.fixture
+async def informer(client: Client) -> AsyncIterator[Informer[ConfigMap]]:
+    await client.create(CONFIG_MAPS, config_map("before", app="a"))
+    informer = Informer(client, CONFIG_MAPS)
+    informer.start()
+    yield informer
+    await informer.stop()
+
+
+async def test_it_has_what_was_there_and_what_comes(client: Client, informer: Informer[ConfigMap]) -> None:
+    changes: list[tuple[str, str]] = []
+    informer.on_change(lambda old, new: changes.append((
+        old.metadata.name if old else "", new.metadata.name if new else ""
+    )))  # fmt: skip
+    informer.add_index("app", lambda obj: [obj.metadata.labels.get("app", "")])
+    await informer.synced()
+    assert informer.get("default", "before") is not None
+    await client.create(CONFIG_MAPS, config_map("after", app="a"))
+    await client.patch(CONFIG_MAPS, "before", "default", {"metadata": {"labels": {"app": "b"}}})
+    await client.delete(CONFIG_MAPS, "after", "default")
+    ours = [("", "before"), ("", "after"), ("before", "before"), ("after", "")]
+    await until(lambda: [each for each in changes if set(each) <= {"", "before", "after"}] == ours)
+    assert [obj.metadata.name for obj in informer.indexed("app", "b")] == ["before"]
+    assert informer.indexed("app", "a") == []
+    assert informer.get("default", "after") is None
+    found = informer.get("default", "before")
+    assert found is not None
+    assert found.metadata.managed_fields == []
+
+
+async def test_a_handler_that_comes_late_is_told_of_what_is_there(informer: Informer[ConfigMap]) -> None:
+    await informer.synced()
+    told: list[str] = []
+    informer.on_change(lambda _, new: told.append(new.metadata.name if new else ""))
+    assert "before" in told
+
+
+class Cutting:
+    """A transport whose watches end after their first events, and once find that their version is forgotten."""
+
+    def __init__(self, through: Transport) -> None:
+        self._through = through
+        self.watches = 0
+        self.running: list[Response] = []
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> Response:
+        if "watch=1" in target:
+            self.watches += 1
+            if self.watches == 2:
+                target = target.replace("resourceVersion=", "resourceVersion=1&was=")
+        response = await self._through.send(method, target, fields, body)
+        if "watch=1" in target:
+            self.running.append(response)
+        return response
+
+    async def aclose(self) -> None:
+        await self._through.aclose()
+
+
+async def test_what_changed_while_nobody_watched_is_told_of(client: Client) -> None:
+    cutting = Cutting(client._transport)
+    await client.create(CONFIG_MAPS, config_map("goes"))
+    await client.create(CONFIG_MAPS, config_map("comes-again"))
+    informer = Informer(Client(cutting, "tests"), CONFIG_MAPS)
+    gone: list[str] = []
+    informer.on_change(lambda old, new: gone.append(old.metadata.name) if old and not new else None)
+    informer.start()
+    await informer.synced()
+    await client.delete(CONFIG_MAPS, "goes", "default")
+    await client.delete(CONFIG_MAPS, "comes-again", "default")
+    await client.create(CONFIG_MAPS, config_map("comes-again", now="new"))
+    await client.create(CONFIG_MAPS, config_map("came"))
+    await cutting.running[0].aclose()
+    await until(lambda: informer.get("default", "came") is not None)
+    assert informer.get("default", "goes") is None
+    assert sorted(gone) == ["comes-again", "goes"]
+    again = informer.get("default", "comes-again")
+    assert again is not None
+    assert again.metadata.labels == {"now": "new"}
+    await informer.stop()
+
+
+async def test_all_who_ask_share_one(client: Client) -> None:
+    informers = Informers(client)
+    assert informers.of(CONFIG_MAPS) is informers.of(CONFIG_MAPS)
+    assert informers.of(CONFIG_MAPS.metadata_only) is not informers.of(CONFIG_MAPS)
+    assert informers.of(CONFIG_MAPS, field_selector="metadata.name=a") is not informers.of(CONFIG_MAPS)
+    informers.start()
+    await informers.synced()
+    assert informers.of(CONFIG_MAPS).has_synced
+    await informers.stop()
