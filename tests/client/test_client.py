@@ -85,4 +85,4 @@ async def test_a_watch_that_cannot_be_raises(client: Client) -> None:
     watching = client.watch(CONFIG_MAPS, resource_version="nothing")
     with pytest.raises(StatusError) as refused:
         await watching.__aenter__()
-    assert refused.value.code == 400
+    assert refused.value.code == 500
