@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from steersman.authentication.authorities import Authorities
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
 from steersman.machinery.go.strings import to_upper
+from steersman.machinery.values import times
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, Extensions
@@ -44,7 +44,7 @@ class ClientCertificateAuthenticator:
 
     def __init__(
         self, roots: bytes | None = None, *, authorities: Authorities | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = times.moment,
     ) -> None:  # fmt: skip
         self._roots_pem = roots
         self._authorities = authorities

@@ -5,7 +5,6 @@ Follows k8s.io/apiserver `authentication/request/headerrequest`.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from steersman.authentication.client_certificate import (
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import UserInfo
 from steersman.machinery.go.urls import path_unescaped
+from steersman.machinery.values import times
 from steersman.net.ascii import lower
 from steersman.net.message import Headers
 
@@ -67,7 +67,7 @@ class RequestHeaderAuthenticator:
 
     def __init__(
         self, headers: HeaderNames, authorities: Authorities, allowed_names: tuple[str, ...] = (), *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = times.moment,
     ) -> None:  # fmt: skip
         self.headers = headers
         self._authorities = authorities

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from steersman.authentication.interface import AuthenticationError, TokenIdentit
 from steersman.authentication.service_account_claims import BoundObjects, Claims, common_audiences, judge
 from steersman.authentication.service_account_keys import ServiceAccountKeys
 from steersman.authentication.user import authenticated
+from steersman.machinery.values import times
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey, RSAKey
@@ -54,7 +54,7 @@ class ServiceAccountTokens:
         api_audiences: tuple[str, ...],
         objects: BoundObjects,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = times.moment,
     ) -> None:
         """`keys` is called at the first token. `clock` gives seconds since the epoch."""
         self._keys = keys

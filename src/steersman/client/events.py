@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -197,10 +196,10 @@ class _ComponentRecorder:
         self._source = source
 
     def event(self, about: ObjectReference, type_: str, reason: str, message: str) -> None:
-        now = times.now()
-        namespace = about.namespace or "default"
+        now, nanoseconds = times.now(), int(times.moment() * 1e9)
+        metadata = ObjectMeta(name=f"{about.name}.{nanoseconds:x}", namespace=about.namespace or "default")
         self._broadcaster.put(Event(
-            metadata=ObjectMeta(name=f"{about.name}.{time.time_ns():x}", namespace=namespace), involved_object=about,
+            metadata=metadata, involved_object=about,
             reason=reason, message=message, source=self._source, first_timestamp=now, last_timestamp=now, count=1,
             type=type_, reporting_component=self._source.component, reporting_instance=self._source.host,
         ))  # fmt: skip

@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from steersman.controllers.controller import Controller
 from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.node_lifecycle import NodeLifecycleController
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
+from steersman.controllers.taint_eviction import TaintEvictionController
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
-    ServiceAccountsController, RootCAPublisher, NamespaceController,
+    ServiceAccountsController, RootCAPublisher, NamespaceController, NodeLifecycleController, TaintEvictionController,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Final
 from steersman.api.core.v1 import ConfigMap
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.controlplane.objects import StoreObjects
+from steersman.machinery.values import times
 from steersman.rest.context import loopback
 
 NAMESPACE: Final = "kube-system"
@@ -33,7 +34,7 @@ class LegacyTokenTracking:
         """Makes what is missing, and mends a date that is none."""
         config_maps = self._config_maps
         found: ConfigMap | None = await config_maps.find(NAMESPACE, NAME)
-        today = datetime.now(UTC).strftime("%Y-%m-%d")
+        today = datetime.fromtimestamp(times.moment(), UTC).strftime("%Y-%m-%d")
         if found is None:
             now = self._clock()
             if self._made is None or now - self._made >= _PAUSE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +60,7 @@ def table_of(
 def rows_of(scope: Scope, items: Sequence[Item], wanted: Representation, including: str) -> list[dict[str, Any]]:
     """The rows of a Table of these objects."""
     columns = scope.columns
-    now = time.time()
+    now = times.moment()
     return [_row(scope, item, columns, wanted, including, now) for item in items]
 
 
@@ -105,7 +104,7 @@ def view_table(
     view: Any, columns: Sequence[Column], wanted: Representation, including: str, *, named: bool
 ) -> dict[str, Any]:
     """A Table of one object that is a view of another (scale); `named` if the column of names says what it is."""
-    now = time.time()
+    now = times.moment()
     every = (NAME, *columns)
     row: dict[str, Any] = {"cells": [_cell(column, view, now) for column in every], "object": None}
     if including == "Metadata":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import time
 from bisect import bisect_right
 from collections.abc import Callable
 from operator import attrgetter
 
 from sortedcontainers import SortedList
 
+from steersman.machinery.values import times
 from steersman.storage.dispatch import Dispatcher
 from steersman.storage.interface import (
     Compacted,
@@ -46,7 +46,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = times.moment,
     ) -> None:
         self._values: dict[str, KeyValue] = {}
         self._keys: SortedList = SortedList()
@@ -70,7 +70,7 @@ class MemoryStorage:
         *,
         compaction_interval: float = COMPACTION_INTERVAL,
         lease_interval: float = LEASE_INTERVAL,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = times.moment,
     ) -> MemoryStorage:
         """A fresh store with its background tasks running; to be closed."""
         storage = cls(compaction_interval=compaction_interval, lease_interval=lease_interval, clock=clock)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -117,7 +116,7 @@ def _has_ended(pod: Pod) -> bool:
         return True
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return False
-    return time.time() > times.unix(metadata.deletion_timestamp) + metadata.deletion_grace_period_seconds
+    return times.moment() > times.unix(metadata.deletion_timestamp) + metadata.deletion_grace_period_seconds
 
 
 def _is_terminating(pod: Pod) -> bool:

@@ -6,7 +6,6 @@ is the cell, if it is of the column's type.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -89,7 +88,7 @@ def _date(value: Any) -> str | None:
     if value in ("", "null"):
         return NO_TIME
     try:
-        return times.age(times.canonical_time(value), time.time())
+        return times.age(times.canonical_time(value), times.moment())
     except times.TimeError:
         return INVALID
 

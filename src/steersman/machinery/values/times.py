@@ -40,7 +40,7 @@ class TimeError(ValueError):
 def now() -> str:
     """The present as a Time."""
     global _second
-    seconds = int(time.time())
+    seconds = int(moment())
     known, text = _second
     if seconds != known:
         text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
@@ -52,9 +52,23 @@ _second: tuple[int, str] = (-1, "")
 """The second that was asked for last, and its text: many objects are written in each."""
 
 
+def moment() -> float:
+    """The present in seconds since 1970, which `advance` may have moved."""
+    return time.time() + _advanced
+
+
+def advance(seconds: float) -> None:
+    """Moves the present of this process, for tests of what takes long."""
+    global _advanced
+    _advanced += seconds
+
+
+_advanced = 0.0
+
+
 def now_micro() -> str:
     """The present as a MicroTime."""
-    return format_micro_time(datetime.now(UTC))
+    return format_micro_time(datetime.fromtimestamp(moment(), UTC))
 
 
 def format_time(moment: datetime) -> str:

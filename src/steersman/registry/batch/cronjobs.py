@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -142,7 +141,7 @@ def suspend(cron_job: CronJob) -> str:
 def last_schedule(cron_job: CronJob) -> str:
     """How long ago it made a job."""
     last = cron_job.status.last_schedule_time
-    return "<none>" if last is None else times.age(last, time.time())
+    return "<none>" if last is None else times.age(last, times.moment())
 
 
 CRON_JOBS = Resource(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -190,7 +189,7 @@ def duration(job: Job) -> str:
     status = job.status
     if not status.start_time:
         return ""
-    end = times.unix(status.completion_time) if status.completion_time else time.time()
+    end = times.unix(status.completion_time) if status.completion_time else times.moment()
     return times.human_duration(end - times.unix(status.start_time))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from steersman.machinery.validation.object_meta import (
     name_is_dns_subdomain,
     name_is_path_segment,
 )
-from steersman.machinery.values.times import age
+from steersman.machinery.values.times import age, moment
 from steersman.registry.core.event_fields import SELECTABLE_FIELDS
 from steersman.registry.printing.go_struct import go_struct
 from steersman.registry.services import Services
@@ -160,13 +159,13 @@ def _source(event: Event) -> str:
 
 
 def _first_seen(event: Event) -> str:
-    return age(event.first_timestamp or event.event_time, time.time())
+    return age(event.first_timestamp or event.event_time, moment())
 
 
 def _last_seen(event: Event) -> str:
     if event.series is not None:
-        return age(event.series.last_observed_time, time.time())
-    return age(event.last_timestamp, time.time()) if event.last_timestamp else _first_seen(event)
+        return age(event.series.last_observed_time, moment())
+    return age(event.last_timestamp, moment()) if event.last_timestamp else _first_seen(event)
 
 
 def _count(event: Event) -> int:

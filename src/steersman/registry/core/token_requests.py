@@ -18,6 +18,7 @@ from steersman.machinery.errors.status import bad_request, conflict
 from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.names import new_uid
 from steersman.machinery.identity.schema import GroupKind, GroupResource
+from steersman.machinery.values import times
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 
@@ -49,7 +50,7 @@ async def create_token(services: Services, ctx: Context, name: str, request: Tok
         await _bound(services, ctx, name, request.spec.bound_object_ref) if request.spec.bound_object_ref else _Bound()
     )
     _shorten(request, services.max_token_expiration, ctx)
-    now = int(time.time())
+    now = int(times.moment())
     request.metadata.creation_timestamp = _rfc3339(now)
     request.status = TokenRequestStatus(
         token=services.sign_token(_claims(services, account.metadata, request, bound, now)),

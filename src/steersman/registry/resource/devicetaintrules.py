@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -89,7 +88,7 @@ class DeviceTaintRuleStatusStrategy(StatusStrategy[DeviceTaintRule]):
 
 def _time_added(rule: DeviceTaintRule) -> str:
     added = rule.spec.taint.time_added
-    return times.age(added, time.time()) if added else ""
+    return times.age(added, times.moment()) if added else ""
 
 
 DEVICE_TAINT_RULES: Final = Resource(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -223,7 +222,7 @@ def _completed(request: ResourcePoolStatusRequest) -> str:
     condition = _condition(request)
     if condition is None or condition.type == "Failed":
         return "<none>"
-    return times.age(condition.last_transition_time, time.time())
+    return times.age(condition.last_transition_time, times.moment())
 
 
 RESOURCE_POOL_STATUS_REQUESTS: Final = Resource(

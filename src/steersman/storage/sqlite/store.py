@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from steersman.machinery.values import times
 from steersman.storage.dispatch import Dispatcher, Registration
 from steersman.storage.interface import (
     Compacted,
@@ -99,7 +99,7 @@ class SQLiteStorage:
         lease_interval: float = LEASE_INTERVAL,
         quota_bytes: int = 0,
         durable: bool = True,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = times.moment,
     ) -> SQLiteStorage:
         """Opens the file at `path`, making it (not its directory) if it is not there.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -137,7 +136,7 @@ def restarts(pod: core.Pod) -> str:
     """How often containers were restarted, and how long ago the last time was: "3 (5m ago)"."""
     summary = summarize(pod)
     if summary.restarts and summary.last_restart:
-        return f"{summary.restarts} ({times.age(summary.last_restart, time.time())} ago)"
+        return f"{summary.restarts} ({times.age(summary.last_restart, times.moment())} ago)"
     return str(summary.restarts)
 
 

@@ -1,0 +1,238 @@
+"""Watches over nodes: the silent ones count as gone, and taints say what is wrong (pkg/controller/nodelifecycle)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from steersman.api.coordination.v1 import Lease
+from steersman.api.core.v1 import Node, NodeCondition, ObjectReference, Pod, Taint
+from steersman.client.client import MERGE_PATCH
+from steersman.client.errors import is_not_found
+from steersman.client.resources import LEASES, NODES, PODS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.indexes import BY_NODE, by_node
+from steersman.controllers.node_zones import Zones
+from steersman.machinery.built_in.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from steersman.machinery.codec.serializer import deep_copy, to_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+GRACE: Final = 50.0
+"""Seconds without a sign of a node, after which it counts as gone (`--node-monitor-grace-period`)."""
+STARTUP_GRACE: Final = 60.0
+"""The same for a node that has never said how it is."""
+
+_OF_CONDITIONS: Final = (
+    ("Ready", "False", NOT_READY), ("Ready", "Unknown", UNREACHABLE),
+    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
+    ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
+    ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
+    ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
+)  # fmt: skip
+"""Which condition keeps pods away by which taint."""
+_KEEPING_AWAY: Final = frozenset({UNSCHEDULABLE, *(key for _, _, key in _OF_CONDITIONS)})
+_REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""The conditions that a kubelet posts."""
+_RENAMED: Final = (("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch"))
+"""Labels, and by which they were called once."""
+
+
+class NodeLifecycleController(Controller[str]):
+    """A key is a node's name."""
+
+    name = "node-lifecycle-controller"
+    account = "node-controller"
+    component = "node-controller"
+    workers = 8
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._nodes = self.informers.of(NODES)
+        self._leases = self.informers.of(LEASES)
+        self._pods = self.informers.of(PODS)
+        self._pods.add_index(BY_NODE, by_node)
+        self._seen: dict[str, float] = {}
+        """When there was a sign of a node, on the loop's clock."""
+        self._zones = Zones(self.queue.add)
+        self._nodes.on_change(self._node_changed)
+        self._leases.on_change(self._lease_changed)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        name = (new or old).metadata.name  # type: ignore[union-attr]
+        if new is None or old is None:
+            self._tell_of_membership(name, old, new)
+        if new is None:
+            self._seen.pop(name, None)
+            self._zones.forget(name)
+            return
+        before = None if old is None else _condition(old, "Ready")
+        ready = _condition(new, "Ready")
+        if old is None or (ready is not None and (
+            before is None or before.last_heartbeat_time != ready.last_heartbeat_time
+        )):  # fmt: skip
+            self._seen[name] = asyncio.get_running_loop().time()
+        self._zones.put(new, _is_ready(new))
+        self.queue.add(name)
+
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
+        if new is None or new.metadata.namespace != "kube-node-lease" or new.metadata.name not in self._seen:
+            return
+        if old is None or (old.spec.renew_time or "") < (new.spec.renew_time or ""):
+            self._seen[new.metadata.name] = asyncio.get_running_loop().time()
+
+    def _tell_of_membership(self, name: str, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        assert node is not None
+        if new is not None:
+            reason, text = "RegisteredNode", f"Registered Node {name} in Controller"
+        else:
+            reason, text = "RemovingNode", f"Removing Node {name} from Controller"
+        self.recorder.event(_reference(node), "Normal", reason, f"Node {name} event: {text}")
+
+    async def sync(self, key: str) -> None:
+        node = self._nodes.get("", key)
+        if node is None:
+            return
+        await self._name_labels(node)
+        was_ready = _is_ready(node)
+        if self._is_silent(node):
+            node = await self._mark_silent(node)
+            if node is None:
+                return
+            if was_ready:
+                self.recorder.event(
+                    _reference(node), "Normal", "NodeNotReady", f"Node {key} status is now: NodeNotReady"
+                )  # fmt: skip
+                await self._mark_pods_not_ready(key)
+        await self._put_taints(node)
+
+    async def _name_labels(self, node: Node) -> None:
+        labels = node.metadata.labels
+        wrong = {old: labels[new] for new, old in _RENAMED if new in labels and labels.get(old) != labels[new]}
+        if wrong:
+            await self.client.patch(NODES, node.metadata.name, "", {"metadata": {"labels": wrong}})
+
+    # Health
+
+    def _is_silent(self, node: Node) -> bool:
+        """Whether nothing was heard of a node for too long; else it is looked at again when that would be."""
+        name, ready = node.metadata.name, _condition(node, "Ready")
+        if ready is not None and ready.status == "Unknown" and ready.reason == "NodeStatusUnknown":
+            return False
+        grace = STARTUP_GRACE if ready is None else GRACE
+        left = self._seen[name] + grace - asyncio.get_running_loop().time()
+        if left > 0:
+            self.queue.add_after(name, left + 0.001)
+        return left <= 0
+
+    async def _mark_silent(self, node: Node) -> Node | None:
+        changed = deep_copy(node)
+        known = {each.type: each for each in changed.status.conditions}
+        for type_ in _REPORTED:
+            condition = known.get(type_)
+            if condition is None:
+                changed.status.conditions.append(NodeCondition(
+                    type=type_, status="Unknown", reason="NodeStatusNeverUpdated",
+                    message="Kubelet never posted node status.", last_transition_time=times.now(),
+                    last_heartbeat_time=node.metadata.creation_timestamp,
+                ))  # fmt: skip
+            elif condition.status != "Unknown":
+                condition.status, condition.reason = "Unknown", "NodeStatusUnknown"
+                condition.message = "Kubelet stopped posting node status."
+                condition.last_transition_time = times.now()
+        if changed.status.conditions == node.status.conditions:
+            return node
+        try:
+            return await self.client.update_status(NODES, changed)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    async def _mark_pods_not_ready(self, node: str) -> None:
+        for pod in self._pods.indexed(BY_NODE, node):
+            changed = deep_copy(pod)
+            ready = next((each for each in changed.status.conditions if each.type == "Ready"), None)
+            if ready is None or ready.status == "False":
+                continue
+            ready.status, ready.last_transition_time = "False", times.now()
+            try:
+                await self.client.update_status(PODS, changed)
+            except StatusError as error:
+                if is_not_found(error):
+                    continue
+                raise
+            self.recorder.event(_pod_reference(pod), "Warning", "NodeNotReady", "Node is not ready")
+
+    # Taints
+
+    async def _put_taints(self, node: Node) -> None:
+        """Makes the taints say what the conditions do. Those by which pods are driven away come at a zone's pace."""
+        wanted = [Taint(key=key, effect="NoSchedule", time_added=times.now()) for key in sorted(_keeping_away(node))]
+        taints = [each for each in node.spec.taints if not _is_keeping_away(each) or _alike(each, wanted)]
+        taints += [each for each in wanted if not _alike(each, taints)]
+        taints = self._with_driving_away(node, taints)
+        if taints == node.spec.taints:
+            return
+        patch: dict[str, Any] = {
+            "metadata": {"resourceVersion": node.metadata.resource_version},
+            "spec": {"taints": [to_plain(each) for each in taints] or None},
+        }
+        try:
+            await self.client.patch(NODES, node.metadata.name, "", patch, media=MERGE_PATCH)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    def _with_driving_away(self, node: Node, taints: list[Taint]) -> list[Taint]:
+        ready = _condition(node, "Ready")
+        status = ready.status if ready is not None else ""
+        others = [each for each in taints if not (each.effect == "NoExecute" and each.key in (NOT_READY, UNREACHABLE))]
+        driving = [each for each in taints if each not in others]
+        wanted = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status)
+        name = node.metadata.name
+        if wanted is None or self._zones.all_disrupted:
+            self._zones.cancel(name)
+            return others
+        if any(each.key == wanted for each in driving):
+            return [*others, *(each for each in driving if each.key == wanted)]
+        if not driving and not self._zones.may_taint(name):
+            return others  # its turn comes
+        return [*others, Taint(key=wanted, effect="NoExecute", time_added=times.now())]
+
+
+def _keeping_away(node: Node) -> set[str]:
+    status = {each.type: each.status for each in node.status.conditions}
+    keys = {key for type_, wrong, key in _OF_CONDITIONS if status.get(type_) == wrong}
+    return keys | {UNSCHEDULABLE} if node.spec.unschedulable else keys
+
+
+def _is_keeping_away(taint: Taint) -> bool:
+    return taint.effect == "NoSchedule" and taint.key in _KEEPING_AWAY
+
+
+def _alike(taint: Taint, among: Sequence[Taint]) -> bool:
+    return any((each.key, each.effect) == (taint.key, taint.effect) for each in among)
+
+
+def _condition(node: Node, type_: str) -> NodeCondition | None:
+    return next((each for each in node.status.conditions if each.type == type_), None)
+
+
+def _is_ready(node: Node) -> bool:
+    ready = _condition(node, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def _reference(node: Node) -> ObjectReference:
+    return ObjectReference(api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid)
+
+
+def _pod_reference(pod: Pod) -> ObjectReference:
+    metadata = pod.metadata
+    return ObjectReference(
+        api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )  # fmt: skip

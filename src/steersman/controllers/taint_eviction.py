@@ -1,0 +1,125 @@
+"""Deletes pods from nodes whose NoExecute taints they do not tolerate (pkg/controller/tainteviction)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from steersman.api.core.v1 import Node, ObjectReference, Pod, PodCondition, Taint
+from steersman.client.client import STRATEGIC_MERGE_PATCH
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import NODES, PODS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.indexes import BY_NODE, by_node
+from steersman.machinery.built_in.taints import matching_tolerations
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+
+class TaintEvictionController(Controller[Key]):
+    """A key is a pod whose time has come."""
+
+    name = "taint-eviction-controller"
+    account = "node-controller"
+    component = "taint-eviction-controller"
+    workers = 8
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._nodes = self.informers.of(NODES)
+        self._pods = self.informers.of(PODS)
+        self._pods.add_index(BY_NODE, by_node)
+        self._since: dict[Key, float] = {}
+        """When the pods that are to go began to wait, on the loop's clock."""
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._nodes.on_change(self._node_changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            return
+        taints = _no_execute(new)
+        if old is not None and _no_execute(old) == taints:
+            return
+        for pod in self._pods.indexed(BY_NODE, new.metadata.name):
+            self._judge(pod, taints)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None:
+            if old is not None:
+                self._cancel(key_of(old))
+            return
+        same = old is not None and old.spec.node_name == new.spec.node_name
+        if same and old is not None and old.spec.tolerations == new.spec.tolerations:
+            return
+        node = self._nodes.get("", new.spec.node_name) if new.spec.node_name else None
+        if node is not None:
+            self._judge(new, _no_execute(node))
+
+    def _judge(self, pod: Pod, taints: list[Taint]) -> None:
+        """Has a pod go now, later, or never."""
+        key = key_of(pod)
+        used = matching_tolerations(taints, pod.spec.tolerations)
+        if not taints:
+            self._cancel(key)
+        elif used is None:
+            self._cancel(key)
+            self._put(key, asyncio.get_running_loop().time(), 0)
+        else:
+            limits = [each.toleration_seconds for each in used if each.toleration_seconds is not None]
+            if not limits:
+                self._cancel(key)
+                return
+            wait, now = max(0, min(limits)), asyncio.get_running_loop().time()
+            since = self._since.get(key)
+            if since is not None and since + wait < now + wait and self._timers[key].when() <= now + wait:
+                return  # it has been waiting for as much already
+            self._cancel(key)
+            self._put(key, now if since is None else since, wait)
+
+    def _put(self, key: Key, since: float, wait: float) -> None:
+        self._since[key] = since
+        self._timers[key] = asyncio.get_running_loop().call_at(since + wait, self._due, key)
+
+    def _due(self, key: Key) -> None:
+        self._timers.pop(key, None)
+        self.queue.add(key)
+
+    def _cancel(self, key: Key) -> None:
+        timer = self._timers.pop(key, None)
+        if self._since.pop(key, None) is not None and timer is not None:
+            timer.cancel()
+            if self._pods.get(*key) is not None:
+                self._tell(key, "Cancelling deletion of")
+
+    def _tell(self, key: Key, what: str) -> None:
+        about = ObjectReference(api_version="v1", kind="Pod", namespace=key[0], name=key[1])
+        self.recorder.event(about, "Normal", "TaintManagerEviction", f"{what} Pod {key[0]}/{key[1]}")
+
+    async def sync(self, key: Key) -> None:
+        if self._since.get(key) is None:
+            return
+        self._tell(key, "Marking for deletion")
+        namespace, name = key
+        condition = PodCondition(
+            type="DisruptionTarget", status="True", reason="DeletionByTaintManager",
+            message="Taint manager: deleting due to NoExecute taint", last_transition_time=times.now(),
+        )  # fmt: skip
+        try:
+            pod = await self.client.get(PODS, name, namespace)
+            condition.observed_generation = pod.metadata.generation
+            if not any(each.type == condition.type and each.status == "True" for each in pod.status.conditions):
+                patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [to_plain(condition)]}}
+                await self.client.patch(
+                    PODS, name, namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
+                )  # fmt: skip
+            await self.client.delete(PODS, name, namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+        self._since.pop(key, None)
+
+
+def _no_execute(node: Node) -> list[Taint]:
+    return [taint for taint in node.spec.taints if taint.effect == "NoExecute"]

@@ -1,0 +1,33 @@
+"""Taints of nodes and the tolerations of pods (k8s.io/api/core/v1 `toleration.go`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from steersman.api.core.v1 import Taint, Toleration
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a toleration is good for a taint. Lt and Gt, which are behind a gate that is off, are for none."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+def matching_tolerations(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> list[Toleration] | None:
+    """For each taint the first toleration that is good for it; None if there is one without."""
+    found = []
+    for taint in taints:
+        matching = next((each for each in tolerations if tolerates(each, taint)), None)
+        if matching is None:
+            return None
+        found.append(matching)
+    return found

@@ -1,0 +1,1 @@
+"""Simulated nodes: kubelets that report what real ones would, and run nothing."""

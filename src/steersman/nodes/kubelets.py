@@ -1,0 +1,194 @@
+"""The kubelets of simulated nodes: they register, send heartbeats, and take pods through their lives."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from steersman.api.core.v1 import ObjectReference, Pod, PodStatus
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.errors import is_already_exists, is_conflict, is_not_found
+from steersman.client.events import Broadcaster, reference
+from steersman.client.informer import Informer, Key, key_of
+from steersman.client.resources import LEASES, NODES, PODS
+from steersman.client.transport import Unreachable
+from steersman.client.work_queue import WorkQueue
+from steersman.machinery.codec.serializer import deep_copy, to_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+from steersman.nodes.pod_life import Happened, Place, step
+from steersman.nodes.simulated_node import LEASE_SECONDS, LEASES_NAMESPACE, SimulatedNode
+
+logger = logging.getLogger(__name__)
+
+_WORKERS: Final = 32
+_HEARTBEAT: Final = LEASE_SECONDS / 4
+_STATUS_EVERY: Final = 300.0
+_RETRY: Final = 1.0
+
+
+class Kubelets:
+    """All simulated nodes: `await start()`, then `await stop()`.
+
+    `pods` is an informer of all pods, which others may share; `client` writes for all nodes.
+    """
+
+    def __init__(
+        self, client: Client, pods: Informer[Pod], events: Broadcaster, nodes: Sequence[SimulatedNode]
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._pods = pods
+        self._events = events
+        self._nodes = {each.name: each for each in nodes}
+        self._queue: WorkQueue[Key] = WorkQueue(base_delay=0.05, max_delay=30)
+        self._places: dict[Key, SimulatedNode] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Registers the nodes, then works on their pods. Raises StatusError, Unreachable."""
+        for node in self._nodes.values():
+            await self._register(node)
+        self._pods.on_change(self._changed)
+        self._tasks = [asyncio.create_task(self._work(), name=f"kubelets {number}") for number in range(_WORKERS)]
+        self._tasks.append(asyncio.create_task(self._send_heartbeats(), name="heartbeats of nodes"))
+
+    async def stop(self) -> None:
+        """Ends; the nodes stay as they are, and count as gone after a while."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._queue.close()
+
+    async def _register(self, node: SimulatedNode) -> None:
+        try:
+            made = await self._client.create(NODES, node.node())
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise
+            made = await self._client.get(NODES, node.name)
+            await self._report(node)
+        node.uid = made.metadata.uid
+        await self._renew(node)
+
+    # Heartbeats
+
+    async def _send_heartbeats(self) -> None:
+        """Renews each node's lease in its time, spread evenly."""
+        loop = asyncio.get_running_loop()
+        nodes = list(self._nodes.values())
+        reported = dict.fromkeys(self._nodes, loop.time())
+        began = loop.time()
+        while nodes:
+            for number, node in enumerate(nodes):
+                await asyncio.sleep(began + _HEARTBEAT * (number + 1) / len(nodes) - loop.time())
+                try:
+                    await self._renew(node)
+                    if loop.time() - reported[node.name] >= _STATUS_EVERY:
+                        await self._report(node)
+                        reported[node.name] = loop.time()
+                except (StatusError, Unreachable) as error:
+                    logger.warning("heartbeat of node %s: %s", node.name, error)
+            began = max(began + _HEARTBEAT, loop.time() - _HEARTBEAT)
+
+    async def _renew(self, node: SimulatedNode) -> None:
+        patch = {"spec": {"renewTime": times.now_micro()}}
+        try:
+            await self._client.patch(LEASES, node.name, LEASES_NAMESPACE, patch)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            await self._client.create(LEASES, node.lease())
+
+    async def _report(self, node: SimulatedNode) -> None:
+        found = await self._client.get(NODES, node.name)
+        changed = deep_copy(found)
+        changed.status = node.status(found.status.conditions)
+        await self._client.update_status(NODES, changed)
+
+    # Pods
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is not None and pod.spec.node_name in self._nodes:
+            self._queue.add(key_of(pod))
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._sync(key)
+            except (StatusError, Unreachable) as error:
+                if not (isinstance(error, StatusError) and (is_conflict(error) or is_not_found(error))):
+                    logger.warning("pod %s/%s: %s", *key, error)
+                self._queue.retry(key)
+            except Exception:
+                logger.exception("pod %s/%s", *key)
+                self._queue.retry(key)
+            else:
+                self._queue.forget(key)
+            finally:
+                self._queue.done(key)
+
+    async def _sync(self, key: Key) -> None:
+        pod = self._pods.get(*key)
+        node = None if pod is None else self._nodes.get(pod.spec.node_name)
+        known = self._places.get(key)
+        if known is not None and known is not node:
+            known.release(key)
+            del self._places[key]
+        if pod is None or node is None:
+            return
+        self._places[key] = node
+        address = node.address if pod.spec.host_network else node.address_of(key, pod.status.pod_ip)
+        now = times.moment()
+        done = step(pod, Place((node.address,), (address,)), now)
+        if done.changed:
+            await self._write(pod, done.status)
+        if done.happened:
+            self._tell(node, pod, done.happened)
+        if done.over:
+            await self._delete(pod)
+        elif done.again is not None:
+            self._queue.add_after(key, max(done.again - now, 0.001))
+
+    async def _write(self, pod: Pod, status: PodStatus) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": _difference(pod.status, status)}
+        metadata = pod.metadata
+        await self._client.patch(
+            PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
+        )  # fmt: skip
+
+    async def _delete(self, pod: Pod) -> None:
+        options = DeleteOptions(grace_period_seconds=0, preconditions=Preconditions(uid=pod.metadata.uid))
+        try:
+            await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, options)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    def _tell(self, node: SimulatedNode, pod: Pod, happened: Sequence[Happened]) -> None:
+        recorder = self._events.recorder("kubelet", node.name)
+        about = reference(PODS, pod)
+        for each in happened:
+            of = _part(about, each.field_path) if each.field_path else about
+            recorder.event(of, each.type, each.reason, each.message)
+
+
+def _part(about: ObjectReference, field_path: str) -> ObjectReference:
+    part = deep_copy(about)
+    part.field_path = field_path
+    return part
+
+
+def _difference(old: PodStatus, new: PodStatus) -> dict[str, Any]:
+    """A patch of what has changed; of conditions those that have."""
+    before, after = to_plain(old), to_plain(new)
+    patch = {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
+    if "conditions" in patch:
+        known = before.get("conditions") or []
+        patch["conditions"] = [each for each in after["conditions"] if each not in known]
+    return patch

@@ -1,0 +1,153 @@
+"""A simulated node: its Node object, its lease, the addresses of its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from ipaddress import IPv4Address, IPv4Network
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from steersman.api.coordination.v1 import Lease, LeaseSpec
+from steersman.api.core.v1 import (
+    DaemonEndpoint,
+    Node,
+    NodeAddress,
+    NodeCondition,
+    NodeDaemonEndpoints,
+    NodeSpec,
+    NodeStatus,
+    NodeSystemInfo,
+    Taint,
+)
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.client.informer import Key
+from steersman.machinery.values import times
+
+LEASES_NAMESPACE: Final = "kube-node-lease"
+LEASE_SECONDS: Final = 40
+"""After which a node that has not renewed its lease counts as gone; it renews it four times as often."""
+
+CAPACITY: Final[Mapping[str, str]] = MappingProxyType({
+    "cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
+    "pods": "110",
+})  # fmt: skip
+_GOOD: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+"""The conditions of a node that is well, in the order of a kubelet's."""
+
+
+@dataclass(frozen=True)
+class NodeTemplate:
+    """What is alike in simulated nodes, but for their names and addresses."""
+
+    capacity: Mapping[str, str] = field(default_factory=lambda: CAPACITY)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    architecture: str = "amd64"
+    kubelet_version: str = "v1.36.3"
+    kubelet_port: int = 10250
+
+
+class SimulatedNode:
+    """One node; `number` says which of the addresses are its own."""
+
+    def __init__(self, name: str, number: int, template: NodeTemplate, hosts: IPv4Network, pods: IPv4Network) -> None:
+        self.name: Final = name
+        self.template: Final = template
+        self.address: Final = str(hosts[number + 2])
+        size = 24
+        if pods.num_addresses >> 8 <= number:
+            raise ValueError(f"{pods} has no range for node {number}")
+        self.pod_cidr: Final = IPv4Network((int(pods.network_address) + (number << (32 - size)), size))
+        self.uid = ""
+        self._addresses: dict[Key, str] = {}
+        self._taken: set[str] = set()
+        self._next = 0
+
+    def address_of(self, pod: Key, known: str) -> str:
+        """The address of a pod: the one it has already (`known`), or a free one that is its own from now on."""
+        found = self._addresses.get(pod)
+        if found is None:
+            found = known or self._free()
+            self._addresses[pod] = found
+            self._taken.add(found)
+        return found
+
+    def release(self, pod: Key) -> None:
+        """The address of a pod is free again."""
+        found = self._addresses.pop(pod, None)
+        if found is not None:
+            self._taken.discard(found)
+
+    def _free(self) -> str:
+        """The next free address; when all are taken, which its capacity rules out, they are given twice."""
+        first, size = int(self.pod_cidr.network_address) + 2, self.pod_cidr.num_addresses - 3
+        for _ in range(size):
+            candidate = str(IPv4Address(first + self._next % size))
+            self._next += 1
+            if candidate not in self._taken:
+                return candidate
+        return str(IPv4Address(first + self._next % size))
+
+    @cached_property
+    def _machine_id(self) -> str:
+        return sha256(self.name.encode()).hexdigest()[:32]
+
+    def node(self) -> Node:
+        """The object that it registers."""
+        template = self.template
+        labels = {
+            "beta.kubernetes.io/arch": template.architecture, "beta.kubernetes.io/os": "linux",
+            "kubernetes.io/arch": template.architecture, "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux", **template.labels,
+        }  # fmt: skip
+        cidr = str(self.pod_cidr)
+        return Node(
+            metadata=ObjectMeta(name=self.name, labels=labels, annotations=dict(template.annotations)),
+            spec=NodeSpec(pod_cidr=cidr, pod_cidrs=[cidr], provider_id="", taints=list(template.taints)),
+            status=self.status([]),
+        )
+
+    def status(self, before: list[NodeCondition]) -> NodeStatus:
+        """What it reports of itself."""
+        template, now, machine = self.template, times.now(), str(UUID(self._machine_id))
+        since = {each.type: each.last_transition_time for each in before}
+        known = {each.type: each.status for each in before}
+        conditions = [
+            NodeCondition(
+                type=type_, status=status, last_heartbeat_time=now, reason=reason, message=message,
+                last_transition_time=since[type_] if known.get(type_) == status else now,
+            )
+            for type_, status, reason, message in _GOOD
+        ]  # fmt: skip
+        return NodeStatus(
+            capacity=dict(template.capacity), allocatable=dict(template.capacity), conditions=conditions,
+            addresses=[
+                NodeAddress(type="InternalIP", address=self.address), NodeAddress(type="Hostname", address=self.name)
+            ],
+            daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=template.kubelet_port)),
+            node_info=NodeSystemInfo(
+                machine_id=self._machine_id, system_uuid=machine, boot_id=machine,
+                kernel_version="6.12.0", os_image="Simulated", container_runtime_version="containerd://2.1.0",
+                kubelet_version=template.kubelet_version, operating_system="linux", architecture=template.architecture,
+            ),
+        )  # fmt: skip
+
+    def lease(self) -> Lease:
+        """The lease that says that it is there."""
+        owner = OwnerReference(api_version="v1", kind="Node", name=self.name, uid=self.uid)
+        return Lease(
+            metadata=ObjectMeta(name=self.name, namespace=LEASES_NAMESPACE, owner_references=[owner]),
+            spec=LeaseSpec(
+                holder_identity=self.name, lease_duration_seconds=LEASE_SECONDS, renew_time=times.now_micro()
+            ),
+        )

@@ -1,0 +1,200 @@
+"""What becomes of a pod on a simulated node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.core.v1 import Container, Pod, PodReadinessGate, PodSpec, PodStatus, Probe
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.machinery.values import times
+from steersman.nodes.behaviour import PREFIX
+from steersman.nodes.pod_life import Place, Step, image_name, step
+
+PLACE = Place(("172.16.0.2",), ("10.128.0.2",))
+NOW = 1_800_000_000.0
+
+
+def pod(*containers: Container, restart: str = "Always", init: tuple[Container, ...] = (), **spec: Any) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name="p", namespace="n", uid="u", generation=1),
+        spec=PodSpec(
+            containers=list(containers), init_containers=list(init), restart_policy=restart,
+            termination_grace_period_seconds=30, **spec,
+        ),
+        status=PodStatus(phase="Pending"),
+    )  # fmt: skip
+
+
+def container(name: str = "c", *command: str, **more: Any) -> Container:
+    return Container(name=name, image="nginx", command=list(command), **more)
+
+
+def live(it: Pod, now: float) -> Step:
+    """A step whose status the pod has then."""
+    done = step(it, PLACE, now)
+    it.status = done.status
+    return done
+
+
+def delete(it: Pod, now: float, grace: int = 30) -> None:
+    it.metadata.deletion_timestamp = times.format_time(times.parse("2027-01-15T08:00:00Z"))
+    it.metadata.deletion_grace_period_seconds = grace
+    assert times.unix(it.metadata.deletion_timestamp) >= now
+
+
+def ready(it: Pod) -> tuple[str, str, str]:
+    found = next(each for each in it.status.conditions if each.type == "Ready")
+    return found.status, found.reason, found.message
+
+
+def test_a_server_runs_at_once_and_stays() -> None:
+    it = pod(container())
+    done = live(it, NOW)
+    assert it.status.phase == "Running"
+    assert ready(it) == ("True", "", "")
+    assert (it.status.pod_ip, it.status.host_ip) == ("10.128.0.2", "172.16.0.2")
+    assert [each.reason for each in done.happened] == ["Pulled", "Created", "Started"]
+    assert not live(it, NOW + 1000).changed
+
+
+def test_a_command_that_ends_succeeds_or_fails_where_nothing_is_started_again() -> None:
+    it = pod(container("c", "sh", "-c", "echo hello; sleep 5"), restart="Never")
+    done = live(it, NOW)
+    assert (it.status.phase, done.again) == ("Running", NOW + 5)
+    live(it, NOW + 5)
+    assert it.status.phase == "Succeeded"
+    assert ready(it) == ("False", "PodCompleted", "")
+    it = pod(container("c", "false"), restart="Never")
+    live(it, NOW)
+    assert it.status.phase == "Failed"
+    terminated = it.status.container_statuses[0].state.terminated
+    assert terminated is not None
+    assert (terminated.exit_code, terminated.reason) == (1, "Error")
+
+
+def test_what_fails_is_started_again_with_growing_waits() -> None:
+    it = pod(container("c", "sh", "-c", "sleep 1; exit 3"))
+    at, waits = NOW, []
+    for _ in range(5):
+        live(it, at)
+        at += 1
+        done = live(it, at)
+        waits.append(0 if it.status.container_statuses[0].state.running else (done.again or 0) - at)
+        if waits[-1]:
+            waiting = it.status.container_statuses[0].state.waiting
+            assert waiting is not None
+            assert waiting.reason == "CrashLoopBackOff"
+            assert ready(it) == ("False", "ContainersNotReady", "containers with unready status: [c]")
+            at += waits[-1]
+    assert waits == [0, 10, 20, 40, 80]
+    assert it.status.phase == "Running"
+    assert it.status.container_statuses[0].restart_count == 4
+
+
+def test_init_containers_run_in_turn_and_sidecars_stay() -> None:
+    it = pod(
+        container(), init=(container("first", "sleep", "3"), container("beside", restart_policy="Always")),
+        restart="Never",
+    )  # fmt: skip
+    live(it, NOW)
+    assert it.status.phase == "Pending"
+    waiting = it.status.container_statuses[0].state.waiting
+    assert waiting is not None
+    assert waiting.reason == "PodInitializing"
+    found = next(each for each in it.status.conditions if each.type == "Initialized")
+    assert found.message == "containers with incomplete status: [first beside]"
+    live(it, NOW + 3)
+    assert it.status.phase == "Running"
+    assert [bool(each.state.running) for each in it.status.init_container_statuses] == [False, True]
+    assert ready(it)[0] == "True"
+
+
+def test_sidecars_end_with_the_containers() -> None:
+    it = pod(container("c", "sleep", "2"), init=(container("beside", restart_policy="Always"),), restart="Never")
+    live(it, NOW)
+    live(it, NOW + 2)
+    assert it.status.phase == "Succeeded"
+    assert it.status.init_container_statuses[0].state.terminated is not None
+
+
+def test_an_init_container_that_fails_keeps_the_others_from_starting() -> None:
+    it = pod(container(), init=(container("first", "false"),), restart="Never")
+    live(it, NOW)
+    assert it.status.phase == "Failed"
+    it = pod(container(), init=(container("first", "false"),))
+    live(it, NOW)
+    assert it.status.phase == "Pending"
+    assert it.status.init_container_statuses[0].restart_count == 1
+
+
+def test_a_pod_of_a_job_ends_well() -> None:
+    it = pod(container("c", "perl", "-e", "1"), restart="Never")
+    owner = OwnerReference(api_version="batch/v1", kind="Job", name="j", uid="j", controller=True)
+    it.metadata.owner_references = [owner]
+    live(it, NOW)
+    assert it.status.phase == "Succeeded"
+
+
+def test_annotations_say_what_a_container_does() -> None:
+    it = pod(container("one"), container("two"), restart="Never")
+    it.metadata.annotations = {
+        f"{PREFIX}run-for": "1m", f"{PREFIX}exit-code.two": "7", f"{PREFIX}ready-after": "10s",
+    }  # fmt: skip
+    live(it, NOW)
+    assert ready(it)[0] == "False"
+    live(it, NOW + 10)
+    assert ready(it)[0] == "True"
+    live(it, NOW + 60)
+    assert it.status.phase == "Failed"
+
+
+def test_probes_delay_readiness() -> None:
+    it = pod(container(startup_probe=Probe(initial_delay_seconds=5), readiness_probe=Probe(initial_delay_seconds=8)))
+    assert live(it, NOW).again == NOW + 5
+    assert it.status.container_statuses[0].started is False
+    live(it, NOW + 5)
+    assert it.status.container_statuses[0].started is True
+    assert ready(it)[0] == "False"
+    live(it, NOW + 8)
+    assert ready(it)[0] == "True"
+
+
+def test_readiness_gates_are_waited_for() -> None:
+    it = pod(container(), readiness_gates=[PodReadinessGate(condition_type="example.com/up")])
+    live(it, NOW)
+    text = 'corresponding condition of pod readiness gate "example.com/up" does not exist.'
+    assert ready(it) == ("False", "ReadinessGatesNotReady", text)
+
+
+def test_a_pod_that_is_deleted_stops_and_is_over() -> None:
+    it = pod(container())
+    live(it, NOW)
+    delete(it, NOW)
+    done = live(it, times.unix(it.metadata.deletion_timestamp or "") - 30)
+    assert done.over
+    assert it.status.phase == "Failed"
+    assert [each.reason for each in done.happened] == ["Killing"]
+
+
+def test_a_pod_takes_its_time_to_stop_within_its_grace() -> None:
+    it = pod(container())
+    it.metadata.annotations = {f"{PREFIX}stop-after": "50s"}
+    live(it, NOW)
+    delete(it, NOW)
+    end = times.unix(it.metadata.deletion_timestamp or "")
+    assert not live(it, end - 30).over
+    assert live(it, end).over
+
+
+def test_a_deadline_ends_a_pod() -> None:
+    it = pod(container(), active_deadline_seconds=60)
+    assert live(it, NOW).again == NOW + 60
+    live(it, NOW + 60)
+    assert (it.status.phase, it.status.reason) == ("Failed", "DeadlineExceeded")
+
+
+def test_images_are_named_in_full() -> None:
+    assert image_name("nginx") == "docker.io/library/nginx:latest"
+    assert image_name("team/app:1") == "docker.io/team/app:1"
+    assert image_name("localhost/app") == "localhost/app:latest"
+    assert image_name("registry.example:5000/app@sha256:0") == "registry.example:5000/app@sha256:0"
