@@ -8,6 +8,7 @@ import steersman
 from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
 from steersman.cli.serve import serve
+from steersman.cli.up.commands import down, status, up
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,5 +18,8 @@ def main() -> None:
 
 
 main.add_command(serve)
+main.add_command(up)
+main.add_command(status)
+main.add_command(down)
 main.add_command(kubeconfig)
 main.add_command(envtest)

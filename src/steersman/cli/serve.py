@@ -10,8 +10,9 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import click
 
@@ -21,6 +22,9 @@ from steersman.cli.paths import default_data_dir
 from steersman.controlplane.options import Options, OptionsError
 from steersman.server.debug_paths import log_level
 from steersman.storage.interface import StorageFormatError, StorageLocked, StorageUnavailable
+
+if TYPE_CHECKING:
+    from steersman.controlplane.control_plane import Address
 
 
 def _epilog() -> str:
@@ -52,15 +56,27 @@ def serve(context: click.Context, flags: tuple[str, ...]) -> None:
     run(options)
 
 
-def run(options: Options, *, program: str = "steersman", tied_to: socket.socket | None = None) -> None:
-    """Serves until a signal, or the end of the connection that the server is `tied_to`.
+class Started(Protocol):
+    """What is started and stopped: a control plane, or more."""
+
+    async def start(self) -> Address: ...
+
+    async def stop(self) -> None: ...
+
+
+def run(
+    options: Options, *, program: str = "steersman", tied_to: socket.socket | None = None,
+    make: Callable[[Options], Started] | None = None,
+) -> None:  # fmt: skip
+    """Serves until a signal, or the end of the connection that the server is `tied_to`; `make` says what, by default a
+    control plane.
 
     Exits with 1, after one line, if the server cannot start.
     """
     _configure_logging(options.verbosity)
     _allow_many_files()
     try:
-        code = _run(options, tied_to)
+        code = _run(options, tied_to, make or _control_plane)
     except (OptionsError, OSError, StorageFormatError, StorageLocked, StorageUnavailable) as error:
         fail(str(error), program=program)
     except BaseExceptionGroup as group:
@@ -97,22 +113,26 @@ def _allow_many_files() -> None:
         logging.getLogger(__name__).info("at most %d open files: %s", soft, error)
 
 
-def _run(options: Options, tied_to: socket.socket | None) -> int:
+def _control_plane(options: Options) -> Started:
+    from steersman.controlplane.control_plane import ControlPlane
+
+    return ControlPlane(options)
+
+
+def _run(options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started]) -> int:
     import uvloop
 
     collecting = gc.isenabled()
     gc.disable()  # until the server is ready
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(options, tied_to))
+            return runner.run(_serve(options, tied_to, make))
     finally:
         if collecting:
             gc.enable()
 
 
-async def _serve(options: Options, tied_to: socket.socket | None) -> int:
-    from steersman.controlplane.control_plane import ControlPlane
-
+async def _serve(options: Options, tied_to: socket.socket | None, make: Callable[[Options], Started]) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
@@ -125,7 +145,7 @@ async def _serve(options: Options, tied_to: socket.socket | None) -> int:
         loop.add_signal_handler(each, interrupted)
     if tied_to is not None:
         _follow(tied_to, stop)
-    plane = ControlPlane(options)
+    plane = make(options)
     starting = asyncio.ensure_future(plane.start())
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)

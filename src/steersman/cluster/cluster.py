@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from ipaddress import IPv4Network
 from typing import Final
 
 from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.resources import PODS
+from steersman.cluster.configuration import Configuration
 from steersman.controllers.all import CONTROLLERS
 from steersman.controllers.controller import Settings
 from steersman.controllers.manager import ControllerManager
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.nodes.kubelets import Kubelets
-from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 
 MANAGER: Final = "kube-controller-manager"
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
-_HOSTS: Final = IPv4Network("172.16.0.0/12")
-_PODS: Final = IPv4Network("10.128.0.0/9")
-"""Where simulated nodes have their addresses, and those of their pods."""
 
 
 class Cluster:
     """`await start()`, then `await stop()`."""
 
-    def __init__(self, options: Options, *, nodes: int = 1, template: NodeTemplate | None = None) -> None:
-        """`nodes`: how many are simulated, as `template` says."""
+    def __init__(self, options: Options, configuration: Configuration | None = None) -> None:
+        """Raises ConfigurationError for more nodes than there are addresses."""
         self.plane = ControlPlane(options)
-        template = template or NodeTemplate()
-        self._nodes = [
-            SimulatedNode(f"node-{number}", number, template, _HOSTS, _PODS) for number in range(nodes)
-        ]  # fmt: skip
+        self._configuration = configuration or Configuration()
+        self._nodes = self._configuration.simulated_nodes()
         self._running = AsyncExitStack()
 
     async def start(self) -> Address:

@@ -1,0 +1,1 @@
+"""`steersman up`, and what it leaves behind: `status` and `down`."""

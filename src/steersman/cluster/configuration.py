@@ -1,0 +1,94 @@
+"""What a cluster is made of: its simulated nodes, and the objects it begins with (`steersman up --config FILE`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.core.v1 import Taint
+from steersman.machinery.values.quantity import QuantityError, parse
+from steersman.nodes.simulated_node import CAPACITY, NodeTemplate, SimulatedNode
+
+HOSTS: Final = IPv4Network("172.16.0.0/12")
+PODS: Final = IPv4Network("10.128.0.0/9")
+"""Where simulated nodes have their addresses, and those of their pods."""
+MOST_NODES: Final = PODS.num_addresses >> 8
+"""Each node has 256 addresses of pods."""
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be; the text says what and where."""
+
+
+class NodeGroup(msgspec.Struct, forbid_unknown_fields=True):
+    """Nodes that are alike but for their names: `NAME-0`, `NAME-1`..."""
+
+    name: str = "node"
+    count: int = 1
+    capacity: dict[str, str] = {}
+    """What differs from the usual: 32 CPUs, 256Gi of memory, 110 pods."""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    taints: list[Taint] = []
+    architecture: str = "amd64"
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: list[NodeGroup] = msgspec.field(default_factory=lambda: [NodeGroup()])
+    objects: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The nodes of a cluster, and files and folders of what is applied when it has started."""
+
+    nodes: tuple[NodeGroup, ...] = field(default_factory=lambda: (NodeGroup(),))
+    objects: tuple[Path, ...] = ()
+
+    @classmethod
+    def load(cls, path: Path) -> Configuration:
+        """Reads a file in YAML; paths in it are relative to its folder. Raises ConfigurationError."""
+        import yaml
+
+        try:
+            plain: Any = yaml.safe_load(path.read_text()) or {}
+            found = msgspec.convert(plain, _File)
+        except (OSError, yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+        objects = tuple(path.parent / each for each in found.objects)
+        for each in objects:
+            if not each.exists():
+                raise ConfigurationError(f"{path}: {each} is not there")
+        return cls(tuple(found.nodes), objects)
+
+    def simulated_nodes(self) -> list[SimulatedNode]:
+        """The nodes, each with its addresses. Raises ConfigurationError."""
+        nodes: list[SimulatedNode] = []
+        names: set[str] = set()
+        for group in self.nodes:
+            template = _template(group)
+            if group.count < 0 or len(nodes) + group.count > MOST_NODES:
+                raise ConfigurationError(f"{group.count} nodes: from 0 to {MOST_NODES} can be simulated")
+            for number in range(group.count):
+                name = f"{group.name}-{number}"
+                if name in names:
+                    raise ConfigurationError(f"two nodes are called {name}")
+                names.add(name)
+                nodes.append(SimulatedNode(name, len(nodes), template, HOSTS, PODS))
+        return nodes
+
+
+def _template(group: NodeGroup) -> NodeTemplate:
+    for name, quantity in group.capacity.items():
+        try:
+            parse(quantity)
+        except QuantityError as error:
+            raise ConfigurationError(f"capacity of nodes {group.name!r}: {name}: {error}") from None
+    return NodeTemplate(
+        capacity={**CAPACITY, **group.capacity}, labels=group.labels, annotations=group.annotations,
+        taints=tuple(group.taints), architecture=group.architecture,
+    )  # fmt: skip
