@@ -44,9 +44,12 @@ class Informer(Generic[O]):
     """
 
     def __init__(
-        self, client: Client, resource: APIResource[O], *, label_selector: str = "", field_selector: str = ""
-    ) -> None:
+        self, client: Client, resource: APIResource[O], *, label_selector: str = "", field_selector: str = "",
+        transform: Callable[[O], None] | None = None,
+    ) -> None:  # fmt: skip
+        """`transform` takes from each object what is not to be kept."""
         self.resource: Final = resource
+        self._transform = transform
         self._client = client
         self._label_selector = label_selector
         self._field_selector = field_selector
@@ -158,6 +161,8 @@ class Informer(Generic[O]):
 
     def _change(self, obj: O, *, gone: bool) -> None:
         obj.metadata.managed_fields = []
+        if self._transform is not None:
+            self._transform(obj)
         namespace, name = key = key_of(obj)
         if self._unseen is not None:
             self._unseen.discard(key)

@@ -1,0 +1,1 @@
+"""Deletes objects whose owners are gone (pkg/controller/garbagecollector)."""

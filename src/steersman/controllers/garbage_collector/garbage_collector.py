@@ -1,0 +1,228 @@
+"""Deletes what has no owner left, in the background or in the foreground, and frees what is orphaned."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.api.core.v1 import ObjectReference
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference, PartialObjectMetadata, Preconditions
+from steersman.client.api_resource import APIResource
+from steersman.client.errors import is_conflict, is_not_found
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.garbage_collector.graph import (
+    FOREGROUND,
+    ORPHAN,
+    Graph,
+    Node,
+    group_of,
+    is_deleting_dependents,
+)
+from steersman.controllers.garbage_collector.monitors import Monitors
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
+
+_TO_DELETE: Final = "delete"
+_TO_ORPHAN: Final = "orphan"
+
+
+class GarbageCollector(Controller[tuple[str, str]]):
+    """A key is what is attempted (to delete, to orphan) and the uid of the object."""
+
+    name = "garbage-collector-controller"
+    account = "generic-garbage-collector"
+    component = "garbage-collector-controller"
+    workers = 20
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self.graph = Graph(
+            lambda uid: self.queue.add((_TO_DELETE, uid)), lambda uid: self.queue.add((_TO_ORPHAN, uid)),
+            self._tell_of_invalid_owner,
+        )  # fmt: skip
+        self._monitors = Monitors(self.client, self.informers, self._changed)
+
+    async def run(self) -> None:
+        self._monitors.start()
+        try:
+            await super().run()
+        finally:
+            await self._monitors.stop()
+
+    def _changed(
+        self, resource: APIResource[PartialObjectMetadata], old: ObjectMeta | None, new: ObjectMeta | None
+    ) -> None:  # fmt: skip
+        if new is not None:
+            self.graph.put(resource, new)
+        elif old is not None:
+            self.graph.remove(old.uid)
+
+    def _tell_of_invalid_owner(self, node: Node, reference: OwnerReference) -> None:
+        about = ObjectReference(
+            kind=node.kind, api_version=node.api_version, namespace=node.namespace, name=node.name, uid=node.uid
+        )
+        named = (
+            f"[{reference.api_version}/{reference.kind}, namespace: {node.namespace}, name: {reference.name}, "
+            f"uid: {reference.uid}]"
+        )
+        text = f'ownerRef {named} does not exist in namespace "{node.namespace}"'
+        self.recorder.event(about, "Warning", "OwnerRefInvalidNamespace", text)
+
+    async def sync(self, key: tuple[str, str]) -> None:
+        what, uid = key
+        node = self.graph.get(uid)
+        if node is None:
+            return
+        if what == _TO_ORPHAN:
+            await self._orphan(node)
+        elif not node.observed:
+            await self._look_for(node)
+        elif node.deleting_dependents:
+            await self._continue_foreground(node)
+        elif not node.being_deleted and node.owners:
+            await self._judge(node)
+
+    async def _look_for(self, node: Node) -> None:
+        """Finds out whether an owner that nobody has told of exists."""
+        resource = self._resource_of(node.api_version, node.kind)
+        namespace = node.namespace if resource.namespaced else ""
+        if resource.namespaced and not namespace:
+            return  # no namespace to look in: whoever refers to it is left alone, as upstream does
+        if await self._current(resource, node.name, namespace, node.uid) is None:
+            self.graph.remove(node.uid)
+        else:
+            raise TryLater(f"{node} was not told of yet")
+
+    def _resource_of(self, api_version: str, kind: str) -> APIResource[PartialObjectMetadata]:
+        resource = self._monitors.resource_of(group_of(api_version), kind)
+        if resource is None:
+            raise TryLater(f'no matches for kind "{kind}" in version "{api_version}"')
+        return resource
+
+    async def _current(
+        self, resource: APIResource[PartialObjectMetadata], name: str, namespace: str, uid: str
+    ) -> ObjectMeta | None:
+        """The metadata of an object as it is now, None if it is gone or another one."""
+        try:
+            found = (await self.client.get(resource, name, namespace)).metadata
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+        return found if found.uid == uid else None
+
+    async def _latest(self, node: Node) -> ObjectMeta | None:
+        assert node.resource is not None
+        found = await self._current(node.resource, node.name, node.namespace, node.uid)
+        if found is None:
+            self.graph.remove(node.uid)
+        return found
+
+    # Deletion
+
+    async def _judge(self, node: Node) -> None:
+        """Deletes an object none of whose owners is there, and takes out references to those that are not."""
+        if all(self._is_certain(node, each) for each in node.owners):
+            return
+        latest = await self._latest(node)
+        if latest is None or not latest.owner_references:
+            return
+        solid: list[OwnerReference] = []
+        waiting: list[OwnerReference] = []
+        for reference in latest.owner_references:
+            owner = await self._owner(node, reference)
+            if owner is not None:
+                (waiting if is_deleting_dependents(owner) else solid).append(reference)
+        if solid:
+            if len(solid) < len(latest.owner_references):
+                await self._put_owners(node, latest, solid)
+        elif waiting and node.dependents:
+            if any(each.deleting_dependents for each in node.dependents.values()):
+                await self._unblock_owners(node, latest)
+                latest.resource_version = ""
+            await self._delete(node, latest, "Foreground")
+        else:
+            await self._delete(node, latest, _policy(latest))
+
+    def _is_certain(self, node: Node, reference: OwnerReference) -> bool:
+        """Whether the graph knows that an owner is there, and stays."""
+        owner = self.graph.get(reference.uid)
+        if owner is None or not owner.observed or owner.deleting_dependents:
+            return False
+        return owner.is_meant_by(reference, node.namespace)
+
+    async def _owner(self, node: Node, reference: OwnerReference) -> ObjectMeta | None:
+        resource = self._resource_of(reference.api_version, reference.kind)
+        if resource.namespaced and not node.namespace:
+            return ObjectMeta()  # an owner that cannot be: the object is left alone, as upstream does
+        namespace = node.namespace if resource.namespaced else ""
+        return await self._current(resource, reference.name, namespace, reference.uid)
+
+    async def _delete(self, node: Node, latest: ObjectMeta, policy: str) -> None:
+        assert node.resource is not None
+        preconditions = Preconditions(uid=node.uid, resource_version=latest.resource_version or None)
+        options = DeleteOptions(preconditions=preconditions, propagation_policy=policy)
+        try:
+            await self.client.delete(node.resource, node.name, node.namespace, options)
+        except StatusError as error:
+            if is_not_found(error):
+                self.graph.remove(node.uid)
+                return
+            if not is_conflict(error) or not latest.resource_version:
+                raise
+            now = await self._latest(node)
+            if now is None:
+                return
+            if now.owner_references != latest.owner_references:
+                raise
+            latest.resource_version = ""  # it has changed, but not its owners
+            await self._delete(node, latest, policy)
+
+    async def _continue_foreground(self, node: Node) -> None:
+        """Ends the wait of an object whose dependents are gone, or has them deleted."""
+        blocking = node.blocking_dependents()
+        for each in blocking:
+            if not each.deleting_dependents:
+                self.queue.add((_TO_DELETE, each.uid))
+        if not blocking:
+            await self._remove_finalizer(node, FOREGROUND)
+
+    # Changes
+
+    async def _orphan(self, node: Node) -> None:
+        """Takes an owner out of its dependents."""
+        for each in list(node.dependents.values()):
+            latest = await self._latest(each) if each.observed else None
+            if latest is not None:
+                left = [one for one in latest.owner_references if one.uid != node.uid]
+                if len(left) < len(latest.owner_references):
+                    await self._put_owners(each, latest, left)
+        await self._remove_finalizer(node, ORPHAN)
+
+    async def _put_owners(self, node: Node, latest: ObjectMeta, owners: list[OwnerReference]) -> None:
+        await self._patch(node, latest, {"ownerReferences": [to_plain(each) for each in owners] or None})
+
+    async def _unblock_owners(self, node: Node, latest: ObjectMeta) -> None:
+        owners = [{**to_plain(each), "blockOwnerDeletion": False} for each in latest.owner_references]
+        await self._patch(node, latest, {"ownerReferences": owners})
+
+    async def _remove_finalizer(self, node: Node, name: str) -> None:
+        latest = await self._latest(node)
+        if latest is not None and name in latest.finalizers:
+            left = [each for each in latest.finalizers if each != name]
+            await self._patch(node, latest, {"finalizers": left})
+
+    async def _patch(self, node: Node, latest: ObjectMeta, metadata: dict[str, Any]) -> None:
+        """Changes metadata, unless the object has changed since. Raises StatusError (Conflict)."""
+        assert node.resource is not None
+        patch = {"metadata": {"resourceVersion": latest.resource_version, "uid": latest.uid, **metadata}}
+        try:
+            await self.client.patch(node.resource, node.name, node.namespace, patch)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def _policy(metadata: ObjectMeta) -> str:
+    if ORPHAN in metadata.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in metadata.finalizers else "Background"

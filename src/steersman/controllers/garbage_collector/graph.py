@@ -1,0 +1,177 @@
+"""Who owns whom, of all objects there are, and what a change of one has to be done for others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference, PartialObjectMetadata
+from steersman.client.api_resource import APIResource
+
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+"""The finalizers of objects that wait until their dependents are deleted, or have another owner or none."""
+
+
+class Node:
+    """An object, as far as ownership goes. One that is not `observed` is known only as somebody's owner."""
+
+    __slots__ = ("api_version", "being_deleted", "deleting_dependents", "dependents", "kind", "name", "namespace",
+                 "observed", "owners", "resource", "uid")  # fmt: skip
+
+    def __init__(self, uid: str, api_version: str, kind: str, namespace: str, name: str) -> None:
+        self.uid = uid
+        self.api_version = api_version
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.resource: APIResource[PartialObjectMetadata] | None = None
+        self.owners: Sequence[OwnerReference] = ()
+        self.dependents: dict[str, Node] = {}
+        self.being_deleted = False
+        self.deleting_dependents = False
+        self.observed = False
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name} {self.uid}"
+
+    def is_meant_by(self, reference: OwnerReference, namespace: str) -> bool:
+        """Whether a reference in a namespace has the names of this object, and not its uid alone."""
+        same = (reference.name, reference.kind) == (self.name, self.kind)
+        return same and group_of(reference.api_version) == group_of(self.api_version) and (
+            not self.namespace or self.namespace == namespace
+        )  # fmt: skip
+
+    def blocking_dependents(self) -> list[Node]:
+        """Those that keep it from being deleted in the foreground."""
+        return [
+            each for each in self.dependents.values()
+            if any(owner.uid == self.uid and owner.block_owner_deletion for owner in each.owners)
+        ]  # fmt: skip
+
+
+def group_of(api_version: str) -> str:
+    """The group of an `apiVersion`."""
+    return api_version.rpartition("/")[0]
+
+
+def is_deleting_dependents(metadata: ObjectMeta) -> bool:
+    """Whether an object is being deleted in the foreground."""
+    return metadata.deletion_timestamp is not None and FOREGROUND in metadata.finalizers
+
+
+def _is_orphaning(metadata: ObjectMeta) -> bool:
+    return metadata.deletion_timestamp is not None and ORPHAN in metadata.finalizers
+
+
+class Graph:
+    """All objects by uid.
+
+    `attempt_to_delete` and `attempt_to_orphan` are called with uids of what is to be looked at, `invalid_owner` with an
+    object and a reference of it that leads into another namespace.
+    """
+
+    def __init__(
+        self, attempt_to_delete: Callable[[str], None], attempt_to_orphan: Callable[[str], None],
+        invalid_owner: Callable[[Node, OwnerReference], None],
+    ) -> None:  # fmt: skip
+        self._nodes: dict[str, Node] = {}
+        self._attempt_to_delete = attempt_to_delete
+        self._attempt_to_orphan = attempt_to_orphan
+        self._invalid_owner = invalid_owner
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, uid: str) -> Node | None:
+        """The object of a uid."""
+        return self._nodes.get(uid)
+
+    def put(self, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta) -> None:
+        """An object is there, or has changed."""
+        node = self._nodes.get(metadata.uid)
+        orphaning = deleting = False
+        if node is None or not node.observed:
+            node = self._observe(node, resource, metadata)
+            self._add_to_owners(node, metadata.owner_references)
+            orphaning, deleting = _is_orphaning(metadata), is_deleting_dependents(metadata)
+        else:
+            self._change_owners(node, metadata.owner_references)
+            orphaning = _is_orphaning(metadata) and not node.being_deleted
+            deleting = is_deleting_dependents(metadata) and not node.deleting_dependents
+        node.being_deleted = metadata.deletion_timestamp is not None
+        if orphaning:
+            self._attempt_to_orphan(node.uid)
+        elif deleting:
+            node.deleting_dependents = True
+            for dependent in node.dependents:
+                self._attempt_to_delete(dependent)
+            self._attempt_to_delete(node.uid)
+
+    def _observe(
+        self, known: Node | None, resource: APIResource[PartialObjectMetadata], metadata: ObjectMeta
+    ) -> Node:  # fmt: skip
+        node = Node(metadata.uid, resource.api_version, resource.kind, metadata.namespace, metadata.name)
+        node.resource, node.observed = resource, True
+        node.owners = metadata.owner_references
+        self._nodes[node.uid] = node
+        for dependent in known.dependents.values() if known is not None else ():
+            node.dependents[dependent.uid] = dependent
+            self._judge_reference(node, dependent)
+        return node
+
+    def _judge_reference(self, owner: Node, dependent: Node) -> None:
+        """Has a dependent looked at whose reference has the uid of its owner and another name or namespace."""
+        for reference in dependent.owners:
+            if reference.uid == owner.uid and not owner.is_meant_by(reference, dependent.namespace):
+                self._attempt_to_delete(dependent.uid)
+                if owner.namespace and owner.namespace != dependent.namespace:
+                    self._invalid_owner(dependent, reference)
+
+    def _add_to_owners(self, node: Node, references: Sequence[OwnerReference]) -> None:
+        for reference in references:
+            owner = self._nodes.get(reference.uid)
+            if owner is None:
+                owner = Node(reference.uid, reference.api_version, reference.kind, node.namespace, reference.name)
+                self._nodes[reference.uid] = owner
+                self._attempt_to_delete(reference.uid)
+            owner.dependents[node.uid] = node
+            if owner.observed:
+                self._judge_reference(owner, node)
+            elif not owner.is_meant_by(reference, node.namespace):
+                self._attempt_to_delete(node.uid)
+
+    def _change_owners(self, node: Node, references: Sequence[OwnerReference]) -> None:
+        if references == node.owners:
+            return
+        before, after = ({each.uid: each for each in some} for some in (node.owners, references))
+        node.owners = references
+        self._add_to_owners(node, [each for uid, each in after.items() if before.get(uid) != each])
+        for uid, reference in before.items():
+            now = after.get(uid)
+            owner = self._nodes.get(uid)
+            if owner is None:
+                continue
+            if now is None:
+                self._leave(owner, node)
+            if reference.block_owner_deletion and (now is None or not now.block_owner_deletion):
+                self._attempt_to_delete(uid)
+
+    def _leave(self, owner: Node, node: Node) -> None:
+        owner.dependents.pop(node.uid, None)
+        if not owner.observed and not owner.dependents:
+            self._nodes.pop(owner.uid, None)
+
+    def remove(self, uid: str) -> None:
+        """An object is gone; or an owner was never there."""
+        node = self._nodes.pop(uid, None)
+        if node is None:
+            return
+        for dependent in node.dependents:
+            self._attempt_to_delete(dependent)
+        for reference in node.owners:
+            owner = self._nodes.get(reference.uid)
+            if owner is not None:
+                self._leave(owner, node)
+                if owner.deleting_dependents:
+                    self._attempt_to_delete(owner.uid)

@@ -1,0 +1,146 @@
+"""Objects go with their owners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.core.v1 import ConfigMap, Namespace
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.events import EVENTS
+from steersman.client.resources import CONFIG_MAPS, NAMESPACES
+from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
+from tests.controllers.waiting import Run, eventually
+
+DEFINITIONS = APIResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict, namespaced=False
+)
+WIDGETS = APIResource("example.com", "v1", "widgets", "Widget", dict)
+
+
+def owner(of: ConfigMap, **more: Any) -> OwnerReference:
+    return OwnerReference(api_version="v1", kind="ConfigMap", name=of.metadata.name, uid=of.metadata.uid, **more)
+
+
+async def make(client: Client, name: str, *owners: OwnerReference, **metadata: Any) -> ConfigMap:
+    metadata.setdefault("namespace", "default")
+    return await client.create(
+        CONFIG_MAPS, ConfigMap(metadata=ObjectMeta(name=name, owner_references=list(owners), **metadata))
+    )
+
+
+async def names(client: Client) -> set[str]:
+    return {each.metadata.name for each in (await client.list(CONFIG_MAPS)).items} - {"kube-root-ca.crt"}
+
+
+async def until(client: Client, left: set[str]) -> None:
+    async def are_left() -> bool:
+        return await names(client) & {"a", "b", "c", "d"} == left
+
+    await eventually(are_left)
+
+
+async def test_dependents_follow_in_the_background(run: Run) -> None:
+    client = await run(GarbageCollector)
+    a = await make(client, "a")
+    b = await make(client, "b", owner(a))
+    await make(client, "c", owner(b))
+    await make(client, "d")
+    await client.delete(CONFIG_MAPS, "a", "default")
+    await until(client, {"d"})
+
+
+async def test_in_the_foreground_dependents_go_first(run: Run) -> None:
+    client = await run(GarbageCollector)
+    a = await make(client, "a")
+    b = await make(client, "b", owner(a, block_owner_deletion=True), finalizers=["example.com/keep"])
+    await make(client, "c", owner(b, block_owner_deletion=True))
+    await client.delete(CONFIG_MAPS, "a", "default", DeleteOptions(propagation_policy="Foreground"))
+    await until(client, {"a", "b"})
+    waiting = await client.get(CONFIG_MAPS, "a", "default")
+    assert waiting.metadata.finalizers == ["foregroundDeletion"]
+    await client.patch(CONFIG_MAPS, "b", "default", {"metadata": {"finalizers": None}})
+    await until(client, set())
+
+
+async def test_orphans_stay_and_lose_their_owner(run: Run) -> None:
+    client = await run(GarbageCollector)
+    a = await make(client, "a")
+    await make(client, "b", owner(a))
+    await client.delete(CONFIG_MAPS, "a", "default", DeleteOptions(propagation_policy="Orphan"))
+    await until(client, {"b"})
+    assert (await client.get(CONFIG_MAPS, "b", "default")).metadata.owner_references == []
+
+
+async def test_an_owner_that_never_was_is_no_owner(run: Run) -> None:
+    client = await run(GarbageCollector)
+    absent = OwnerReference(api_version="v1", kind="ConfigMap", name="absent", uid="0-0-0")
+    await make(client, "a", absent)
+    await until(client, set())
+    b = await make(client, "b")
+    await make(client, "c", owner(b), absent)
+
+    async def only_b_owns_it() -> bool:
+        return [each.name for each in (await client.get(CONFIG_MAPS, "c", "default")).metadata.owner_references] == [
+            "b"
+        ]
+
+    await eventually(only_b_owns_it)
+
+
+async def test_an_owner_of_another_name_with_the_same_uid_is_another(run: Run) -> None:
+    client = await run(GarbageCollector)
+    a = await make(client, "a")
+    wrong = OwnerReference(api_version="v1", kind="ConfigMap", name="other", uid=a.metadata.uid)
+    await make(client, "b", wrong)
+    await until(client, {"a"})
+
+
+async def test_an_owner_in_another_namespace_is_told_of(run: Run) -> None:
+    client = await run(GarbageCollector)
+    await client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name="other")))
+    a = await make(client, "a", namespace="other")
+    await make(client, "b", owner(a))
+
+    async def told() -> list[str]:
+        return [each.message for each in (await client.list(EVENTS)).items if each.reason == "OwnerRefInvalidNamespace"]
+
+    (message,) = await eventually(told)
+    named = f"[v1/ConfigMap, namespace: default, name: a, uid: {a.metadata.uid}]"
+    assert message == f'ownerRef {named} does not exist in namespace "default"'
+    await until(client, {"a"})
+
+
+async def test_custom_objects_own_and_are_owned(run: Run) -> None:
+    client = await run(GarbageCollector)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    await client.create(DEFINITIONS, {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [version],
+        },
+    })  # fmt: skip
+
+    async def made() -> Any:
+        try:
+            return await client.create(WIDGETS, {"metadata": {"name": "w"}}, "default")
+        except Exception:
+            return None
+
+    widget = await eventually(made)
+    reference = OwnerReference(api_version="example.com/v1", kind="Widget", name="w", uid=widget["metadata"]["uid"])
+    a = await make(client, "a", reference)
+    await client.create(WIDGETS, {"metadata": {"name": "x", "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": a.metadata.uid}
+    ]}}, "default")  # fmt: skip
+    await client.delete(WIDGETS, "w", "default")
+    await until(client, set())
+
+    async def no_widgets() -> bool:
+        return (await client.list(WIDGETS)).items == []
+
+    await eventually(no_widgets)
