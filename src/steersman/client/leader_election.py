@@ -1,0 +1,165 @@
+"""One of several programs does the work: who holds a Lease (client-go `tools/leaderelection`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.coordination.v1 import Lease, LeaseSpec
+from steersman.api.core.v1 import ObjectReference
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists, is_conflict, is_not_found
+from steersman.client.events import Recorder
+from steersman.client.resources import LEASES
+from steersman.client.transport import Unreachable
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+logger = logging.getLogger(__name__)
+
+_JITTER: Final = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds, by default those of kube-controller-manager."""
+
+    lease: float = 15.0
+    """After which a holder that is silent has lost it."""
+    renew: float = 10.0
+    """After which a holder that cannot renew it gives up."""
+    retry: float = 2.0
+    """Between attempts."""
+
+
+class LeaderElector:
+    """Runs something while it holds a Lease: `await lead(work)`.
+
+    `identity` is this candidate, in no other process.
+    """
+
+    def __init__(
+        self, client: Client, namespace: str, name: str, identity: str, *, timing: Timing | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._timing = timing or Timing()
+        self._recorder = recorder
+        self._seen: LeaseSpec | None = None
+        self._seen_at = 0.0
+
+    async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Waits until it leads, then runs `work`; returns when that ends, or when the lease is lost: `work` is cancelled
+        then. The lease is given back where it is still held.
+        """
+        while not await self._try():  # noqa: ASYNC110 - others write the lease
+            await asyncio.sleep(self._timing.retry * _JITTER)
+        logger.info("%s leads %s/%s", self._identity, self._namespace, self._name)
+        self._tell("became leader")
+        working = asyncio.ensure_future(work())
+        renewing = asyncio.ensure_future(self._renew())
+        try:
+            await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+            else:
+                logger.error("%s lost %s/%s", self._identity, self._namespace, self._name)
+        finally:
+            was_lost = renewing.done()
+            for task in (working, renewing):
+                task.cancel()
+            await asyncio.wait({working, renewing})
+            if not was_lost:
+                await self._release()
+            self._tell("stopped leading")
+
+    async def _renew(self) -> None:
+        """Returns when the lease is lost."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        while True:
+            await asyncio.sleep(self._timing.retry)
+            try:
+                async with asyncio.timeout_at(renewed + self._timing.renew):
+                    if await self._try():
+                        renewed = loop.time()
+            except TimeoutError:
+                return
+            if loop.time() - renewed >= self._timing.renew:
+                return
+
+    async def _try(self) -> bool:
+        """Whether this candidate holds the lease now."""
+        try:
+            return await self._take()
+        except (StatusError, Unreachable) as error:
+            level = logging.DEBUG if isinstance(error, StatusError) and is_conflict(error) else logging.WARNING
+            logger.log(level, "lease %s/%s: %s", self._namespace, self._name, error)
+            return False
+
+    async def _take(self) -> bool:
+        now = times.now_micro()
+        try:
+            found = await self._client.get(LEASES, self._name, self._namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            return await self._make(now)
+        if found.spec != self._seen:
+            self._seen, self._seen_at = found.spec, asyncio.get_running_loop().time()
+        holder = found.spec.holder_identity or ""
+        held = holder and holder != self._identity
+        lasts = found.spec.lease_duration_seconds or self._timing.lease
+        if held and self._seen_at + lasts > asyncio.get_running_loop().time():
+            return False
+        lease = deep_copy(found)
+        if holder != self._identity:
+            lease.spec.acquire_time = now
+            lease.spec.lease_transitions = (lease.spec.lease_transitions or 0) + 1
+        lease.spec.holder_identity = self._identity
+        lease.spec.lease_duration_seconds = int(self._timing.lease)
+        lease.spec.renew_time = now
+        self._seen = (await self._client.update(LEASES, lease)).spec
+        self._seen_at = asyncio.get_running_loop().time()
+        return True
+
+    async def _make(self, now: str) -> bool:
+        spec = LeaseSpec(
+            holder_identity=self._identity, lease_duration_seconds=int(self._timing.lease), acquire_time=now,
+            renew_time=now, lease_transitions=0,
+        )  # fmt: skip
+        try:
+            made = await self._client.create(
+                LEASES, Lease(metadata=ObjectMeta(name=self._name, namespace=self._namespace), spec=spec)
+            )
+        except StatusError as error:
+            if is_already_exists(error):
+                return False
+            raise
+        self._seen, self._seen_at = made.spec, asyncio.get_running_loop().time()
+        return True
+
+    async def _release(self) -> None:
+        """Lets another have it at once."""
+        try:
+            found = await self._client.get(LEASES, self._name, self._namespace)
+            if found.spec.holder_identity == self._identity:
+                found.spec.holder_identity, found.spec.lease_duration_seconds = "", 1
+                await self._client.update(LEASES, found)
+        except (StatusError, Unreachable) as error:
+            logger.warning("lease %s/%s was not given back: %s", self._namespace, self._name, error)
+
+    def _tell(self, what: str) -> None:
+        if self._recorder is not None:
+            about = ObjectReference(
+                kind="Lease", api_version="coordination.k8s.io/v1", namespace=self._namespace, name=self._name
+            )
+            self._recorder.event(about, "Normal", "LeaderElection", f"{self._identity} {what}")
