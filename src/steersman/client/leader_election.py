@@ -57,8 +57,8 @@ class LeaderElector:
         self._seen_at = 0.0
 
     async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Waits until it leads, then runs `work`; returns when that ends, or when the lease is lost: `work` is cancelled
-        then. The lease is given back where it is still held.
+        """Waits until it leads, then runs `work`; returns when that ends, or when the lease is lost: `work` is
+        cancelled then. The lease is given back where it is still held.
         """
         while not await self._try():  # noqa: ASYNC110 - others write the lease
             await asyncio.sleep(self._timing.retry * _JITTER)
