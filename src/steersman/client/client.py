@@ -125,12 +125,13 @@ class Client:
 
     async def apply(
         self, resource: APIResource[T], name: str, namespace: str, configuration: dict[str, Any], *,
-        force: bool = True, subresource: str = "",
+        manager: str = "", force: bool = True, subresource: str = "",
     ) -> T:  # fmt: skip
-        """Server-side apply of a configuration, which says kind and apiVersion."""
+        """Server-side apply of a configuration, which says kind and apiVersion; `manager` is another one than usual."""
         target = _target(
-            resource.path(namespace, name, subresource), fieldManager=self.manager, force="true" if force else ""
-        )
+            resource.path(namespace, name, subresource), fieldManager=manager or self.manager,
+            force="true" if force else "",
+        )  # fmt: skip
         return resource.decode(await self._ask("PATCH", target, resource.accept(), encode(configuration), APPLY_PATCH))
 
     async def delete(

@@ -9,6 +9,7 @@ from steersman.api.authentication import v1 as authentication
 from steersman.api.batch import v1 as batch
 from steersman.api.coordination import v1 as coordination
 from steersman.api.core import v1 as core
+from steersman.api.rbac import v1 as rbac
 from steersman.client.api_resource import APIResource
 
 T = TypeVar("T")
@@ -35,3 +36,4 @@ REPLICA_SETS: Final = _of("apps", "replicasets", apps.ReplicaSet)
 DEPLOYMENTS: Final = _of("apps", "deployments", apps.Deployment)
 JOBS: Final = _of("batch", "jobs", batch.Job)
 TOKEN_REQUESTS: Final = _of("authentication.k8s.io", "tokenrequests", authentication.TokenRequest)
+CLUSTER_ROLES: Final = _of("rbac.authorization.k8s.io", "clusterroles", rbac.ClusterRole, namespaced=False)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from steersman.controllers.cluster_role_aggregation import ClusterRoleAggregationController
 from steersman.controllers.controller import Controller
 from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.node_lifecycle import NodeLifecycleController
+from steersman.controllers.pod_garbage_collector import PodGarbageCollector
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
 from steersman.controllers.taint_eviction import TaintEvictionController
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ServiceAccountsController, RootCAPublisher, NamespaceController, NodeLifecycleController,
-    TaintEvictionController, GarbageCollector,
+    TaintEvictionController, PodGarbageCollector, ClusterRoleAggregationController, GarbageCollector,
 )  # fmt: skip

@@ -1,0 +1,137 @@
+"""Deletes pods that nobody else will: of nodes that are gone, and too many that have ended (pkg/controller/podgc)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.api.core.v1 import Node, Pod, PodCondition
+from steersman.api.meta.v1 import DeleteOptions
+from steersman.client.client import STRATEGIC_MERGE_PATCH
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import NODES, PODS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.indexes import BY_NODE, by_node
+from steersman.machinery.codec.serializer import to_plain
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+QUARANTINE: Final = 40.0
+"""Seconds for which a node may be missing."""
+MOST_ENDED: Final = 12_500
+"""Pods that have ended, over all namespaces (`--terminated-pod-gc-threshold`); the oldest go."""
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class PodGarbageCollector(Controller[Key]):
+    """A key is a pod that may have to go."""
+
+    name = "pod-garbage-collector-controller"
+    account = "pod-garbage-collector"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._pods = self.informers.of(PODS)
+        self._nodes = self.informers.of(NODES)
+        self._pods.add_index(BY_NODE, by_node)
+        self._ended: dict[Key, None] = {}
+        self._pods.on_change(self._pod_changed)
+        self._nodes.on_change(self._node_changed)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None:
+            if old is not None:
+                self._ended.pop(key_of(old), None)
+            return
+        key = key_of(new)
+        if new.status.phase in _ENDED:
+            self._ended[key] = None
+            if len(self._ended) > MOST_ENDED:
+                self._queue_oldest()
+        if new.metadata.deletion_timestamp and (not new.spec.node_name or old is None or _begins_to_go(old)):
+            self.queue.add(key)
+        if new.spec.node_name and self._nodes.has_synced and self._nodes.get("", new.spec.node_name) is None:
+            self.queue.add_after(key, QUARANTINE)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        name = (new or old).metadata.name  # type: ignore[union-attr]
+        if new is None:
+            for pod in self._pods.indexed(BY_NODE, name):
+                self.queue.add_after(key_of(pod), QUARANTINE)
+        elif _is_out_of_service(new):
+            for pod in self._pods.indexed(BY_NODE, name):
+                if pod.metadata.deletion_timestamp:
+                    self.queue.add(key_of(pod))
+
+    def _queue_oldest(self) -> None:
+        pods = (self._pods.get(*key) for key in self._ended)
+        ended = sorted((pod for pod in pods if pod is not None), key=_age)
+        for pod in ended[: len(ended) - MOST_ENDED]:
+            self.queue.add(key_of(pod))
+
+    async def run(self) -> None:
+        for pod in self._pods:
+            if pod.spec.node_name and self._nodes.get("", pod.spec.node_name) is None:
+                self.queue.add_after(key_of(pod), QUARANTINE)
+        await super().run()
+
+    async def sync(self, key: Key) -> None:
+        pod = self._pods.get(*key)
+        if pod is None:
+            return
+        node = self._nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+        deleting = pod.metadata.deletion_timestamp is not None
+        if not pod.spec.node_name:
+            if deleting:
+                await self._end(pod, None)
+        elif node is None:
+            if not await self._exists(pod.spec.node_name):
+                await self._end(pod, PodCondition(
+                    type="DisruptionTarget", status="True", reason="DeletionByPodGC",
+                    message="PodGC: node no longer exists", last_transition_time=times.now(),
+                    observed_generation=pod.metadata.generation,
+                ))  # fmt: skip
+        elif (deleting and _is_out_of_service(node)) or (key in self._ended and len(self._ended) > MOST_ENDED):
+            await self._end(pod, None)
+
+    async def _exists(self, node: str) -> bool:
+        try:
+            await self.client.get(NODES, node)
+        except StatusError as error:
+            if is_not_found(error):
+                return False
+            raise
+        return True
+
+    async def _end(self, pod: Pod, condition: PodCondition | None) -> None:
+        """Deletes a pod at once; one that has not ended has failed."""
+        namespace, name = key_of(pod)
+        try:
+            if pod.status.phase not in _ENDED:
+                status: dict[str, Any] = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
+                if condition is not None:
+                    status["conditions"] = [to_plain(condition)]
+                patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+                await self.client.patch(
+                    PODS, name, namespace, patch, media=STRATEGIC_MERGE_PATCH, subresource="status"
+                )  # fmt: skip
+            await self.client.delete(PODS, name, namespace, DeleteOptions(grace_period_seconds=0))
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+
+def _begins_to_go(pod: Pod) -> bool:
+    return not pod.metadata.deletion_timestamp
+
+
+def _age(pod: Pod) -> tuple[bool, str, str]:
+    """Those that were evicted first, then the oldest."""
+    evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
+    return not evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+def _is_out_of_service(node: Node) -> bool:
+    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return not ready and any(each.key == OUT_OF_SERVICE for each in node.spec.taints)
