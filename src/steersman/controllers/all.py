@@ -6,9 +6,12 @@ from typing import Any, Final
 
 from steersman.controllers.controller import Controller
 from steersman.controllers.namespace import NamespaceController
+from steersman.controllers.replica_set import ReplicaSetController
+from steersman.controllers.replication_controller import ReplicationControllerController
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
-    ServiceAccountsController, RootCAPublisher, NamespaceController,
+    ServiceAccountsController, RootCAPublisher, NamespaceController, ReplicaSetController,
+    ReplicationControllerController,
 )  # fmt: skip

@@ -1,0 +1,12 @@
+"""The scenarios, by name, and the controllers that play in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tools.controllers.scenarios import replica_sets
+from tools.controllers.world import World
+
+CONTROLLERS: Final = ("replicaset-controller", "replicationcontroller-controller")
+SCENARIOS: Final[dict[str, Callable[[World], None]]] = {**replica_sets.SCENARIOS}
