@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.controllers.controller import Controller
+from steersman.controllers.deployment.controller import DeploymentController
+from steersman.controllers.job.controller import JobController
 from steersman.controllers.namespace import NamespaceController
 from steersman.controllers.replica_set import ReplicaSetController
 from steersman.controllers.replication_controller import ReplicationControllerController
 from steersman.controllers.root_ca_publisher import RootCAPublisher
 from steersman.controllers.service_accounts import ServiceAccountsController
+from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
 
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ServiceAccountsController, RootCAPublisher, NamespaceController, ReplicaSetController,
-    ReplicationControllerController,
+    ReplicationControllerController, DeploymentController, JobController, TTLAfterFinishedController,
 )  # fmt: skip

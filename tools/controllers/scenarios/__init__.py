@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tools.controllers.scenarios import replica_sets
+from tools.controllers.scenarios import deployments, jobs, replica_sets
 from tools.controllers.world import World
 
-CONTROLLERS: Final = ("replicaset-controller", "replicationcontroller-controller")
-SCENARIOS: Final[dict[str, Callable[[World], None]]] = {**replica_sets.SCENARIOS}
+CONTROLLERS: Final = (
+    "replicaset-controller", "replicationcontroller-controller", "deployment-controller", "job-controller",
+    "ttl-after-finished-controller",
+)  # fmt: skip
+SCENARIOS: Final[dict[str, Callable[[World], None]]] = {
+    **replica_sets.SCENARIOS, **deployments.SCENARIOS, **jobs.SCENARIOS,
+}  # fmt: skip

@@ -47,11 +47,15 @@ def adopted(world: World) -> None:
 
 def refused(world: World) -> None:
     world.create_from("v1", "ResourceQuota", "q", {"hard": {"pods": "0"}})
-    world.wait(1)
+    world.patch("ResourceQuota", "q", {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}, "status")
+    world.wait(0.5)
     replica_set(world, 1)
-    world.wait(0.6)
+    world.wait(1)
     found = world.get("ReplicaSet", "rs")["status"]
-    world.snapshots["refused"] = [{**each, "lastTransitionTime": None} for each in found["conditions"]]
+    world.snapshots["refused"] = [
+        {**each, "lastTransitionTime": None, "message": each["message"].replace(each["message"].split('"')[1], "POD")}
+        for each in found["conditions"]
+    ]
     world.delete("ResourceQuota", "q")
 
 

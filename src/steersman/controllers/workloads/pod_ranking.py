@@ -32,6 +32,25 @@ def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now:
     return [pod for _, pod in ranked[:count]]
 
 
+def by_loss(pods: Iterable[Pod]) -> list[Pod]:
+    """Pods in the order in which they are missed least, without looking at others (ActivePods)."""
+    return sorted(pods, key=_loss)
+
+
+def _loss(pod: Pod) -> tuple[Any, ...]:
+    ready = is_ready(pod)
+    restarts, sidecar_restarts = _restarts(pod)
+    return (
+        bool(pod.spec.node_name), _PHASES.get(pod.status.phase, 0), ready,
+        _newest_first(_ready_time(pod)) if ready else 0, -restarts, -sidecar_restarts,
+        _newest_first(pod.metadata.creation_timestamp),
+    )  # fmt: skip
+
+
+def _newest_first(moment: str | None) -> float:
+    return -times.unix(moment) if moment else -math.inf
+
+
 def _rank(pod: Pod, on_node: int, now: int) -> tuple[Any, ...]:
     ready = is_ready(pod)
     return (

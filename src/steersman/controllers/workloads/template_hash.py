@@ -8,12 +8,11 @@ as a client that reads protobuf has it: empty lists and maps are nil.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from steersman.api import tables
 from steersman.api.core.v1 import PodTemplateSpec
-from steersman.machinery.values.quantity import BINARY_SI, parse
+from steersman.machinery.values.quantity import BINARY_SI, nanos, parse
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Characters of names that are made: no vowels, so that no words come of them."""
@@ -24,11 +23,19 @@ Printer = Callable[[Any], str]
 
 def template_hash(template: PodTemplateSpec, collision_count: int | None = None) -> str:
     """The hash of a template; with each collision that was met another one."""
-    data = f"({_shown('core.v1.PodTemplateSpec')})" + _struct("core.v1", "PodTemplateSpec")(template)
+    data = f"({_shown('core.v1.PodTemplateSpec')})" + _FOR_HASH.struct("core.v1", "PodTemplateSpec")(template)
     value = fnv32a(data.encode())
     if collision_count is not None:
         value = fnv32a(collision_count.to_bytes(8, "little"), value)
     return safe_encode(str(value))
+
+
+def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
+    """Whether two templates say the same; quantities may be written in different ways (apiequality.Semantic)."""
+    if one == other:
+        return True
+    show = _FOR_COMPARISON.struct("core.v1", "PodTemplateSpec")
+    return show(one) == show(other)
 
 
 def fnv32a(data: bytes, value: int = 0x811C9DC5) -> int:
@@ -49,45 +56,53 @@ def _shown(name: str) -> str:
     return f"{package}.{own}"
 
 
-@lru_cache(maxsize=1024)
-def _struct(module: str, name: str) -> Printer:
-    """How a struct is printed; members of embedded ones are those of the outer one's class."""
-    parts: list[tuple[str, str, str, Printer]] = []
-    for each in tables.table(module).structs[name]:
-        type_, show = _type(module, each.type)
-        if each.pointer:
-            type_, show = f"*{type_}", _unless(_is_none, show)
-        parts.append((each.go, type_, "" if each.inline else each.attribute, show))
+class _Dump:
+    """How values of Go types are printed; those of `own` in a way of their own."""
 
-    def printed(value: Any) -> str:
-        members = (
-            f"{go}:({type_}){show(getattr(value, attribute) if attribute else value)}"
-            for go, type_, attribute, show in parts
-        )  # fmt: skip
-        return "{" + " ".join(members) + "}"
+    def __init__(self, own: dict[str, Printer]) -> None:
+        self._own = own
+        self._structs: dict[tuple[str, str], Printer] = {}
 
-    return printed
+    def struct(self, module: str, name: str) -> Printer:
+        """Of a struct; members of embedded ones are those of the outer one's class."""
+        known = self._structs.get((module, name))
+        if known is not None:
+            return known
+        parts: list[tuple[str, str, str, Printer]] = []
+        for each in tables.table(module).structs[name]:
+            type_, show = self._type(module, each.type)
+            if each.pointer:
+                type_, show = f"*{type_}", _unless(_is_none, show)
+            parts.append((each.go, type_, "" if each.inline else each.attribute, show))
 
+        def printed(value: Any) -> str:
+            members = (
+                f"{go}:({type_}){show(getattr(value, attribute) if attribute else value)}"
+                for go, type_, attribute, show in parts
+            )  # fmt: skip
+            return "{" + " ".join(members) + "}"
 
-@lru_cache(maxsize=4096)
-def _type(module: str, name: str) -> tuple[str, Printer]:
-    """What Go calls a type, and how its values are printed."""
-    if name.startswith("[]"):
-        type_, show = _type(module, name[2:])
-        return f"[]{type_}", _unless(_is_empty, lambda values: "[" + " ".join(map(show, values)) + "]")
-    if name.startswith("map["):
-        key, _, element = name[4:].partition("]")
-        (key_type, show_key), (type_, show) = _type(module, key), _type(module, element)
-        return f"map[{key_type}]{type_}", _unless(_is_empty, _map(show_key, show))
-    if name in _OWN:
-        return _shown(name), _OWN[name]
-    if "." not in name:
-        return name, _boolean if name == "bool" else str
-    package, version, own = name.split(".")
-    scalar = tables.table(module).scalars.get(name)
-    if scalar is not None:
-        return _shown(name), _type(module, scalar)[1]
-    return _shown(name), _struct(f"{package}.{version}", own)
+        self._structs[module, name] = printed
+        return printed
+
+    def _type(self, module: str, name: str) -> tuple[str, Printer]:
+        """What Go calls a type, and how its values are printed."""
+        if name.startswith("[]"):
+            type_, show = self._type(module, name[2:])
+            return f"[]{type_}", _unless(_is_empty, lambda values: "[" + " ".join(map(show, values)) + "]")
+        if name.startswith("map["):
+            key, _, element = name[4:].partition("]")
+            (key_type, show_key), (type_, show) = self._type(module, key), self._type(module, element)
+            return f"map[{key_type}]{type_}", _unless(_is_empty, _map(show_key, show))
+        if name in self._own:
+            return _shown(name), self._own[name]
+        if "." not in name:
+            return name, _boolean if name == "bool" else str
+        package, version, own = name.split(".")
+        scalar = tables.table(module).scalars.get(name)
+        if scalar is not None:
+            return _shown(name), self._type(module, scalar)[1]
+        return _shown(name), self.struct(f"{package}.{version}", own)
 
 
 def _is_none(value: Any) -> bool:
@@ -182,3 +197,5 @@ _OWN: Final[dict[str, Printer]] = {
     "meta.v1.Time": _time, "meta.v1.FieldsV1": _fields, "util.intstr.IntOrString": _int_or_string,
     "api.resource.Quantity": _quantity,
 }  # fmt: skip
+_FOR_HASH: Final = _Dump(_OWN)
+_FOR_COMPARISON: Final = _Dump({**_OWN, "api.resource.Quantity": lambda text: str(nanos(text))})
