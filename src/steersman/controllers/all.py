@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from steersman.controllers.controller import Controller
+from steersman.controllers.cron_job import CronJobController
 from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.job.controller import JobController
 from steersman.controllers.namespace import NamespaceController
@@ -17,4 +18,5 @@ from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ServiceAccountsController, RootCAPublisher, NamespaceController, ReplicaSetController,
     ReplicationControllerController, DeploymentController, JobController, TTLAfterFinishedController,
+    CronJobController,
 )  # fmt: skip

@@ -110,7 +110,7 @@ def failure_policy(world: World) -> None:
     world.run_pods(phase="Failed", ready=False, count=1, status=ended(42))
     world.wait(1.3)
     found = world.settle()["Job"][0]["status"]
-    world.snapshots["failed"] = [(each["type"], each["reason"]) for each in found["conditions"]]
+    world.snapshots["failed"] = [[each["type"], each["reason"]] for each in found["conditions"]]
 
 
 def success_policy(world: World) -> None:
