@@ -76,6 +76,8 @@ def _play(client: Client, names: list[str]) -> dict[str, Any]:
             SCENARIOS[name](world)
         except Refused as error:
             world.snapshots["refused"] = str(error)
+        finally:
+            world.close()
         out[name] = world.snapshots
         print(f"played {name}", file=sys.stderr, flush=True)
     return out

@@ -47,7 +47,7 @@ def _object(obj: Plain, names: dict[str, str]) -> Plain:
 
 def _plain(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {_text(key, names): _plain(each, names) for key, each in value.items()}
+        return {_text(key, names): _plain(each, names) for key, each in value.items() if key != "resourceVersion"}
     if isinstance(value, list):
         return [_plain(each, names) for each in value]
     return _text(value, names) if isinstance(value, str) else value

@@ -24,6 +24,7 @@ PATHS: Final = {
     "Event": "api/v1/namespaces/{}/events", "Node": "api/v1/nodes",
 }  # fmt: skip
 _SEEN: Final = [kind for kind in PATHS if kind not in ("Node", "ResourceQuota")]
+_MERGE_PATCH: Final = "application/merge-patch+json"
 _POLL: Final = 0.1
 _QUIET: Final = 7
 """So many looks in a row must find the same until nothing is thought to happen any more."""
@@ -41,6 +42,7 @@ class World:
         self._client = client
         self.name = name
         self.snapshots: dict[str, Any] = {}
+        self.nodes: list[str] = []
         self._ask("POST", "api/v1/namespaces", {"metadata": {"name": name}})
 
     def create(self, obj: Plain) -> Plain:
@@ -91,10 +93,21 @@ class World:
             done += 1
             name = pod["metadata"]["name"]
             if not pod["spec"].get("nodeName"):
-                target = {"target": {"kind": "Node", "name": "node-a"}}
+                target = {"target": {"kind": "Node", "name": _node_of(pod)}}
                 self._ask("POST", f"{self._path('Pod')}/{name}/binding", {"metadata": {"name": name}, **target})
             change = {"phase": phase, "conditions": [{**wanted, "lastTransitionTime": since}], **(status or {})}
             self.patch("Pod", name, {"status": change}, "status")
+
+    def add_node(self, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
+        """Makes a node that is ready: without the taint that new ones get."""
+        self.create({"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": dict(labels or {})}})
+        self.nodes.append(name)
+        self._ask("PATCH", f"{PATHS['Node']}/{name}", {"spec": {"taints": None, **spec}}, _MERGE_PATCH)
+
+    def close(self) -> None:
+        """Deletes what is not in the namespace."""
+        for name in self.nodes:
+            self.delete("Node", name)
 
     def end_pods(self) -> None:
         """Lets the pods that are being deleted go, as kubelets do."""
@@ -136,3 +149,13 @@ class World:
                 break
             time.sleep(0.05 * attempt)
         raise Refused(f"{method} /{path}: {answer.code} {answer.body}")
+
+
+def _node_of(pod: Plain) -> str:
+    """The node that a pod's affinity names, or any."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for each in term.get("matchFields") or ():
+            return str(each["values"][0])
+    return "node-a"

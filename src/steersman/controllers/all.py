@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from steersman.controllers.controller import Controller
 from steersman.controllers.cron_job import CronJobController
+from steersman.controllers.daemon_set.controller import DaemonSetController
 from steersman.controllers.deployment.controller import DeploymentController
 from steersman.controllers.job.controller import JobController
 from steersman.controllers.namespace import NamespaceController
@@ -18,5 +19,5 @@ from steersman.controllers.ttl_after_finished import TTLAfterFinishedController
 CONTROLLERS: Final[tuple[type[Controller[Any]], ...]] = (
     ServiceAccountsController, RootCAPublisher, NamespaceController, ReplicaSetController,
     ReplicationControllerController, DeploymentController, JobController, TTLAfterFinishedController,
-    CronJobController,
+    CronJobController, DaemonSetController,
 )  # fmt: skip

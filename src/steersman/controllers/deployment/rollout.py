@@ -85,11 +85,12 @@ async def scale_to(
     """
     deployment, scaled = newest.deployment, False
     written = notes.replicas_annotations(deployment)
-    for each in newest.everything:
-        size = sizes.get(each.metadata.uid)
+    by_uid = {each.metadata.uid: each for each in newest.everything}
+    for uid, size in sizes.items():
+        each = by_uid[uid]
         own, before = each.metadata.annotations, replicas_of(each)
         is_annotated = not annotate or all(own.get(name) == value for name, value in written.items())
-        if size is None or (before == size and is_annotated):
+        if before == size and is_annotated:
             continue
         changed = deep_copy(each)
         changed.spec.replicas = size
