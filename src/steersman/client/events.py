@@ -137,10 +137,10 @@ class Broadcaster:
             similar.messages.clear()
         similar.at = now
         similar.messages.add(event.message)
-        if len(similar.messages) > _SIMILAR:
-            similar.messages.discard(event.message)
+        if len(similar.messages) >= _SIMILAR:
+            similar.messages.pop()
             event.message = f"(combined from similar events): {event.message}"
-            event.source = EventSource(component=event.source.component, host=event.source.host)
+            event.reporting_component = event.reporting_instance = ""
         if len(self._waiting) < _QUEUED:
             self._waiting.append(event)
             self._wake.set()

@@ -36,6 +36,8 @@ class Settings:
     """The certificates by which pods verify the API server, in PEM; without them nothing is published."""
     namespace_deletion_grace: float = 5.0
     """Seconds for which other API servers may not yet know that nothing is to be made in a namespace."""
+    job_sync_period: float = 1.0
+    """Seconds for which changes of a Job's pods are gathered before it is looked at."""
 
 
 @dataclass(frozen=True, slots=True)

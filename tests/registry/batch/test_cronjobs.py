@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.machinery.cron.schedules import ScheduleError, check_schedule, check_time_zone
 from steersman.registry.batch.cronjobs import CRON_JOBS
-from steersman.registry.batch.schedules import ScheduleError, check_schedule, check_time_zone
 
 
 def cron_job(**spec: Any) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Final
 
 from steersman.api.batch.v1 import CronJob, CronJobSpec, CronJobStatus, JobSpec
 from steersman.kinds.built_in import built_in
+from steersman.machinery.cron.schedules import ScheduleError, check_schedule, check_time_zone
 from steersman.machinery.errors.field import FieldError, Path, invalid, not_supported, required
 from steersman.machinery.validation.object_meta import name_is_dns_subdomain, validate_nonnegative
 from steersman.machinery.values import times
 from steersman.registry.batch.job_validation import validate_spec
 from steersman.registry.batch.jobs import job_spec_warnings, set_job_spec_defaults
-from steersman.registry.batch.schedules import ScheduleError, check_schedule, check_time_zone
 from steersman.registry.columns import label_selector_text
 from steersman.registry.pod_template.columns import container_columns
 from steersman.registry.pod_template.validation.options import PodValidationOptions

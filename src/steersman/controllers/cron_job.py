@@ -1,0 +1,361 @@
+"""Makes Jobs when CronJobs' schedules say so (pkg/controller/cronjob)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from email.utils import format_datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from steersman.api.batch.v1 import CronJob, Job
+from steersman.api.core.v1 import ObjectReference
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
+from steersman.client.errors import is_already_exists, is_namespace_terminating, is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import CRON_JOBS, JOBS
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.workloads.controller_ref import (
+    add_controller_index,
+    controlled_by,
+    controller_of,
+    is_controlled_by,
+    new_controller_ref,
+    resolve,
+)
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.cron.schedules import Schedule, ScheduleError, check_time_zone, parse_schedule
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+_SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_SLACK: Final = 0.1
+"""Seconds after a scheduled time at which it is looked at."""
+_MANY: Final = 100
+"""So many missed times are warned of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The last time that has come, if one has; how many have since the one that was kept; and when that was."""
+
+    since: int
+    last: int | None = None
+    count: int = 0
+
+
+class CronJobController(Controller[Key]):
+    """A key is namespace and name of a CronJob."""
+
+    name = "cronjob-controller"
+    account = "cronjob-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._cron_jobs = self.informers.of(CRON_JOBS)
+        self._jobs = self.informers.of(JOBS)
+        add_controller_index(self._jobs)
+        self._cron_jobs.on_change(self._changed)
+        self._jobs.on_change(self._job_changed)
+
+    def _changed(self, old: CronJob | None, new: CronJob | None) -> None:
+        one = new or old
+        assert one is not None
+        key = key_of(one)
+        if old is None or new is None or _timing(old) == _timing(new):
+            self.queue.add(key)
+            return
+        # another schedule counts from now on: what has come of it by now is not made up for
+        try:
+            schedule = parse_schedule(_schedule_text(new))
+        except ScheduleError:
+            text = f"unparseable schedule for cronjob: {new.spec.schedule}"
+            self._say(new, "Warning", "UnParseableCronJobSchedule", text)
+            return
+        now = _now()
+        self.queue.add_after(key, _seconds_to_next(new, schedule, now))
+
+    def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        for each in (old, new):
+            if each is not None:
+                owner = resolve(self._cron_jobs, each.metadata.namespace, controller_of(each))
+                if owner is not None:
+                    self.queue.add(key_of(owner))
+
+    async def sync(self, key: Key) -> None:
+        known = self._cron_jobs.get(*key)
+        if known is None:
+            return
+        cron_job = deep_copy(known)
+        jobs = controlled_by(self._jobs, known.metadata.uid)
+        error: StatusError | TryLater | None = None
+        seconds: float | None = None
+        await self._clean_up(cron_job, jobs)
+        try:
+            await self._look_at_jobs(cron_job, jobs)
+            seconds = await self._start(cron_job)
+        except (StatusError, TryLater) as failure:
+            error = failure
+        if cron_job.status != known.status:
+            await self.client.update_status(CRON_JOBS, cron_job)
+        if error is not None:
+            raise error
+        if seconds is not None:
+            self.queue.add_after(key, seconds)
+
+    async def _clean_up(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
+        """Deletes the oldest Jobs that are more than the histories are to have."""
+        spec = cron_job.spec
+        limits = (("Complete", spec.successful_jobs_history_limit), ("Failed", spec.failed_jobs_history_limit))
+        for type_, limit in limits:
+            ended = sorted((job for job in jobs if _end_of(job) == type_), key=_start_of)
+            for job in ended[: max(len(ended) - limit, 0)] if limit is not None else ():
+                await self._delete(cron_job, job)
+
+    async def _delete(self, cron_job: CronJob, job: Job) -> bool:
+        name, background = job.metadata.name, DeleteOptions(propagation_policy="Background")
+        try:
+            await self.client.delete(JOBS, name, job.metadata.namespace, background)
+        except StatusError as error:
+            self._say(cron_job, "Warning", "FailedDelete", f"Deleted job: {error}")
+            return False
+        _forget(cron_job, job.metadata.uid)
+        self._say(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name}")
+        return True
+
+    async def _look_at_jobs(self, cron_job: CronJob, jobs: Sequence[Job]) -> None:
+        """Brings the list of Jobs that run up to date."""
+        status = cron_job.status
+        for job in jobs:
+            is_listed, end = _is_active(cron_job, job.metadata.uid), _end_of(job)
+            if not end:
+                if not is_listed:
+                    await self._look_at_unlisted(cron_job, job)
+                continue
+            if is_listed:
+                _forget(cron_job, job.metadata.uid)
+                text = f"Saw completed job: {job.metadata.name}, condition: {end}"
+                self._say(cron_job, "Normal", "SawCompletedJob", text)
+            ended = job.status.completion_time
+            if end == "Complete" and ended and ended > (status.last_successful_time or ""):
+                status.last_successful_time = ended
+        known = {job.metadata.uid for job in jobs}
+        for each in [each for each in status.active if each.uid not in known]:
+            try:
+                await self.client.get(JOBS, each.name, each.namespace)
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+                self._say(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.name}")
+                _forget(cron_job, each.uid)
+
+    async def _look_at_unlisted(self, cron_job: CronJob, job: Job) -> None:
+        fresh = await self.client.get(CRON_JOBS, cron_job.metadata.name, cron_job.metadata.namespace)
+        if not _is_active(fresh, job.metadata.uid):
+            text = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+            self._say(cron_job, "Warning", "UnexpectedJob", text)
+
+    async def _start(self, cron_job: CronJob) -> float | None:
+        """Starts a Job if it is time, and says in how many seconds to look again; None if that is not needed."""
+        spec = cron_job.spec
+        zone = self._zone(cron_job)
+        if cron_job.metadata.deletion_timestamp or zone is None or spec.suspend:
+            return None
+        schedule = self._schedule(cron_job)
+        if schedule is None:
+            return None
+        now = _now()
+        try:
+            missed = missed_times(cron_job, schedule, int(now), with_deadline=True)
+        except ScheduleError as error:
+            self._say(cron_job, "Warning", "InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}")
+            return None
+        scheduled = missed.last
+        if scheduled is not None and missed.count > _MANY:
+            text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+            self._say(cron_job, "Warning", "TooManyMissedTimes", text)
+        if scheduled is not None and self._may_start(cron_job, scheduled, now):
+            await self._replace(cron_job)
+            if not await self._create(cron_job, scheduled, zone):
+                return None
+        return _seconds_to_next(cron_job, schedule, now)
+
+    def _zone(self, cron_job: CronJob) -> tzinfo | None:
+        """The zone of a schedule, None if there is no such zone."""
+        name = cron_job.spec.time_zone
+        if not name:
+            return UTC
+        try:
+            check_time_zone(name)
+        except ScheduleError as error:
+            self._say(cron_job, "Warning", "UnknownTimeZone", f"invalid timeZone: {quote(name)}: {error}")
+            return None
+        return ZoneInfo(name)
+
+    def _schedule(self, cron_job: CronJob) -> Schedule | None:
+        text = cron_job.spec.schedule
+        if "TZ" in text:
+            warning = (
+                f"CRON_TZ or TZ used in schedule {quote(text)} is not officially supported, see "
+                "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+            )
+            self._say(cron_job, "Warning", "UnsupportedSchedule", warning)
+        try:
+            return parse_schedule(_schedule_text(cron_job))
+        except ScheduleError as error:
+            told = f"unparseable schedule: {quote(text)} : {error}"
+            self._say(cron_job, "Warning", "UnparseableSchedule", told)
+            return None
+
+    def _may_start(self, cron_job: CronJob, scheduled: int, now: float) -> bool:
+        """Whether a Job for that time is to be started, and is not yet."""
+        spec, status = cron_job.spec, cron_job.status
+        deadline = spec.starting_deadline_seconds
+        if deadline is not None and scheduled + deadline < now:
+            moment = format_datetime(datetime.fromtimestamp(scheduled, UTC))
+            self._say(cron_job, "Warning", "MissSchedule", f"Missed scheduled time to start a job: {moment}")
+            return False
+        name, last = _name_of_job(cron_job, scheduled), status.last_schedule_time
+        if (last and times.unix(last) == scheduled) or any(each.name == name for each in status.active):
+            return False
+        if spec.concurrency_policy == "Forbid" and status.active:
+            text = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self._say(cron_job, "Normal", "JobAlreadyActive", text)
+            return False
+        return True
+
+    async def _replace(self, cron_job: CronJob) -> None:
+        """Deletes the Jobs that run, if the next one is to take their place."""
+        if cron_job.spec.concurrency_policy != "Replace":
+            return
+        for each in list(cron_job.status.active):
+            try:
+                job = await self.client.get(JOBS, each.name, each.namespace)
+            except StatusError as error:
+                self._say(cron_job, "Warning", "FailedGet", f"Get job: {error}")
+                raise
+            if not await self._delete(cron_job, job):
+                raise TryLater(f"could not replace job {each.namespace}/{each.name}")
+
+    async def _create(self, cron_job: CronJob, scheduled: int, zone: tzinfo) -> bool:
+        """Makes the Job of a time; whether it is the CronJob's, and has not been known of."""
+        wanted = _job_of(cron_job, scheduled, zone)
+        try:
+            job = await self.client.create(JOBS, wanted)
+        except StatusError as error:
+            if not is_already_exists(error):
+                if not is_namespace_terminating(error):
+                    self._say(cron_job, "Warning", "FailedCreate", f"Error creating job: {error}")
+                raise
+            job = await self.client.get(JOBS, wanted.metadata.name, wanted.metadata.namespace)
+            if not is_controlled_by(job, cron_job) or _is_active(cron_job, job.metadata.uid):
+                return False
+        else:
+            self._say(cron_job, "Normal", "SuccessfulCreate", f"Created job {job.metadata.name}")
+        status = cron_job.status
+        status.active = [*status.active, reference(JOBS, job)]
+        status.last_schedule_time = times.format_time(datetime.fromtimestamp(scheduled, UTC))
+        return True
+
+    def _say(self, cron_job: CronJob, type_: str, reason: str, message: str) -> None:
+        self.recorder.event(reference(CRON_JOBS, cron_job), type_, reason, message)
+
+
+def _now() -> float:
+    return times.parse(times.now_micro()).timestamp()
+
+
+def _timing(cron_job: CronJob) -> tuple[str, str | None]:
+    return cron_job.spec.schedule, cron_job.spec.time_zone
+
+
+def _schedule_text(cron_job: CronJob) -> str:
+    """The schedule with its zone, if there is such a zone."""
+    schedule, zone = _timing(cron_job)
+    if "TZ" in schedule or not zone:
+        return schedule
+    try:
+        check_time_zone(zone)
+    except ScheduleError:
+        return schedule
+    return f"TZ={zone} {schedule}"
+
+
+def missed_times(cron_job: CronJob, schedule: Schedule, now: int, *, with_deadline: bool) -> Missed:
+    """The times that have come since the last one that was kept; `with_deadline` those that may still be started.
+
+    Raises ScheduleError for a schedule that never comes.
+    """
+    since = times.unix(cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or times.now())
+    deadline = cron_job.spec.starting_deadline_seconds
+    if with_deadline and deadline is not None:
+        since = max(since, now - deadline)
+    first = schedule.next(since)
+    second = None if first is None else schedule.next(first)
+    if first is None or second is None:
+        raise ScheduleError("time difference between two schedules is less than 1 second")
+    if now < first:
+        return Missed(since)
+    if now < second:
+        return Missed(since, first)
+    between = second - first
+    count = (now - first) // between + 1
+    last, found = schedule.next(first + (count - 2) * between), None
+    while last is not None and last <= now:
+        last, found = schedule.next(last), last
+    return Missed(since, found, count)
+
+
+def _seconds_to_next(cron_job: CronJob, schedule: Schedule, now: float) -> float:
+    """How long to wait until a Job may be started again."""
+    try:
+        missed = missed_times(cron_job, schedule, int(now), with_deadline=False)
+    except ScheduleError:
+        base = int(now)
+    else:
+        base = missed.last if missed.last is not None else int(now) if missed.count else missed.since
+    following = schedule.next(base)
+    return max((following or base) + _SLACK - now, _SLACK)
+
+
+def _name_of_job(cron_job: CronJob, scheduled: int) -> str:
+    return f"{cron_job.metadata.name}-{scheduled // 60}"
+
+
+def _job_of(cron_job: CronJob, scheduled: int, zone: tzinfo) -> Job:
+    template = cron_job.spec.job_template
+    moment = datetime.fromtimestamp(scheduled, zone).isoformat(timespec="seconds")
+    return Job(
+        metadata=ObjectMeta(
+            name=_name_of_job(cron_job, scheduled), namespace=cron_job.metadata.namespace,
+            labels=dict(template.metadata.labels),
+            annotations={**template.metadata.annotations, _SCHEDULED_AT: moment.replace("+00:00", "Z")},
+            owner_references=[new_controller_ref(CRON_JOBS, cron_job)],
+        ),
+        spec=template.spec,
+    )  # fmt: skip
+
+
+def _is_active(cron_job: CronJob, uid: str) -> bool:
+    return any(each.uid == uid for each in cron_job.status.active)
+
+
+def _forget(cron_job: CronJob, uid: str) -> None:
+    active: list[ObjectReference] = [each for each in cron_job.status.active if each.uid != uid]
+    cron_job.status.active = active
+
+
+def _end_of(job: Job) -> str:
+    """Complete or Failed, "" for a Job that is not over."""
+    for each in job.status.conditions:
+        if each.type in ("Complete", "Failed") and each.status == "True":
+            return each.type
+    return ""
+
+
+def _start_of(job: Job) -> tuple[bool, str, str]:
+    start = job.status.start_time
+    return not start, start or "", job.metadata.name

@@ -1,0 +1,387 @@
+"""Keeps a pod of each DaemonSet on each node that suits it (pkg/controller/daemon)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from steersman.api.apps.v1 import ControllerRevision, DaemonSet, DaemonSetStatus
+from steersman.api.core.v1 import Node, Pod
+from steersman.api.meta.v1 import LabelSelector
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from steersman.client.transport import Unreachable
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.daemon_set.history import History
+from steersman.controllers.daemon_set.nodes import Suits, bound_to, is_updated, target_of, template_for
+from steersman.controllers.daemon_set.rolling import Change, next_change, surge_of
+from steersman.controllers.workloads.controller_ref import (
+    Claims,
+    add_controller_index,
+    controlled_by,
+    controller_of,
+    orphans,
+    resolve,
+)
+from steersman.controllers.workloads.expectations import Expectations
+from steersman.controllers.workloads.own_writes import OwnWrites
+from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
+from steersman.controllers.workloads.pod_state import is_available, is_ready, is_terminal
+from steersman.controllers.workloads.revisions import REVISION_HASH
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors.labels import Selector, from_label_selector
+from steersman.machinery.values import times
+
+_BURST: Final = 250
+"""How many pods are made or deleted before what came of it has been seen."""
+_WAIT_FOR_EACH: Final = 20e-6
+_MOST_WAIT: Final = 0.1
+"""Seconds for each node, and at most, for which changes of pods and nodes are gathered: a look at a DaemonSet goes over
+all nodes."""
+_ON_NODE: Final = "node of pod"
+_FIRST_BACKOFF: Final = 1.0
+_MOST_BACKOFF: Final = 900.0
+"""Seconds before pods that fail on a node are replaced again."""
+
+Verdicts = Mapping[str, tuple[bool, bool]]
+"""For each node whether a pod should run there, and whether one that does may stay."""
+
+
+class DaemonSetController(Controller[Key]):
+    """A key is namespace and name of a DaemonSet."""
+
+    name = "daemonset-controller"
+    account = "daemon-set-controller"
+    component = "daemonset-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._control = PodControl(self.client, self.recorder, DAEMON_SETS)
+        self._expected: Expectations[Key] = Expectations()
+        self._written: OwnWrites[Key] = OwnWrites()
+        self._backoff = _Backoff()
+        self._sets = self.informers.of(DAEMON_SETS)
+        self._pods = self.informers.of(PODS)
+        self._nodes = self.informers.of(NODES)
+        self._revisions = self.informers.of(CONTROLLER_REVISIONS)
+        add_controller_index(self._pods)
+        add_controller_index(self._revisions)
+        self._pods.add_index(_ON_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self._sets.on_change(self._changed)
+        self._pods.on_change(self._pod_changed)
+        self._nodes.on_change(self._node_changed)
+        self._revisions.on_change(self._revision_changed)
+
+    def _changed(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
+        one = new or old
+        assert one is not None
+        if new is None:
+            self._forget(key_of(one))
+        self.queue.add(key_of(one))
+
+    def _forget(self, key: Key) -> None:
+        self._expected.forget(key)
+        self._written.forget(key)
+
+    def _soon(self, daemon_set: DaemonSet) -> None:
+        """Looks at a DaemonSet when more of its pods or nodes may have changed."""
+        self.queue.add_after(key_of(daemon_set), min(len(self._nodes) * _WAIT_FOR_EACH, _MOST_WAIT))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None
+        namespace = pod.metadata.namespace
+        if new is None or new.metadata.deletion_timestamp:
+            owner = resolve(self._sets, namespace, controller_of(pod))
+            if owner is not None:
+                self._expected.deleted(key_of(owner), pod.metadata.uid)
+                self._soon(owner)
+            return
+        before = controller_of(old) if old is not None else None
+        after = controller_of(new)
+        if old is not None and before != after:
+            former = resolve(self._sets, namespace, before)
+            if former is not None:
+                self._soon(former)
+        owner = resolve(self._sets, namespace, after)
+        if owner is not None:
+            if old is None:
+                self._expected.created(key_of(owner))
+            self._soon(owner)
+        elif after is None and (old is None or before is not None or old.metadata.labels != new.metadata.labels):
+            for each in self._that_select(namespace, new.metadata.labels):
+                self._soon(each)
+
+    def _revision_changed(self, old: ControllerRevision | None, new: ControllerRevision | None) -> None:
+        one = new or old
+        assert one is not None
+        owner = resolve(self._sets, one.metadata.namespace, controller_of(one))
+        if owner is not None:
+            if old is not None:
+                self._soon(owner)
+        elif new is not None and controller_of(new) is None:
+            for each in self._that_select(new.metadata.namespace, new.metadata.labels):
+                self._soon(each)
+
+    def _that_select(self, namespace: str, labels: Mapping[str, str]) -> Iterable[DaemonSet]:
+        for each in self._sets.list(namespace) if labels else ():
+            selector = from_label_selector(each.spec.selector)
+            if not selector.empty and selector.matches(labels):
+                yield each
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            return
+        if old is not None and old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints:
+            return
+        controllers = map(controller_of, self._pods.indexed(_ON_NODE, new.metadata.name))
+        present = {each.uid for each in controllers if each is not None}
+        for daemon_set in self._sets.list():
+            should_run, may_stay = Suits(daemon_set)(new)
+            if daemon_set.metadata.uid in present:
+                is_concerned = not may_stay or daemon_set.status.number_misscheduled > 0
+            else:
+                is_concerned = should_run
+            if is_concerned:
+                self._soon(daemon_set)
+
+    async def sync(self, key: Key) -> None:
+        daemon_set = self._sets.get(*key)
+        if daemon_set is None:
+            self._forget(key)
+            return
+        if self._written.is_behind(key, daemon_set):
+            return
+        if daemon_set.spec.selector == LabelSelector():
+            text = "This daemon set is selecting all pods. A non-empty selector is required."
+            self._say(daemon_set, "Warning", "SelectingAll", text)
+            return
+        if daemon_set.metadata.deletion_timestamp:
+            return
+        selector = from_label_selector(daemon_set.spec.selector)
+        history = History(self.client, daemon_set, await self._claimed_revisions(daemon_set, selector))
+        pods = await self._claimed_pods(daemon_set, selector)
+        current = await history.current(pods)
+        hash_ = current.metadata.labels.get(REVISION_HASH, "")
+        nodes = self._nodes.list()
+        suits = Suits(daemon_set)
+        verdicts = {node.metadata.name: suits(node) for node in nodes}
+        if not self._expected.satisfied(key):
+            await self._tell(key, daemon_set, pods, verdicts, hash_, observed=False)
+            return
+        errors = await self._update(key, daemon_set, pods, verdicts, hash_)
+        if not errors:
+            await history.clean_up(pods)
+            pods = await self._claimed_pods(daemon_set, selector)
+        await self._tell(key, daemon_set, pods, verdicts, hash_, observed=True)
+        if errors:
+            raise errors[0]
+
+    async def _claimed_pods(self, daemon_set: DaemonSet, selector: Selector) -> list[Pod]:
+        claims = Claims(
+            self.client, DAEMON_SETS, daemon_set, PODS, lambda pod: selector.matches(pod.metadata.labels)
+        )  # fmt: skip
+        uid, namespace = daemon_set.metadata.uid, daemon_set.metadata.namespace
+        return await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
+
+    async def _claimed_revisions(self, daemon_set: DaemonSet, selector: Selector) -> list[ControllerRevision]:
+        claims = Claims(
+            self.client, DAEMON_SETS, daemon_set, CONTROLLER_REVISIONS,
+            lambda each: selector.matches(each.metadata.labels),
+        )  # fmt: skip
+        uid, namespace = daemon_set.metadata.uid, daemon_set.metadata.namespace
+        return await claims.claim((*controlled_by(self._revisions, uid), *orphans(self._revisions, namespace)))
+
+    async def _update(
+        self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str
+    ) -> Sequence[Exception]:  # fmt: skip
+        """Makes and deletes pods, then goes on with a rolling update. What was refused is told of."""
+        on_nodes = by_node(pods)
+        change = self._managed(daemon_set, on_nodes, verdicts, hash_)
+        errors = await self._act(key, daemon_set, change, hash_)
+        if errors or not self._expected.satisfied(key) or daemon_set.spec.update_strategy.type != "RollingUpdate":
+            return errors
+        suitable = {name for name, (should_run, _) in verdicts.items() if should_run}
+        now = times.unix(times.now())
+        return await self._act(key, daemon_set, next_change(daemon_set, on_nodes, suitable, hash_, now), hash_)
+
+    def _managed(
+        self, daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]],
+        verdicts: Verdicts, hash_: str,
+    ) -> Change:  # fmt: skip
+        """What is missing on nodes, and what is too much there."""
+        change = Change()
+        surges = surge_of(daemon_set, 1) > 0
+        for name, (should_run, may_stay) in verdicts.items():
+            pods = on_nodes.get(name)
+            if pods is None:
+                if should_run:
+                    change.nodes.append(name)
+            elif not may_stay:
+                change.pods += [pod for pod in pods if not pod.metadata.deletion_timestamp]
+            else:
+                running = self._running(daemon_set, name, pods, change)
+                if surges and not running and should_run:
+                    change.nodes.append(name)
+                change.pods += _surplus(daemon_set, running, hash_) if surges else running[1:]
+        for name, pods in on_nodes.items():
+            if name not in verdicts:
+                change.pods += [pod for pod in pods if not pod.spec.node_name]
+        return change
+
+    def _running(self, daemon_set: DaemonSet, node: str, pods: Sequence[Pod], change: Change) -> list[Pod]:
+        """The pods on a node that have not ended, the oldest first; those that have are to be deleted."""
+        running = []
+        for pod in pods:
+            if pod.metadata.deletion_timestamp:
+                continue
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            if pod.status.phase == "Failed":
+                wait = self._backoff.wait((daemon_set.metadata.uid, daemon_set.status.observed_generation, node))
+                if wait > 0:
+                    self.queue.add_after(key_of(daemon_set), wait)
+                    continue
+                text = f"Found failed daemon pod {name} on node {node}, will try to kill it"
+                self._say(daemon_set, "Warning", "FailedDaemonPod", text)
+                change.pods.append(pod)
+            elif pod.status.phase == "Succeeded":
+                text = f"Found succeeded daemon pod {name} on node {node}, will try to delete it"
+                self._say(daemon_set, "Normal", "SucceededDaemonPod", text)
+                change.pods.append(pod)
+            else:
+                running.append(pod)
+        return sorted(running, key=_oldest_first)
+
+    async def _act(self, key: Key, daemon_set: DaemonSet, change: Change, hash_: str) -> list[Exception]:
+        nodes, pods = change.nodes[:_BURST], change.pods[:_BURST]
+        if not nodes and not pods:
+            return []
+        self._expected.expect(key, creations=len(nodes), deletions=(pod.metadata.uid for pod in pods))
+        template = template_for(daemon_set, hash_)
+
+        async def create(number: int) -> None:
+            try:
+                await self._control.create(
+                    pod_of(bound_to(template, nodes[number]), DAEMON_SETS, daemon_set), daemon_set
+                )
+            except StatusError as error:
+                if not is_namespace_terminating(error):
+                    raise
+
+        async def delete(pod: Pod) -> None:
+            try:
+                await self._control.delete(pod, daemon_set)
+            except (StatusError, Unreachable) as error:
+                self._expected.deleted(key, pod.metadata.uid)
+                if isinstance(error, Unreachable):
+                    raise
+                if not is_not_found(error):
+                    raise TryLater(f"unable to delete pods: {error}") from error
+
+        succeeded, error = await slow_start(len(nodes), create)
+        self._expected.created(key, len(nodes) - succeeded)
+        errors = await all_of([partial(delete, pod) for pod in pods])
+        return [error, *errors] if error is not None else errors
+
+    async def _tell(
+        self, key: Key, daemon_set: DaemonSet, pods: Sequence[Pod], verdicts: Verdicts, hash_: str,
+        *, observed: bool,
+    ) -> None:  # fmt: skip
+        """Writes the status if it has changed; once more on the newest version where it is refused."""
+        now, seconds = times.unix(times.now()), daemon_set.spec.min_ready_seconds
+        status = status_of(daemon_set, by_node(pods), verdicts, hash_, now)
+        generation = daemon_set.metadata.generation
+        status.observed_generation = generation if observed else daemon_set.status.observed_generation
+        if status != daemon_set.status or daemon_set.status.observed_generation < generation:
+            replace = msgspec.structs.replace
+            try:
+                written = await self.client.update_status(DAEMON_SETS, replace(daemon_set, status=status))
+            except StatusError:
+                fresh = await self.client.get(DAEMON_SETS, key[1], key[0])
+                status.collision_count = fresh.status.collision_count
+                written = await self.client.update_status(DAEMON_SETS, replace(fresh, status=status))
+            self._written.wrote(key, written)
+        if seconds > 0 and status.number_ready != status.number_available:
+            self.queue.add_after(key, seconds)
+
+    def _say(self, daemon_set: DaemonSet, type_: str, reason: str, message: str) -> None:
+        self.recorder.event(reference(DAEMON_SETS, daemon_set), type_, reason, message)
+
+
+class _Backoff:
+    """How long to wait until failed pods are replaced, for each key (client-go flowcontrol.Backoff)."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, str], tuple[float, float]] = {}
+
+    def wait(self, key: tuple[str, int, str]) -> float:
+        """Seconds to wait; 0 if it is time, and then the next wait is longer."""
+        now = asyncio.get_running_loop().time()
+        delay, since = self._known.get(key, (0.0, now))
+        if now - since < delay:
+            return delay
+        rested = now - since > 2 * _MOST_BACKOFF
+        self._known[key] = (_FIRST_BACKOFF if rested or not delay else min(delay * 2, _MOST_BACKOFF)), now
+        if len(self._known) > 4096:
+            self._known = {key: each for key, each in self._known.items() if now - each[1] <= 2 * _MOST_BACKOFF}
+        return 0.0
+
+
+def _oldest_first(pod: Pod) -> tuple[bool, str, str]:
+    return not pod.spec.node_name, pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+def _surplus(daemon_set: DaemonSet, running: Sequence[Pod], hash_: str) -> list[Pod]:
+    """What goes of the pods on a node on which an old and a new one may be: the old one when the new one serves."""
+    if len(running) <= 1:
+        return []
+    new = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH) == hash_]
+    old = [pod for pod in running if pod.metadata.labels.get(REVISION_HASH) != hash_]
+    surplus = [pod for pod in running if pod in new[1:] or pod in old[1:]]
+    if new and old:
+        now = times.unix(times.now())
+        if not is_ready(old[0]) or is_available(new[0], daemon_set.spec.min_ready_seconds, now):
+            surplus.append(old[0])
+    return surplus
+
+
+def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The pods on each node, or on their way there, but those that have ended and are being deleted."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if is_terminal(pod) and pod.metadata.deletion_timestamp:
+            continue
+        node = target_of(pod)
+        if node is not None:
+            found.setdefault(node, []).append(pod)
+    return found
+
+
+def status_of(
+    daemon_set: DaemonSet, on_nodes: Mapping[str, Sequence[Pod]], verdicts: Verdicts, hash_: str,
+    now: int,
+) -> DaemonSetStatus:  # fmt: skip
+    """What the pods on nodes come to."""
+    status = DaemonSetStatus(
+        collision_count=daemon_set.status.collision_count, conditions=daemon_set.status.conditions
+    )  # fmt: skip
+    for name, (should_run, _) in verdicts.items():
+        pods = on_nodes.get(name, ())
+        if not should_run:
+            status.number_misscheduled += bool(pods)
+            continue
+        status.desired_number_scheduled += 1
+        if pods:
+            status.current_number_scheduled += 1
+            pod = min(pods, key=_oldest_first)
+            status.number_ready += is_ready(pod)
+            status.number_available += is_available(pod, daemon_set.spec.min_ready_seconds, now)
+            status.updated_number_scheduled += is_updated(pod, daemon_set, hash_)
+    status.number_unavailable = status.desired_number_scheduled - status.number_available
+    return status

@@ -1,0 +1,100 @@
+"""The revisions of a DaemonSet: the one of its template is found or made, old ones are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from steersman.api.apps.v1 import ControllerRevision, DaemonSet
+from steersman.api.core.v1 import Pod
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists
+from steersman.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, PODS
+from steersman.controllers.controller import TryLater
+from steersman.controllers.workloads.controller_ref import new_controller_ref
+from steersman.controllers.workloads.revisions import REVISION_HASH, data_of, holds
+from steersman.controllers.workloads.template_hash import template_hash
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+
+
+class History:
+    """The revisions of one DaemonSet, which are its own already."""
+
+    def __init__(self, client: Client, daemon_set: DaemonSet, revisions: Iterable[ControllerRevision]) -> None:
+        self._client = client
+        self._daemon_set = daemon_set
+        self._data = data_of(daemon_set.spec.template)
+        found = list(revisions)
+        self._same = [each for each in found if holds(each, self._data)]
+        self.old = [each for each in found if not holds(each, self._data)]
+
+    async def current(self, pods: Sequence[Pod]) -> ControllerRevision:
+        """The revision of the present template, the newest of all; of several one is left, whose hash `pods` get."""
+        newest = max((each.revision for each in self.old), default=0) + 1
+        if not self._same:
+            return await self._make(newest)
+        kept = max(self._same, key=lambda each: each.revision)
+        if len(self._same) > 1:
+            await self._keep(kept, pods)
+        if kept.revision < newest or REVISION_HASH not in kept.metadata.labels:
+            kept = deep_copy(kept)
+            kept.metadata.labels.setdefault(REVISION_HASH, kept.metadata.name)
+            kept.revision = max(newest, kept.revision)
+            kept = await self._client.update(CONTROLLER_REVISIONS, kept)
+        return kept
+
+    async def _keep(self, kept: ControllerRevision, pods: Sequence[Pod]) -> None:
+        hash_ = kept.metadata.labels.get(REVISION_HASH, kept.metadata.name)
+        for pod in pods:
+            if pod.metadata.labels.get(REVISION_HASH) != hash_:
+                patch = {"metadata": {"labels": {REVISION_HASH: hash_}}}
+                await self._client.patch(PODS, pod.metadata.name, pod.metadata.namespace, patch)
+        for each in self._same:
+            if each is not kept:
+                await self._client.delete(CONTROLLER_REVISIONS, each.metadata.name, each.metadata.namespace)
+
+    async def _make(self, number: int) -> ControllerRevision:
+        daemon_set = self._daemon_set
+        metadata, template = daemon_set.metadata, daemon_set.spec.template
+        hash_ = template_hash(template, daemon_set.status.collision_count)
+        revision = ControllerRevision(
+            metadata=ObjectMeta(
+                name=f"{metadata.name}-{hash_}", namespace=metadata.namespace, annotations=metadata.annotations,
+                labels={**template.metadata.labels, REVISION_HASH: hash_},
+                owner_references=[new_controller_ref(DAEMON_SETS, daemon_set)],
+            ),
+            data=msgspec.Raw(self._data), revision=number,
+        )  # fmt: skip
+        try:
+            return await self._client.create(CONTROLLER_REVISIONS, revision)
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise
+            existing = await self._client.get(CONTROLLER_REVISIONS, revision.metadata.name, metadata.namespace)
+            if holds(existing, self._data):
+                return existing
+            await self._collided()
+            raise
+
+    async def _collided(self) -> None:
+        """Counts that the name was taken by another template's."""
+        known = self._daemon_set
+        fresh = await self._client.get(DAEMON_SETS, known.metadata.name, known.metadata.namespace)
+        if fresh.status.collision_count != known.status.collision_count:
+            raise TryLater(f"found a stale collision count of DaemonSet {known.metadata.name}")
+        fresh.status.collision_count = (fresh.status.collision_count or 0) + 1
+        await self._client.update_status(DAEMON_SETS, fresh)
+
+    async def clean_up(self, pods: Iterable[Pod]) -> None:
+        """Deletes the oldest revisions that no pod is of, and that are more than the history is to have."""
+        limit = self._daemon_set.spec.revision_history_limit
+        surplus = len(self.old) - (10 if limit is None else limit)
+        if surplus <= 0:
+            return
+        live = {pod.metadata.labels.get(REVISION_HASH) for pod in pods}
+        dead = [each for each in self.old if each.metadata.labels.get(REVISION_HASH) not in live]
+        for each in sorted(dead, key=lambda each: each.revision)[:surplus]:
+            await self._client.delete(CONTROLLER_REVISIONS, each.metadata.name, each.metadata.namespace)

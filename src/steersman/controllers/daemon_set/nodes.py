@@ -1,0 +1,123 @@
+"""Which nodes a DaemonSet's pods run on, and what its pods have so that they get there (pkg/controller/daemon/util)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from steersman.api.apps.v1 import DaemonSet
+from steersman.api.core.v1 import (
+    Affinity,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    Toleration,
+)
+from steersman.controllers.workloads.node_fit import node_affinity, tolerates
+from steersman.controllers.workloads.revisions import REVISION_HASH
+from steersman.machinery.codec.serializer import deep_copy
+
+_GENERATION: Final = "deprecated.daemonset.template.generation"
+_GENERATION_LABEL: Final = "pod-template-generation"
+_NODE_NAME: Final = "metadata.name"
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"), ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"), ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)  # fmt: skip
+_TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+class Suits:
+    """Which nodes suit a DaemonSet."""
+
+    def __init__(self, daemon_set: DaemonSet) -> None:
+        spec = daemon_set.spec.template.spec
+        self._name = spec.node_name
+        self._affinity = node_affinity(spec)
+        self._tolerations = with_tolerations(spec)
+
+    def __call__(self, node: Node) -> tuple[bool, bool]:
+        """Whether a pod should run on a node, and whether one that runs there may go on."""
+        if self._name and self._name != node.metadata.name:
+            return False, False
+        if self._affinity is not None and not self._affinity(node):
+            return False, False
+        taints = node.spec.taints
+        if not taints or tolerates(self._tolerations, taints, "NoExecute", "NoSchedule"):
+            return True, True
+        return False, tolerates(self._tolerations, taints, "NoExecute")
+
+
+def with_tolerations(spec: PodSpec) -> list[Toleration]:
+    """The tolerations of a pod, and those of what may be wrong with its node."""
+    tolerations = list(spec.tolerations)
+    network = (_TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ()
+    for key, effect in (*_TOLERATED, *network):
+        wanted = Toleration(key=key, operator="Exists", effect=effect)
+        for number, each in enumerate(tolerations):
+            if msgspec.structs.replace(each, toleration_seconds=None) == wanted:
+                tolerations[number] = wanted
+                break
+        else:
+            tolerations.append(wanted)
+    return tolerations
+
+
+def generation_of(daemon_set: DaemonSet) -> str | None:
+    """The generation of the template, which older versions of the API had."""
+    text = daemon_set.metadata.annotations.get(_GENERATION, "")
+    return str(int(text)) if text.removeprefix("-").isdecimal() and text.isascii() else None
+
+
+def template_for(daemon_set: DaemonSet, hash_: str) -> PodTemplateSpec:
+    """The template of pods of a revision."""
+    template = deep_copy(daemon_set.spec.template)
+    template.spec.tolerations = with_tolerations(template.spec)
+    labels = {**template.metadata.labels, REVISION_HASH: hash_}
+    generation = generation_of(daemon_set)
+    if generation is not None:
+        labels[_GENERATION_LABEL] = generation
+    template.metadata.labels = labels
+    return template
+
+
+def is_updated(pod: Pod, daemon_set: DaemonSet, hash_: str) -> bool:
+    """Whether a pod is of the present template."""
+    labels, generation = pod.metadata.labels, generation_of(daemon_set)
+    if hash_ and labels.get(REVISION_HASH) == hash_:
+        return True
+    return generation is not None and labels.get(_GENERATION_LABEL) == generation
+
+
+def bound_to(template: PodTemplateSpec, node: str) -> PodTemplateSpec:
+    """A template whose pods are scheduled to one node and no other."""
+    fields = [NodeSelectorRequirement(key=_NODE_NAME, operator="In", values=[node])]
+    selector = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=fields)])
+    replace = msgspec.structs.replace
+    affinity = template.spec.affinity or Affinity()
+    own = replace(
+        affinity.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=selector
+    )  # fmt: skip
+    return replace(template, spec=replace(template.spec, affinity=replace(affinity, node_affinity=own)))
+
+
+def target_of(pod: Pod) -> str | None:
+    """The node on which a pod runs, or to which it will be scheduled."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    for term in required.node_selector_terms or () if required else ():
+        for each in term.match_fields:
+            if each.key == _NODE_NAME and each.operator == "In":
+                return each.values[0] if len(each.values) == 1 else None
+    return None

@@ -1,0 +1,249 @@
+"""Takes Deployments from what they are to what they ask for (pkg/controller/deployment)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from steersman.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
+from steersman.api.core.v1 import Pod
+from steersman.api.meta.v1 import LabelSelector
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.deployment import notes, rollout
+from steersman.controllers.deployment.fence_posts import (
+    MAX_INT32,
+    active,
+    by_creation,
+    has_progress_deadline,
+    replicas_of,
+)
+from steersman.controllers.deployment.newest import Newest, SameTemplate
+from steersman.controllers.deployment.status import (
+    PROGRESSING,
+    TIMED_OUT,
+    condition_of,
+    is_complete,
+    progressing,
+    rollout_status,
+    seconds_left,
+    status_of,
+)
+from steersman.controllers.workloads.controller_ref import (
+    Claims,
+    add_controller_index,
+    controlled_by,
+    controller_of,
+    orphans,
+    resolve,
+)
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors.labels import from_label_selector
+
+_PAUSED = "DeploymentPaused"
+
+
+class DeploymentController(Controller[Key]):
+    """A key is namespace and name of a Deployment."""
+
+    name = "deployment-controller"
+    account = "deployment-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._deployments = self.informers.of(DEPLOYMENTS)
+        self._sets = self.informers.of(REPLICA_SETS)
+        self._pods = self.informers.of(PODS)
+        self._same = SameTemplate()
+        add_controller_index(self._sets)
+        add_controller_index(self._pods)
+        self._deployments.on_change(self._changed)
+        self._sets.on_change(self._set_changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _changed(self, old: Deployment | None, new: Deployment | None) -> None:
+        one = new or old
+        assert one is not None
+        self.queue.add(key_of(one))
+
+    def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
+        before = controller_of(old) if old is not None else None
+        after = controller_of(new) if new is not None else None
+        if old is not None and before != after:
+            self._owner_changed(resolve(self._deployments, old.metadata.namespace, before))
+        if new is None:
+            return
+        if after is not None:
+            self._owner_changed(resolve(self._deployments, new.metadata.namespace, after))
+        elif not new.metadata.deletion_timestamp and (
+            old is None or before is not None or old.metadata.labels != new.metadata.labels
+        ):
+            for each in self._that_select(new):
+                self._owner_changed(each)
+
+    def _owner_changed(self, owner: Deployment | None) -> None:
+        if owner is not None:
+            self.queue.add(key_of(owner))
+
+    def _that_select(self, replica_set: ReplicaSet) -> list[Deployment]:
+        labels = replica_set.metadata.labels
+        if not labels:
+            return []
+        found = self._deployments.list(replica_set.metadata.namespace)
+        selectors = ((each, from_label_selector(each.spec.selector)) for each in found)
+        return [each for each, selector in selectors if not selector.empty and selector.matches(labels)]
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """A Deployment that lets no old and new pods run side by side goes on when its last pod is gone."""
+        if new is not None or old is None:
+            return
+        namespace = old.metadata.namespace
+        replica_set = resolve(self._sets, namespace, controller_of(old))
+        if replica_set is None:
+            return
+        owner = resolve(self._deployments, namespace, controller_of(replica_set))
+        if owner is None or owner.spec.strategy.type != "Recreate":
+            return
+        sets = controlled_by(self._sets, owner.metadata.uid)
+        if not any(controlled_by(self._pods, each.metadata.uid) for each in sets):
+            self.queue.add(key_of(owner))
+
+    async def sync(self, key: Key) -> None:
+        known = self._deployments.get(*key)
+        if known is None:
+            return
+        try:
+            await self._sync(deep_copy(known))
+        except StatusError as error:
+            if not is_namespace_terminating(error):
+                raise
+
+    async def _sync(self, deployment: Deployment) -> None:
+        if deployment.spec.selector == LabelSelector():
+            await self._selects_all(deployment)
+            return
+        selector = from_label_selector(deployment.spec.selector)
+        claims = Claims(
+            self.client, DEPLOYMENTS, deployment, REPLICA_SETS, lambda each: selector.matches(each.metadata.labels)
+        )  # fmt: skip
+        uid, namespace = deployment.metadata.uid, deployment.metadata.namespace
+        known = (*controlled_by(self._sets, uid), *orphans(self._sets, namespace))
+        found = by_creation(await claims.claim(known))
+        newest = Newest(self.client, self.recorder, self._sets, self._same, deployment, found)
+        if deployment.metadata.deletion_timestamp:
+            await newest.find()
+            await self._write(newest, status_of(newest.deployment, newest.new, newest.everything))
+            return
+        await self._tell_of_pause(newest)
+        if deployment.spec.paused:
+            await newest.find()
+            await self._scale(newest)
+        elif notes.rollback_to(deployment) is not None:
+            await newest.find()
+            await newest.make()
+            await rollout.roll_back(self.client, self.recorder, newest)
+        else:
+            await newest.find()
+            if _was_scaled(newest):
+                await self._scale(newest)
+            else:
+                await self._roll_out(newest)
+
+    async def _selects_all(self, deployment: Deployment) -> None:
+        text = "This deployment is selecting all pods. A non-empty selector is required."
+        self.recorder.event(reference(DEPLOYMENTS, deployment), "Warning", "SelectingAll", text)
+        if deployment.status.observed_generation < deployment.metadata.generation:
+            deployment.status.observed_generation = deployment.metadata.generation
+            await self.client.update_status(DEPLOYMENTS, deployment)
+
+    async def _tell_of_pause(self, newest: Newest) -> None:
+        """Says that nothing is to be expected of a Deployment that is paused, and that it goes on."""
+        deployment = newest.deployment
+        condition = condition_of(deployment.status.conditions, PROGRESSING)
+        if not has_progress_deadline(deployment) or (condition is not None and condition.reason == TIMED_OUT):
+            return
+        is_told = condition is not None and condition.reason == _PAUSED
+        if deployment.spec.paused == is_told:
+            return
+        told = ("DeploymentResumed", "Deployment is resumed") if is_told else (_PAUSED, "Deployment is paused")
+        await newest.tell(progressing("Unknown", *told))
+
+    async def _scale(self, newest: Newest) -> None:
+        await rollout.scale(self.client, self.recorder, newest)
+        if newest.deployment.spec.paused and notes.rollback_to(newest.deployment) is None:
+            await self._clean_up(newest)
+        await self._write(newest, status_of(newest.deployment, newest.new, newest.everything))
+
+    async def _roll_out(self, newest: Newest) -> None:
+        if newest.deployment.spec.strategy.type == "Recreate":
+            moved = await self._recreate(newest)
+        else:
+            await newest.make()
+            moved = await rollout.roll(self.client, self.recorder, newest)
+        if not moved and is_complete(newest.deployment, newest.deployment.status):
+            await self._clean_up(newest)
+        status = rollout_status(newest.deployment, newest.new, newest.everything)
+        if not await self._write(newest, status):
+            self._look_again(newest.deployment, status)
+
+    async def _recreate(self, newest: Newest) -> bool:
+        """Ends all old pods, then makes new ones; says whether the old ones are still on their way."""
+        if await rollout.scale_to(self.client, self.recorder, newest, {each.metadata.uid: 0 for each in newest.old}):
+            return True
+        if any(each.status.replicas for each in newest.old) or self._runs_old_pods(newest):
+            return True
+        await newest.make()
+        assert newest.new is not None
+        wanted = {newest.new.metadata.uid: replicas_of(newest.deployment)}
+        await rollout.scale_to(self.client, self.recorder, newest, wanted)
+        return False
+
+    def _runs_old_pods(self, newest: Newest) -> bool:
+        return any(
+            pod.status.phase not in ("Failed", "Succeeded")
+            for each in newest.old
+            for pod in controlled_by(self._pods, each.metadata.uid)
+        )  # fmt: skip
+
+    def _look_again(self, deployment: Deployment, status: DeploymentStatus) -> None:
+        """Comes back when the time for progress is over."""
+        condition = condition_of(deployment.status.conditions, PROGRESSING)
+        if not has_progress_deadline(deployment) or condition is None:
+            return
+        if not is_complete(deployment, status) and condition.reason != TIMED_OUT:
+            self.queue.add_after(key_of(deployment), max(seconds_left(deployment, condition), 0) + 1)
+
+    async def _write(self, newest: Newest, status: DeploymentStatus) -> bool:
+        """Puts the status if it has changed, and says whether it has."""
+        deployment = newest.deployment
+        if status == deployment.status:
+            return False
+        await self.client.update_status(DEPLOYMENTS, msgspec.structs.replace(deployment, status=status))
+        return True
+
+    async def _clean_up(self, newest: Newest) -> None:
+        """Deletes the oldest ReplicaSets that are more than the history is to have."""
+        limit = newest.deployment.spec.revision_history_limit
+        if limit is None or limit == MAX_INT32:
+            return
+        alive = [each for each in newest.old if not each.metadata.deletion_timestamp]
+        for each in sorted(alive, key=lambda each: notes.revision_of(each) or 0)[: max(len(alive) - limit, 0)]:
+            if each.status.replicas or replicas_of(each) or each.metadata.generation > each.status.observed_generation:
+                continue
+            try:
+                await self.client.delete(REPLICA_SETS, each.metadata.name, each.metadata.namespace)
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+
+
+def _was_scaled(newest: Newest) -> bool:
+    """Whether a Deployment asks for another number of pods than its ReplicaSets were told."""
+    wanted = replicas_of(newest.deployment)
+    sizes: Sequence[int | None] = [notes.desired_replicas(each) for each in active(newest.everything)]
+    return any(size is not None and size != wanted for size in sizes)

@@ -1,0 +1,186 @@
+"""The ReplicaSet of a Deployment's present template: found among others, or made (deployment sync.go)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from steersman.api.apps.v1 import Deployment, DeploymentCondition, ReplicaSet, ReplicaSetSpec
+from steersman.api.core.v1 import PodTemplateSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists, is_namespace_terminating
+from steersman.client.events import Recorder, reference
+from steersman.client.informer import Informer
+from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
+from steersman.controllers.controller import TryLater
+from steersman.controllers.deployment import notes
+from steersman.controllers.deployment.fence_posts import has_progress_deadline, new_replicas
+from steersman.controllers.deployment.status import PROGRESSING, condition_of, progressing, with_condition
+from steersman.controllers.workloads.controller_ref import is_controlled_by, new_controller_ref
+from steersman.controllers.workloads.template_hash import same_template, template_hash
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+
+TEMPLATE_HASH: Final = "pod-template-hash"
+_MAX_NAME: Final = 253
+_MOST_COMPARED: Final = 4096
+
+
+class SameTemplate:
+    """Whether templates are the same but for the hash in their labels; what was compared last is remembered."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, int, str, int], bool] = OrderedDict()
+
+    def __call__(self, deployment: Deployment, replica_set: ReplicaSet) -> bool:
+        one, other = deployment.metadata, replica_set.metadata
+        key = one.uid, one.generation, other.uid, other.generation
+        known = self._known.get(key)
+        if known is None:
+            known = same_template(_without_hash(deployment.spec.template), _without_hash(replica_set.spec.template))
+            self._known[key] = known
+            if len(self._known) > _MOST_COMPARED:
+                self._known.popitem(last=False)
+        return known
+
+
+def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
+    labels = {key: value for key, value in template.metadata.labels.items() if key != TEMPLATE_HASH}
+    return msgspec.structs.replace(template, metadata=msgspec.structs.replace(template.metadata, labels=labels))
+
+
+class Newest:
+    """A Deployment (a copy, which may be changed) and its ReplicaSets, oldest first: the `new` one and the `old`."""
+
+    def __init__(
+        self, client: Client, recorder: Recorder, informer: Informer[ReplicaSet], same: SameTemplate,
+        deployment: Deployment, sets: list[ReplicaSet],
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._recorder = recorder
+        self._informer = informer
+        self._same = same
+        self.deployment = deployment
+        self.new: ReplicaSet | None = next((each for each in sets if same(deployment, each)), None)
+        self.old = [each for each in sets if each is not self.new]
+
+    @property
+    def everything(self) -> list[ReplicaSet]:
+        """All its ReplicaSets, the new one last."""
+        return [*self.old, self.new] if self.new else self.old
+
+    def put(self, changed: ReplicaSet) -> None:
+        """A ReplicaSet as it is now."""
+        if self.new is not None and self.new.metadata.uid == changed.metadata.uid:
+            self.new = changed
+        else:
+            self.old = [changed if each.metadata.uid == changed.metadata.uid else each for each in self.old]
+
+    async def tell(self, *conditions: DeploymentCondition) -> None:
+        """Writes the Deployment with these conditions, and annotations that have changed."""
+        status = self.deployment.status
+        for each in conditions:
+            status.conditions = with_condition(status.conditions, each)
+        self.deployment = deep_copy(await self._client.update_status(DEPLOYMENTS, self.deployment))
+
+    async def find(self) -> None:
+        """Brings the annotations of the new ReplicaSet, if there is one, and the revision of the Deployment up to
+        date."""
+        if self.new is None:
+            return
+        deployment, changed = self.deployment, deep_copy(self.new)
+        seconds = deployment.spec.min_ready_seconds
+        updated = notes.update_annotations(deployment, changed, notes.max_revision(self.old) + 1)
+        if updated or changed.spec.min_ready_seconds != seconds:
+            changed.spec.min_ready_seconds = seconds
+            self.new = await self._client.update(REPLICA_SETS, changed)
+            return
+        told = []
+        has_condition = condition_of(deployment.status.conditions, PROGRESSING) is not None
+        if has_progress_deadline(deployment) and not has_condition:
+            text = f'Found new replica set "{changed.metadata.name}"'
+            told.append(progressing("True", "FoundNewReplicaSet", text))
+        if self._set_revision(changed.metadata.annotations.get(notes.REVISION, "")) or told:
+            await self.tell(*told)
+
+    async def make(self) -> None:
+        """Makes the new ReplicaSet if there is none. Raises StatusError, and TryLater if hashes collide."""
+        if self.new is not None:
+            return
+        deployment = self.deployment
+        new = self._described()
+        count = new_replicas(deployment, [*self.old, new], new)
+        new.spec.replicas = count
+        revision = notes.max_revision(self.old) + 1
+        notes.update_annotations(deployment, new, revision)
+        new.metadata.annotations.update(notes.replicas_annotations(deployment))
+        told = []
+        try:
+            made = await self._client.create(REPLICA_SETS, new)
+        except StatusError as error:
+            if not is_already_exists(error):
+                await self._failed(new, error)
+                raise
+            made = await self._existing(new, error)
+        else:
+            name = made.metadata.name
+            if count:
+                self._say("Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {count}")
+            if has_progress_deadline(deployment):
+                told.append(progressing("True", "NewReplicaSetCreated", f'Created new replica set "{name}"'))
+        self.new = made
+        if self._set_revision(str(revision)) or told:
+            await self.tell(*told)
+
+    def _described(self) -> ReplicaSet:
+        """The ReplicaSet of the template, named by its hash, without pods."""
+        deployment = self.deployment
+        template = deep_copy(deployment.spec.template)
+        hash_ = template_hash(template, deployment.status.collision_count)
+        template.metadata.labels = {**template.metadata.labels, TEMPLATE_HASH: hash_}
+        selector = deep_copy(deployment.spec.selector)
+        assert selector is not None
+        selector.match_labels = {**selector.match_labels, TEMPLATE_HASH: hash_}
+        name = f"{deployment.metadata.name[: _MAX_NAME - 1 - len(hash_)]}-{hash_}"
+        return ReplicaSet(
+            metadata=ObjectMeta(
+                name=name, namespace=deployment.metadata.namespace, labels=template.metadata.labels, annotations={},
+                owner_references=[new_controller_ref(DEPLOYMENTS, deployment)],
+            ),
+            spec=ReplicaSetSpec(
+                replicas=0, min_ready_seconds=deployment.spec.min_ready_seconds, selector=selector, template=template
+            ),
+        )  # fmt: skip
+
+    async def _existing(self, new: ReplicaSet, error: StatusError) -> ReplicaSet:
+        """The ReplicaSet of that name, if it is the Deployment's own; another's is a collision of hashes."""
+        found = self._informer.get(new.metadata.namespace, new.metadata.name)
+        if found is None:
+            raise TryLater(f'replicaset.apps "{new.metadata.name}" not found') from error
+        if is_controlled_by(found, self.deployment) and self._same(self.deployment, found):
+            return found
+        status = self.deployment.status
+        status.collision_count = (status.collision_count or 0) + 1
+        await self._client.update_status(DEPLOYMENTS, self.deployment)
+        raise error
+
+    async def _failed(self, new: ReplicaSet, error: StatusError) -> None:
+        if is_namespace_terminating(error):
+            return
+        text = f'Failed to create new replica set "{new.metadata.name}": {error}'
+        if has_progress_deadline(self.deployment):
+            await self.tell(progressing("False", "ReplicaSetCreateError", text))
+        self._say("Warning", "ReplicaSetCreateError", text)
+
+    def _set_revision(self, revision: str) -> bool:
+        own = self.deployment.metadata.annotations
+        if own.get(notes.REVISION) == revision:
+            return False
+        self.deployment.metadata.annotations = {**own, notes.REVISION: revision}
+        return True
+
+    def _say(self, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(reference(DEPLOYMENTS, self.deployment), type_, reason, message)

@@ -1,0 +1,184 @@
+"""From old ReplicaSets to the new one, step by step; to another size; back to an old template.
+
+Follows pkg/controller/deployment rolling.go, sync.go, rollback.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steersman.api.apps.v1 import Deployment, ReplicaSet
+from steersman.client.client import Client
+from steersman.client.events import Recorder, reference
+from steersman.client.resources import DEPLOYMENTS, REPLICA_SETS
+from steersman.controllers.deployment import notes
+from steersman.controllers.deployment.fence_posts import (
+    active,
+    by_creation,
+    by_size,
+    is_rolling,
+    max_surge,
+    max_unavailable,
+    new_replicas,
+    replicas_of,
+)
+from steersman.controllers.deployment.newest import TEMPLATE_HASH, Newest, SameTemplate
+from steersman.machinery.codec.serializer import deep_copy
+
+
+async def roll(client: Client, recorder: Recorder, newest: Newest) -> bool:
+    """One step of a rolling update: up if that is possible, else down. Says whether anything was scaled."""
+    assert newest.new is not None
+    wanted, has = replicas_of(newest.deployment), replicas_of(newest.new)
+    if has != wanted:
+        size = wanted if has > wanted else new_replicas(newest.deployment, newest.everything, newest.new)
+        if await scale_to(client, recorder, newest, {newest.new.metadata.uid: size}):
+            return True
+    old = active(newest.old)
+    if any(each.metadata.generation > each.status.observed_generation for each in old):
+        return False  # what they say of available pods is from before they were scaled: too many would go
+    if not old or _may_go(newest) <= 0:
+        return False
+    cleaned_up = await scale_to(client, recorder, newest, _without_unhealthy(newest))
+    return await scale_to(client, recorder, newest, _without_dispensable(newest)) or cleaned_up
+
+
+def _may_go(newest: Newest) -> int:
+    """How many pods can be taken away, while new ones that do not serve yet count as missing."""
+    assert newest.new is not None
+    missing = replicas_of(newest.new) - newest.new.status.available_replicas
+    return sum(map(replicas_of, newest.everything)) - _least(newest) - missing
+
+
+def _least(newest: Newest) -> int:
+    """How many pods have to serve."""
+    return replicas_of(newest.deployment) - max_unavailable(newest.deployment)
+
+
+def _without_unhealthy(newest: Newest) -> dict[str, int]:
+    """The sizes of old ReplicaSets without pods that do not serve."""
+    left, sizes = _may_go(newest), {}
+    for each in by_creation(active(newest.old)):
+        unhealthy = max(replicas_of(each) - each.status.available_replicas, 0)
+        gone = min(left, unhealthy)
+        sizes[each.metadata.uid] = replicas_of(each) - gone
+        left -= gone
+    return sizes
+
+
+def _without_dispensable(newest: Newest) -> dict[str, int]:
+    """The sizes of old ReplicaSets without pods that can be missed."""
+    left, sizes = sum(each.status.available_replicas for each in newest.everything) - _least(newest), {}
+    for each in by_creation(active(newest.old)):
+        gone = max(min(replicas_of(each), left), 0)
+        sizes[each.metadata.uid] = replicas_of(each) - gone
+        left -= gone
+    return sizes
+
+
+async def scale_to(
+    client: Client, recorder: Recorder, newest: Newest, sizes: Mapping[str, int], *, annotate: bool = False
+) -> bool:
+    """Gives ReplicaSets, by their uid, other sizes, and says whether any had another before.
+
+    With `annotate` what they say of the size of the Deployment is brought up to date in any case.
+    """
+    deployment, scaled = newest.deployment, False
+    written = notes.replicas_annotations(deployment)
+    by_uid = {each.metadata.uid: each for each in newest.everything}
+    for uid, size in sizes.items():
+        each = by_uid[uid]
+        own, before = each.metadata.annotations, replicas_of(each)
+        is_annotated = not annotate or all(own.get(name) == value for name, value in written.items())
+        if before == size and is_annotated:
+            continue
+        changed = deep_copy(each)
+        changed.spec.replicas = size
+        changed.metadata.annotations = {**own, **written}
+        newest.put(await client.update(REPLICA_SETS, changed))
+        if size != before:
+            scaled = True
+            text = (
+                f"Scaled {'up' if before < size else 'down'} replica set {each.metadata.name} from {before} to {size}"
+            )
+            recorder.event(reference(DEPLOYMENTS, deployment), "Normal", "ScalingReplicaSet", text)
+    return scaled
+
+
+async def scale(client: Client, recorder: Recorder, newest: Newest) -> None:
+    """Brings a Deployment to another size, while it is paused or in the middle of a rollout as well."""
+    deployment, wanted = newest.deployment, replicas_of(newest.deployment)
+    running = active(newest.everything)
+    if len(running) <= 1:
+        latest = running or ([newest.new] if newest.new else by_creation(newest.old)[-1:])
+        await scale_to(client, recorder, newest, {each.metadata.uid: wanted for each in latest})
+    elif _is_saturated(deployment, newest.new):
+        await scale_to(client, recorder, newest, {each.metadata.uid: 0 for each in active(newest.old)})
+    elif is_rolling(deployment):
+        await scale_to(client, recorder, newest, _shares(deployment, running), annotate=True)
+
+
+def _is_saturated(deployment: Deployment, new: ReplicaSet | None) -> bool:
+    if new is None:
+        return False
+    wanted = replicas_of(deployment)
+    return replicas_of(new) == notes.desired_replicas(new) == new.status.available_replicas == wanted
+
+
+def _shares(deployment: Deployment, running: list[ReplicaSet]) -> dict[str, int]:
+    """The sizes of ReplicaSets, each having its share of the pods that come or go; the largest gets what is left."""
+    wanted = replicas_of(deployment)
+    most = wanted + max_surge(deployment) if wanted else 0
+    more = most - sum(map(replicas_of, running))
+    if more:
+        running = by_size(running, newer_first=more > 0)
+    sizes, added = {}, 0
+    for each in running:
+        share = _share(deployment, each, most, more, added)
+        sizes[each.metadata.uid] = replicas_of(each) + share
+        added += share
+    if more:
+        first = running[0].metadata.uid
+        sizes[first] = max(sizes[first] + more - added, 0)
+    return sizes
+
+
+def _share(deployment: Deployment, each: ReplicaSet, most: int, more: int, added: int) -> int:
+    has = replicas_of(each)
+    if more in (0, added):
+        return 0
+    if replicas_of(deployment) == 0:
+        share = -has
+    else:
+        before = notes.max_replicas(each) or deployment.status.replicas
+        share = int(has * most / before + 0.5) - has if before else 0
+    return min(share, more - added) if more > 0 else max(share, more - added)
+
+
+async def roll_back(client: Client, recorder: Recorder, newest: Newest) -> None:
+    """Gives a Deployment the template that a revision had, which the annotation of an older API asks for."""
+    deployment = deep_copy(newest.deployment)
+    about = reference(DEPLOYMENTS, deployment)
+    revision = notes.rollback_to(deployment) or notes.last_revision(newest.everything)
+    found = next((each for each in newest.everything if notes.revision_of(each) == revision), None)
+    own = deployment.metadata.annotations
+    rolled_back = False
+    if not revision or found is None:
+        text = "Unable to find the revision to rollback to." if revision else "Unable to find last revision."
+        recorder.event(about, "Warning", "DeploymentRollbackRevisionNotFound", text)
+    elif SameTemplate()(deployment, found):
+        text = (
+            "The rollback revision contains the same template as current deployment "
+            f'"{deployment.metadata.name}"'
+        )  # fmt: skip
+        recorder.event(about, "Warning", "DeploymentRollbackTemplateUnchanged", text)
+    else:
+        deployment.spec.template = deep_copy(found.spec.template)
+        deployment.spec.template.metadata.labels.pop(TEMPLATE_HASH, None)
+        own = {**notes.not_handed_on(own), **notes.handed_on(found.metadata.annotations)}
+        rolled_back = True
+    deployment.metadata.annotations = {key: value for key, value in own.items() if key != notes.ROLLBACK_TO}
+    await client.update(DEPLOYMENTS, deployment)
+    if rolled_back:
+        text = f'Rolled back deployment "{deployment.metadata.name}" to revision {revision}'
+        recorder.event(about, "Normal", "DeploymentRollback", text)

@@ -1,0 +1,169 @@
+"""The status of a Deployment (pkg/controller/deployment sync.go, progress.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from steersman.api.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
+from steersman.controllers.deployment.fence_posts import has_progress_deadline, max_unavailable, replicas_of
+from steersman.machinery.values import times
+
+PROGRESSING: Final = "Progressing"
+AVAILABLE: Final = "Available"
+REPLICA_FAILURE: Final = "ReplicaFailure"
+NEW_AVAILABLE: Final = "NewReplicaSetAvailable"
+TIMED_OUT: Final = "ProgressDeadlineExceeded"
+
+Conditions = Sequence[DeploymentCondition]
+
+
+def condition_of(conditions: Conditions, type_: str) -> DeploymentCondition | None:
+    """The condition of that type."""
+    return next((each for each in conditions if each.type == type_), None)
+
+
+def without(conditions: Conditions, type_: str) -> list[DeploymentCondition]:
+    """The conditions but that of a type."""
+    return [each for each in conditions if each.type != type_]
+
+
+def progressing(status: str, reason: str, message: str) -> DeploymentCondition:
+    """The condition Progressing, as of now."""
+    return _condition(PROGRESSING, status, reason, message)
+
+
+def _condition(type_: str, status: str, reason: str, message: str) -> DeploymentCondition:
+    now = times.now()
+    return DeploymentCondition(
+        type=type_, status=status, reason=reason, message=message, last_update_time=now, last_transition_time=now
+    )
+
+
+def with_condition(conditions: Conditions, new: DeploymentCondition) -> list[DeploymentCondition]:
+    """The conditions and a new one at their end, unless one of its type says the same already."""
+    old = condition_of(conditions, new.type)
+    if old is not None and old.status == new.status:
+        if old.reason == new.reason:
+            return list(conditions)
+        new = msgspec.structs.replace(new, last_transition_time=old.last_transition_time)
+    return [*without(conditions, new.type), new]
+
+
+def status_of(deployment: Deployment, new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -> DeploymentStatus:
+    """What its ReplicaSets come to; of the conditions only Available is judged."""
+    available = sum(each.status.available_replicas for each in everything)
+    if available >= replicas_of(deployment) - max_unavailable(deployment):
+        condition = _condition(
+            AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
+        )  # fmt: skip
+    else:
+        condition = _condition(
+            AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+        )
+    return DeploymentStatus(
+        observed_generation=deployment.metadata.generation,
+        replicas=sum(each.status.replicas for each in everything),
+        updated_replicas=new.status.replicas if new else 0,
+        ready_replicas=sum(each.status.ready_replicas for each in everything),
+        available_replicas=available,
+        unavailable_replicas=max(sum(map(replicas_of, everything)) - available, 0),
+        terminating_replicas=_terminating(everything),
+        collision_count=deployment.status.collision_count,
+        conditions=with_condition(deployment.status.conditions, condition),
+    )
+
+
+def _terminating(everything: Sequence[ReplicaSet]) -> int | None:
+    """Pods that are being deleted; None while a ReplicaSet that was looked at says nothing of them."""
+    total = 0
+    for each in everything:
+        if each.status.terminating_replicas is None:
+            if each.status.observed_generation:
+                return None
+        else:
+            total += each.status.terminating_replicas
+    return total
+
+
+def rollout_status(
+    deployment: Deployment, new: ReplicaSet | None, everything: Sequence[ReplicaSet]
+) -> DeploymentStatus:  # fmt: skip
+    """The same with what is to be said of progress and of refused pods."""
+    status = status_of(deployment, new, everything)
+    conditions: Conditions = status.conditions
+    if not has_progress_deadline(deployment):
+        conditions = without(conditions, PROGRESSING)
+    else:
+        conditions = _with_progress(deployment, status, new)
+    failure = _failure(new, everything)
+    status.conditions = with_condition(conditions, failure) if failure else without(conditions, REPLICA_FAILURE)
+    return status
+
+
+def _with_progress(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None) -> Conditions:
+    conditions = status.conditions
+    current = condition_of(deployment.status.conditions, PROGRESSING)
+    if current is not None and current.reason == NEW_AVAILABLE and status.replicas == status.updated_replicas:
+        return conditions
+    name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
+    if is_complete(deployment, status):
+        found = progressing("True", NEW_AVAILABLE, f"{name} has successfully progressed.")
+        return with_condition(conditions, found)
+    if _has_progressed(deployment.status, status):
+        found = progressing("True", "ReplicaSetUpdated", f"{name} is progressing.")
+        if current is not None:
+            if current.status == "True":
+                found.last_transition_time = current.last_transition_time
+            conditions = without(conditions, PROGRESSING)  # so that the time of the update is that of this progress
+        return with_condition(conditions, found)
+    if _has_timed_out(deployment, status):
+        found = progressing("False", TIMED_OUT, f"{name} has timed out progressing.")
+        return with_condition(conditions, found)
+    return conditions
+
+
+def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
+    """Whether all pods that are asked for are new and available, and no others are left."""
+    wanted = replicas_of(deployment)
+    return (
+        status.updated_replicas == wanted and status.replicas == wanted and status.available_replicas == wanted
+        and status.observed_generation >= deployment.metadata.generation
+    )  # fmt: skip
+
+
+def _has_progressed(old: DeploymentStatus, new: DeploymentStatus) -> bool:
+    return (
+        new.updated_replicas > old.updated_replicas
+        or new.replicas - new.updated_replicas < old.replicas - old.updated_replicas
+        or new.ready_replicas > old.ready_replicas
+        or new.available_replicas > old.available_replicas
+    )
+
+
+def _has_timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
+    condition = condition_of(status.conditions, PROGRESSING)
+    if condition is None or condition.reason == NEW_AVAILABLE:
+        return False
+    return condition.reason == TIMED_OUT or seconds_left(deployment, condition) < 0
+
+
+def seconds_left(deployment: Deployment, condition: DeploymentCondition) -> int:
+    """Seconds until the progress that was made last is too long ago."""
+    since = times.unix(condition.last_update_time or times.now())
+    return since + (deployment.spec.progress_deadline_seconds or 0) - times.unix(times.now())
+
+
+def _failure(new: ReplicaSet | None, everything: Sequence[ReplicaSet]) -> DeploymentCondition | None:
+    """What a ReplicaSet, the newest before others, says of refused pods."""
+    for each in (*((new,) if new else ()), *everything):
+        for condition in each.status.conditions:
+            if condition.type == REPLICA_FAILURE:
+                return DeploymentCondition(
+                    type=condition.type, status=condition.status, reason=condition.reason, message=condition.message,
+                    last_transition_time=condition.last_transition_time,
+                    last_update_time=condition.last_transition_time,
+                )  # fmt: skip
+    return None

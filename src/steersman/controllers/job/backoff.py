@@ -1,0 +1,76 @@
+"""How long a Job waits before it replaces pods that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.core.v1 import ContainerStatus, Pod
+from steersman.controllers.workloads.pod_state import condition_of
+from steersman.machinery.values import times
+
+_BASE: Final = 10
+_MOST: Final = 600
+"""Seconds to wait after the first failure, doubled with each more, and at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How many pods failed since one succeeded, and when the last did, in seconds since 1970."""
+
+    count: int = 0
+    last: int = 0
+
+    def after(self, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> Failures:
+        """The same with pods that have finished since."""
+        ended = sorted(map(finish_time, failed))
+        success = max(map(finish_time, succeeded), default=None)
+        if success is not None:
+            later = [each for each in ended if each > success]
+            return Failures(len(later), later[-1] if later else 0)
+        return Failures(self.count + len(ended), ended[-1]) if ended else self
+
+    def seconds_left(self, now: int) -> int:
+        """How long to wait from now on."""
+        return seconds_left(self.count, self.last, now)
+
+
+def seconds_left(failures: int, last: int, now: int) -> int:
+    """How long to wait after so many failures."""
+    if failures == 0:
+        return 0
+    return max(min(_BASE << min(failures - 1, 10), _MOST) - (now - last), 0)
+
+
+def finish_time(pod: Pod) -> int:
+    """When a pod ended, in seconds since 1970, as far as it can be known."""
+    ended = _of_containers(pod)
+    if ended is not None:
+        return ended
+    ready = condition_of(pod, "Ready")
+    if ready is not None and ready.status == "False" and ready.last_transition_time:
+        return times.unix(ready.last_transition_time)
+    metadata = pod.metadata
+    if metadata.deletion_timestamp:
+        return times.unix(metadata.deletion_timestamp) - (metadata.deletion_grace_period_seconds or 0)
+    return times.unix(metadata.creation_timestamp or times.now())
+
+
+def _of_containers(pod: Pod) -> int | None:
+    """When the last container ended; None if one has not."""
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    ended = _latest(None, pod.status.container_statuses, lambda _: True)
+    return _latest(ended, pod.status.init_container_statuses, lambda each: each.name in sidecars)
+
+
+def _latest(
+    before: int | None, statuses: Iterable[ContainerStatus], counts: Callable[[ContainerStatus], bool]
+) -> int | None:  # fmt: skip
+    latest = before
+    for each in filter(counts, statuses):
+        ended = each.state.terminated
+        if ended is None or not ended.finished_at:
+            return None
+        latest = max(latest or 0, times.unix(ended.finished_at))
+    return latest

@@ -1,0 +1,351 @@
+"""Takes Jobs to their end (pkg/controller/job)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.batch.v1 import Job, JobCondition, UncountedTerminatedPods
+from steersman.api.core.v1 import Pod
+from steersman.client.errors import is_not_found
+from steersman.client.events import reference
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import JOBS, PODS
+from steersman.client.work_queue import WorkQueue
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.controllers.job.backoff import Failures
+from steersman.controllers.job.pods import JobPods
+from steersman.controllers.job.policies import judge, met
+from steersman.controllers.job.state import (
+    FAILURE_TARGET,
+    FINALIZER,
+    SUCCESS_CRITERIA_MET,
+    State,
+    condition,
+    condition_of,
+    finished,
+    has_failed,
+    is_indexed,
+    is_suspended,
+    is_tracked,
+)
+from steersman.controllers.job.tracking import Tracker, ensured, failed_of
+from steersman.controllers.workloads.controller_ref import (
+    Claims,
+    add_controller_index,
+    controlled_by,
+    controller_of,
+    is_controlled_by,
+    orphans,
+    resolve,
+)
+from steersman.controllers.workloads.own_writes import OwnWrites
+from steersman.controllers.workloads.pod_control import PodControl
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors.labels import from_label_selector
+from steersman.machinery.values import times
+
+_OWN_NAME: Final = "kubernetes.io/job-controller"
+_BASE_DELAY: Final = 1.0
+_MAX_DELAY: Final = 60.0
+"""Seconds before a Job that could not be worked on is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanPod:
+    """A pod that nobody will count any more, by its namespace and name."""
+
+    namespace: str
+    name: str
+
+
+class JobController(Controller[Key | OrphanPod]):
+    """A key is namespace and name of a Job, or a pod that has to lose its finalizer."""
+
+    name = "job-controller"
+    account = "job-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self.queue = WorkQueue(base_delay=_BASE_DELAY, max_delay=_MAX_DELAY)
+        self._period = given.settings.job_sync_period
+        self._pods_of_jobs = JobPods(self.client, PodControl(self.client, self.recorder, JOBS), self._later)
+        self._tracker = Tracker(self._pods_of_jobs, self._write)
+        self._failures: dict[Key, Failures] = {}
+        self._written: OwnWrites[Key] = OwnWrites()
+        self._jobs = self.informers.of(JOBS)
+        self._pods = self.informers.of(PODS)
+        add_controller_index(self._pods)
+        self._jobs.on_change(self._job_changed)
+        self._pods.on_change(self._pod_changed)
+
+    def _later(self, key: Key, seconds: float) -> None:
+        self.queue.add_after(key, max(seconds, self._period))
+
+    def _job_changed(self, old: Job | None, new: Job | None) -> None:
+        job = new or old
+        assert job is not None
+        key = key_of(job)
+        if new is None:
+            self._forget(key)
+            self._let_pods_go(job)
+        elif old is not None and finished(new):
+            self._let_pods_go(new)
+        elif old is None or old.metadata.generation != new.metadata.generation:
+            self.queue.add(key)
+        else:
+            self.queue.add_after(key, self._period)
+
+    def _forget(self, key: Key) -> None:
+        self._pods_of_jobs.expected.forget(key)
+        self._tracker.forget(key)
+        self._written.forget(key)
+        self._failures.pop(key, None)
+
+    def _let_pods_go(self, job: Job) -> None:
+        for pod in controlled_by(self._pods, job.metadata.uid):
+            self._let_go(pod)
+
+    def _let_go(self, pod: Pod) -> None:
+        if is_tracked(pod):
+            self.queue.add(OrphanPod(pod.metadata.namespace, pod.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None
+        if new is None or new.metadata.deletion_timestamp:
+            self._pod_goes(pod, is_gone=new is None)
+            return
+        before = controller_of(old) if old is not None else None
+        after = controller_of(new)
+        if before != after:
+            self._observe(pod, resolve(self._jobs, pod.metadata.namespace, before))
+        job = resolve(self._jobs, pod.metadata.namespace, after)
+        if job is not None:
+            if old is None:
+                self._pods_of_jobs.expected.created(key_of(job))
+            self._observe(pod, job)
+        elif after is None:
+            self._let_go(new)
+            if old is None or before is not None or old.metadata.labels != new.metadata.labels:
+                for each in self._that_select(new):
+                    self.queue.add_after(key_of(each), self._period)
+
+    def _observe(self, pod: Pod, job: Job | None) -> None:
+        if job is not None:
+            if not is_tracked(pod):
+                self._tracker.gone(key_of(job), pod.metadata.uid)
+            self.queue.add_after(key_of(job), self._period)
+
+    def _pod_goes(self, pod: Pod, *, is_gone: bool) -> None:
+        job = resolve(self._jobs, pod.metadata.namespace, controller_of(pod))
+        if job is None or finished(job):
+            self._let_go(pod)
+            return
+        key = key_of(job)
+        self._pods_of_jobs.expected.deleted(key, pod.metadata.uid)
+        if is_gone or not is_tracked(pod):
+            self._tracker.gone(key, pod.metadata.uid)
+        self.queue.add_after(key, self._period)
+
+    def _that_select(self, pod: Pod) -> Iterable[Job]:
+        """The Jobs that may want a pod that nobody controls."""
+        labels = pod.metadata.labels
+        for each in self._jobs.list(pod.metadata.namespace) if labels else ():
+            selector = from_label_selector(each.spec.selector)
+            if not selector.empty and selector.matches(labels):
+                yield each
+
+    async def sync(self, key: Key | OrphanPod) -> None:
+        if isinstance(key, OrphanPod):
+            await self._release_orphan(key)
+            return
+        known = self._jobs.get(*key)
+        if known is None:
+            self._forget(key)
+        elif finished(known):
+            self._failures.pop(key, None)
+        elif known.spec.managed_by in (None, _OWN_NAME) and not self._written.is_behind(key, known):
+            await self._sync(key, deep_copy(known))
+
+    async def _release_orphan(self, key: OrphanPod) -> None:
+        pod = self._pods.get(key.namespace, key.name)
+        if pod is None:
+            return
+        owner = controller_of(pod)
+        if owner is not None:
+            if (owner.kind, owner.api_version) != (JOBS.kind, JOBS.api_version):
+                return
+            job = resolve(self._jobs, key.namespace, owner)
+            if job is not None and (job.spec.managed_by not in (None, _OWN_NAME) or not finished(job)):
+                return
+        try:
+            await self._pods_of_jobs.release(pod)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+
+    async def _sync(self, key: Key, job: Job) -> None:
+        if job.spec.completion_mode not in (None, "NonIndexed", "Indexed"):
+            text = "Skipped Job sync because completion mode is unknown"
+            self.recorder.event(reference(JOBS, job), "Warning", "UnknownCompletionMode", text)
+            return
+        if job.status.uncounted_terminated_pods is None:
+            job.status.uncounted_terminated_pods = UncountedTerminatedPods()
+        may_act = self._pods_of_jobs.expected.satisfied(key)
+        pods = await self._claimed(job)
+        state = State(job, pods, self._tracker.going(key), self._failures.get(key, Failures()))
+        if not job.status.start_time and not is_suspended(job):
+            job.status.start_time = times.now()
+        self._judge(key, state)
+        active, has_changed, error = await self._act(key, state, may_act=may_act)
+        status = job.status
+        has_changed |= (status.active, status.ready, status.terminating) != (active, state.ready, state.terminating)
+        status.active, status.ready, status.terminating = active, state.ready, state.terminating
+        if await self._tracker.track(key, state, has_changed=has_changed):
+            self._tell_of_end(state)
+        if error is not None:
+            raise error
+
+    async def _claimed(self, job: Job) -> list[Pod]:
+        selector = from_label_selector(job.spec.selector)
+        claims = Claims(
+            self.client, JOBS, job, PODS, lambda pod: selector.matches(pod.metadata.labels), finalizers=(FINALIZER,)
+        )
+        uid, namespace = job.metadata.uid, job.metadata.namespace
+        found = await claims.claim((*controlled_by(self._pods, uid), *orphans(self._pods, namespace)))
+        return [pod if is_controlled_by(pod, job) else _with_finalizer(pod) for pod in found]
+
+    def _judge(self, key: Key, state: State) -> None:
+        """Finds what the Job comes to, if it is decided."""
+        job = state.job
+        target = condition_of(job, FAILURE_TARGET)
+        state.finished = condition_of(job, SUCCESS_CRITERIA_MET)
+        if state.finished is None and target is not None and target.status == "True":
+            state.finished = failed_of(target)
+        if state.finished is None:
+            state.finished = _fails_by_policy(state) or _fails_by_limits(state)
+        deadline = job.spec.active_deadline_seconds
+        if state.finished is None and deadline is not None and not is_suspended(job):
+            self.queue.add_after(key, deadline - _seconds_since(job.status.start_time))
+        if is_indexed(job):
+            state.look_at_indexes()
+            if job.spec.backoff_limit_per_index is not None:
+                state.finished = state.finished or _fails_by_indexes(state)
+                state.look_at_delayed()
+            message = met(job.spec.success_policy, state.completions, state.succeeded_indexes)
+            if state.finished is None and message is not None:
+                state.finished = condition(SUCCESS_CRITERIA_MET, "True", "SuccessPolicy", message)
+
+    async def _act(self, key: Key, state: State, *, may_act: bool) -> tuple[int, bool, Exception | None]:
+        """Makes and deletes pods: how many run then, whether the conditions have changed, and what was refused."""
+        active = len(state.active)
+        if state.finished is not None:
+            deleted, error = await self._pods_of_jobs.delete_active(state)
+            if deleted != active or not may_act:
+                state.finished = None  # not all of its pods are known to end
+            state.terminating += deleted
+            return active - deleted, False, error
+        has_changed, error = False, None
+        manages = may_act and not state.job.metadata.deletion_timestamp
+        if manages:
+            active, error = await self._pods_of_jobs.manage(key, state)
+        completions = state.job.spec.completions
+        is_complete = state.succeeded > 0 if completions is None else state.succeeded >= completions
+        if is_complete and active == 0:
+            text = "Reached expected number of succeeded pods"
+            state.finished = condition(SUCCESS_CRITERIA_MET, "True", "CompletionsReached", text)
+        elif manages:
+            has_changed = self._tell_of_suspension(state.job)
+        return active, has_changed, error
+
+    def _tell_of_suspension(self, job: Job) -> bool:
+        suspended = is_suspended(job)
+        told = ("JobSuspended", "Job suspended") if suspended else ("JobResumed", "Job resumed")
+        conditions, changed = ensured(job, condition("Suspended", "True" if suspended else "False", *told))
+        if changed:
+            job.status.conditions = conditions
+            job.status.start_time = None if suspended else times.now()
+            reason = "Suspended" if suspended else "Resumed"
+            self.recorder.event(reference(JOBS, job), "Normal", reason, told[1])
+        return changed
+
+    async def _write(self, key: Key, state: State) -> None:
+        state.job = deep_copy(await self.client.update_status(JOBS, state.job))
+        self._written.wrote(key, state.job)
+        self._failures[key] = state.failures
+
+    def _tell_of_end(self, state: State) -> None:
+        job, found = state.job, state.finished
+        assert found is not None
+        about = reference(JOBS, job)
+        if found.type != "Complete":
+            self.recorder.event(about, "Warning", found.reason, found.message)
+            return
+        if job.spec.completions is not None and job.status.succeeded > job.spec.completions:
+            text = "Too many succeeded pods running after completion count reached"
+            self.recorder.event(about, "Warning", "TooManySucceededPods", text)
+        self.recorder.event(about, "Normal", "Completed", "Job completed")
+
+
+def _with_finalizer(pod: Pod) -> Pod:
+    """A pod as it is after its adoption."""
+    if is_tracked(pod):
+        return pod
+    pod = deep_copy(pod)
+    pod.metadata.finalizers = [*pod.metadata.finalizers, FINALIZER]
+    return pod
+
+
+def _seconds_since(moment: str | None) -> int:
+    return times.unix(times.now()) - times.unix(moment) if moment else 0
+
+
+def _failure(reason: str, message: str) -> JobCondition:
+    return condition(FAILURE_TARGET, "True", reason, message)
+
+
+def _fails_by_policy(state: State) -> JobCondition | None:
+    """Whether the policy says of a pod that all is lost with it."""
+    policy = state.job.spec.pod_failure_policy
+    for pod in state.pods if policy else ():
+        if has_failed(pod, state.job):
+            verdict = judge(policy, pod)
+            if verdict.action == "FailJob":
+                return _failure("PodFailurePolicy", verdict.message)
+    return None
+
+
+def _fails_by_limits(state: State) -> JobCondition | None:
+    job, spec = state.job, state.job.spec
+    if state.failed > (spec.backoff_limit or 0) or _restarts_too_often(state):
+        return _failure("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    deadline = spec.active_deadline_seconds
+    if deadline is None or not job.status.start_time or is_suspended(job):
+        return None
+    if _seconds_since(job.status.start_time) < deadline:
+        return None
+    return _failure("DeadlineExceeded", "Job was active longer than specified deadline")
+
+
+def _restarts_too_often(state: State) -> bool:
+    spec = state.job.spec
+    if spec.template.spec.restart_policy != "OnFailure":
+        return False
+    restarts = sum(
+        status.restart_count for pod in state.pods if pod.status.phase in ("Running", "Pending")
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    )  # fmt: skip
+    return restarts >= max(spec.backoff_limit or 0, 1)
+
+
+def _fails_by_indexes(state: State) -> JobCondition | None:
+    failed, most = len(state.failed_indexes or ()), state.job.spec.max_failed_indexes
+    if most is not None and failed > most:
+        text = "Job has exceeded the specified maximal number of failed indexes"
+        return _failure("MaxFailedIndexesExceeded", text)
+    if failed and failed + len(state.succeeded_indexes) >= state.completions:
+        return _failure("FailedIndexes", "Job has failed indexes")
+    return None

@@ -1,0 +1,81 @@
+"""Sets of completion indexes, as a Job's status has them: `1,3-5,7`."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from steersman.net.ascii import is_digits
+
+
+class Indexes:
+    """A set of numbers in ascending order, as intervals of first and last."""
+
+    __slots__ = ("intervals",)
+
+    def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
+        """`intervals` are in the order of their firsts; those that touch become one."""
+        joined: list[tuple[int, int]] = []
+        for first, last in intervals:
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], max(joined[-1][1], last)
+            else:
+                joined.append((first, last))
+        self.intervals: Final = joined
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self.intervals)
+
+    def __contains__(self, index: object) -> bool:
+        if not isinstance(index, int):
+            return False
+        at = bisect_left(self.intervals, index, key=lambda each: each[1])
+        return at < len(self.intervals) and self.intervals[at][0] <= index
+
+    def __or__(self, other: Indexes) -> Indexes:
+        return Indexes(sorted([*self.intervals, *other.intervals]))
+
+    def __str__(self) -> str:
+        return ",".join(
+            str(first) if first == last else f"{first},{last}" if last == first + 1 else f"{first}-{last}"
+            for first, last in self.intervals
+        )  # fmt: skip
+
+    def missing(self, below: int) -> Iterator[int]:
+        """The numbers from 0 to `below` that are not among them."""
+        candidate = 0
+        for first, last in self.intervals:
+            yield from range(candidate, min(first, below))
+            candidate = max(candidate, last + 1)
+        yield from range(candidate, below)
+
+    def overlap(self, other: Indexes) -> int:
+        """How many numbers are in both."""
+        count = mine = theirs = 0
+        while mine < len(self.intervals) and theirs < len(other.intervals):
+            (first, last), (other_first, other_last) = self.intervals[mine], other.intervals[theirs]
+            count += max(min(last, other_last) - max(first, other_first) + 1, 0)
+            if last <= other_last:
+                mine += 1
+            if other_last <= last:
+                theirs += 1
+        return count
+
+
+def of(indexes: Iterable[int]) -> Indexes:
+    """The set of these numbers."""
+    return Indexes((each, each) for each in sorted(set(indexes)))
+
+
+def parse(text: str, completions: int) -> Indexes:
+    """What a text says, up to `completions`; parts that cannot be read are passed over."""
+    found: list[tuple[int, int]] = []
+    for part in filter(None, text.split(",")):
+        first, has_last, last = part.partition("-")
+        if not is_digits(first) or (has_last and not is_digits(last)):
+            continue
+        if int(first) >= completions:
+            break
+        found.append((int(first), min(int(last if has_last else first), completions - 1)))
+    return Indexes(found)

@@ -1,0 +1,229 @@
+"""Makes and deletes the pods of Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from steersman.api.batch.v1 import Job
+from steersman.api.core.v1 import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodTemplateSpec
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.informer import Key
+from steersman.client.resources import JOBS, PODS
+from steersman.controllers.job import backoff
+from steersman.controllers.job.policies import judge
+from steersman.controllers.job.state import (
+    FAILURE_COUNT,
+    FINALIZER,
+    IGNORED_FAILURE_COUNT,
+    INDEX,
+    State,
+    absolute_failures,
+    failure_count,
+    ignored_failure_count,
+    index_of,
+    is_indexed,
+    is_suspended,
+    is_tracked,
+    only_replaces_failed,
+)
+from steersman.controllers.workloads.expectations import Expectations
+from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
+from steersman.controllers.workloads.pod_ranking import by_loss
+from steersman.controllers.workloads.pod_state import is_ready
+from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+MOST_AT_ONCE: Final = 500
+"""How many pods are made or deleted before what came of it has been seen."""
+_MAX_PREFIX: Final = 58
+"""Characters before the random part of a name."""
+_INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+
+
+class JobPods:
+    """The pods of all Jobs."""
+
+    def __init__(self, client: Client, control: PodControl, later: Callable[[Key, float], None]) -> None:
+        self._client = client
+        self._control = control
+        self._later = later
+        self.expected: Expectations[Key] = Expectations()
+
+    async def manage(self, key: Key, state: State) -> tuple[int, Exception | None]:
+        """Makes or deletes pods, so many as the Job is to have. How many it has then, and what was refused."""
+        job, active = state.job, len(state.active)
+        if is_suspended(job):
+            return await self._delete(key, state, list(state.active))
+        wanted = _wanted(state)
+        surplus = _surplus(state, max(active - wanted, 0))[:MOST_AT_ONCE]
+        if surplus:
+            return await self._delete(key, state, surplus)
+        missing = wanted - active - (state.terminating if only_replaces_failed(job) else 0)
+        if missing <= 0:
+            return active, None
+        now, per_index = times.unix(times.now()), job.spec.backoff_limit_per_index is not None
+        wait = 0 if per_index else state.failures.seconds_left(now)
+        indexes: list[int] = []
+        missing = min(missing, MOST_AT_ONCE)
+        if not wait and is_indexed(job):
+            indexes = state.pending_indexes(missing)
+            if per_index:
+                indexes, wait = _without_waiting(state, indexes, now)
+            missing = len(indexes)
+        if wait:
+            self._later(key, wait)
+            return active, None
+        return await self._create(key, state, missing, indexes)
+
+    async def _create(
+        self, key: Key, state: State, count: int, indexes: Sequence[int]
+    ) -> tuple[int, Exception | None]:  # fmt: skip
+        job = state.job
+        template = _template(job)
+        self.expected.expect(key, creations=count)
+        refused = 0
+
+        async def create(number: int) -> None:
+            nonlocal refused
+            pod = _indexed(state, template, indexes[number]) if indexes else pod_of(template, JOBS, job)
+            try:
+                await self._control.create(pod, job)
+            except StatusError as error:
+                if not is_namespace_terminating(error):
+                    raise
+
+        succeeded, error = await slow_start(count, create)
+        self.expected.created(key, count - succeeded)
+        return len(state.active) + succeeded, error
+
+    async def _delete(self, key: Key, state: State, pods: Sequence[Pod]) -> tuple[int, Exception | None]:
+        """Deletes pods that are not to be counted."""
+        self.expected.expect(key, deletions=(pod.metadata.uid for pod in pods))
+
+        async def delete(pod: Pod) -> None:
+            try:
+                await self.release(pod)
+                await self._control.delete(pod, state.job)
+            except StatusError as error:
+                self.expected.deleted(key, pod.metadata.uid)
+                if not is_not_found(error):
+                    raise
+
+        deleted, error = await self._all(state, pods, delete)
+        state.terminating += deleted
+        return len(state.active) - deleted, error
+
+    async def delete_active(self, state: State) -> tuple[int, Exception | None]:
+        """Deletes all pods that run, of a Job that is over; they are counted when they have ended."""
+
+        async def delete(pod: Pod) -> None:
+            try:
+                await self._control.delete(pod, state.job)
+            except StatusError as error:
+                if not is_not_found(error):
+                    raise
+
+        return await self._all(state, state.active, delete)
+
+    async def _all(
+        self, state: State, pods: Sequence[Pod], delete: Callable[[Pod], Awaitable[None]]
+    ) -> tuple[int, Exception | None]:
+        errors = await all_of([partial(delete, pod) for pod in pods])
+        state.ready -= sum(map(is_ready, pods))
+        return len(pods) - len(errors), errors[0] if errors else None
+
+    async def release(self, pod: Pod) -> None:
+        """Takes the finalizer of a pod away. Raises StatusError."""
+        if is_tracked(pod):
+            patch: dict[str, Any] = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+            metadata = pod.metadata
+            await self._client.patch(PODS, metadata.name, metadata.namespace, patch, media=STRATEGIC_MERGE_PATCH)
+
+
+def _wanted(state: State) -> int:
+    """How many pods should run."""
+    spec = state.job.spec
+    parallelism = spec.parallelism or 0
+    if spec.completions is None:
+        return len(state.active) if state.succeeded else parallelism
+    return max(min(spec.completions - state.succeeded, parallelism), 0)
+
+
+def _surplus(state: State, count: int) -> list[Pod]:
+    """At least `count` pods to be deleted: those whose number is another's too, or is too high, in any case."""
+    if not is_indexed(state.job):
+        return by_loss(state.active)[:count]
+    of_index: dict[int | None, list[Pod]] = {}
+    for pod in state.active:
+        of_index.setdefault(state.valid_index(pod), []).append(pod)
+    doomed, left = of_index.pop(None, []), []
+    for index in sorted(each for each in of_index if each is not None):
+        *others, last = by_loss(of_index[index])
+        doomed += others
+        left.append(last)
+    return doomed + by_loss(left)[: max(count - len(doomed), 0)]
+
+
+def _without_waiting(state: State, indexes: Sequence[int], now: int) -> tuple[list[int], int]:
+    """The indexes that can have a pod now; if none can, how many seconds until one can."""
+    waits = {index: _wait(state, index, now) for index in indexes}
+    at_once = [index for index, wait in waits.items() if wait == 0]
+    return at_once, 0 if at_once else min(waits.values(), default=0)
+
+
+def _wait(state: State, index: int, now: int) -> int:
+    failed = state.delayed.get(index)
+    return 0 if failed is None else backoff.seconds_left(absolute_failures(failed), backoff.finish_time(failed), now)
+
+
+def _template(job: Job) -> PodTemplateSpec:
+    template = deep_copy(job.spec.template)
+    if FINALIZER not in template.metadata.finalizers:
+        template.metadata.finalizers = [*template.metadata.finalizers, FINALIZER]
+    if is_indexed(job):
+        for each in (*template.spec.init_containers, *(template.spec.containers or ())):
+            _tell_index(each)
+    return template
+
+
+def _tell_index(container: Container) -> None:
+    if all(each.name != _INDEX_VARIABLE for each in container.env):
+        source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']"))
+        container.env = [*container.env, EnvVar(name=_INDEX_VARIABLE, value_from=source)]
+
+
+def _indexed(state: State, template: PodTemplateSpec, index: int) -> Pod:
+    """The pod of a number."""
+    job, part = state.job, f"-{index}-"
+    name = job.metadata.name + part
+    if len(name) > _MAX_PREFIX:
+        name = name[: _MAX_PREFIX - len(part)] + part
+    pod = pod_of(template, JOBS, job, name)
+    metadata = pod.metadata
+    metadata.labels[INDEX] = metadata.annotations[INDEX] = str(index)
+    if job.spec.backoff_limit_per_index is not None:
+        failures, ignored = _failures_before(state, index)
+        metadata.annotations[FAILURE_COUNT] = str(failures)
+        if ignored:
+            metadata.annotations[IGNORED_FAILURE_COUNT] = str(ignored)
+    pod.spec = deep_copy(template.spec)
+    pod.spec.hostname = f"{job.metadata.name}-{index}"
+    return pod
+
+
+def _failures_before(state: State, index: int) -> tuple[int, int]:
+    """How many pods of a number failed, and how many of these did not count."""
+    failed = state.delayed.get(index)
+    if failed is None:
+        return 0, 0
+    counts = judge(state.job.spec.pod_failure_policy, failed).counts
+    return failure_count(failed) + counts, ignored_failure_count(failed) + (not counts)
+
+
+def by_index(pods: Sequence[Pod]) -> list[Pod]:
+    """In the order of their numbers, those without any first."""
+    return sorted(pods, key=lambda pod: -1 if (index := index_of(pod)) is None else index)

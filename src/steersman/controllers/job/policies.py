@@ -1,0 +1,81 @@
+"""What a Job's policies say of pods that failed and of indexes that succeeded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from steersman.api.batch.v1 import PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, SuccessPolicy
+from steersman.api.core.v1 import ContainerStatus, Pod
+from steersman.controllers.job import intervals
+from steersman.controllers.job.intervals import Indexes
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is made of a failed pod: the action of the first rule that matches, "" if none does."""
+
+    action: str = ""
+    message: str = ""
+    """Why the whole Job fails, for the action FailJob."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the failure counts against the back-off limit."""
+        return self.action != "Ignore"
+
+
+def judge(policy: PodFailurePolicy | None, pod: Pod) -> Verdict:
+    """What the policy makes of a pod that failed."""
+    for index, rule in enumerate(policy.rules or () if policy else ()):
+        of = f"matching {rule.action} rule at index {index}"
+        pod_name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if rule.on_exit_codes is not None:
+            status = _matching(pod, rule.on_exit_codes)
+            if status is not None:
+                code = status.state.terminated.exit_code if status.state.terminated else 0
+                return Verdict(
+                    rule.action, f"Container {status.name} for pod {pod_name} failed with exit code {code} {of}"
+                )
+        else:
+            wanted = {(each.type, each.status) for each in rule.on_pod_conditions}
+            for condition in pod.status.conditions:
+                if (condition.type, condition.status) in wanted:
+                    return Verdict(rule.action, f"Pod {pod_name} has condition {condition.type} {of}")
+    return Verdict()
+
+
+def _matching(pod: Pod, wanted: PodFailurePolicyOnExitCodesRequirement) -> ContainerStatus | None:
+    return _first(pod.status.container_statuses, wanted) or _first(pod.status.init_container_statuses, wanted)
+
+
+def _first(
+    statuses: Iterable[ContainerStatus], wanted: PodFailurePolicyOnExitCodesRequirement
+) -> ContainerStatus | None:
+    for each in statuses:
+        ended = each.state.terminated
+        if ended is None or ended.exit_code == 0 or wanted.container_name not in (None, each.name):
+            continue
+        is_among = ended.exit_code in (wanted.values or ())
+        if (wanted.operator == "In" and is_among) or (wanted.operator == "NotIn" and not is_among):
+            return each
+    return None
+
+
+def met(policy: SuccessPolicy | None, completions: int, succeeded: Indexes) -> str | None:
+    """Which rule of a policy is met by the indexes that succeeded, in words; None if none is."""
+    if policy is None or not len(succeeded):
+        return None
+    for index, rule in enumerate(policy.rules or ()):
+        count = rule.succeeded_count
+        if rule.succeeded_indexes is not None:
+            required = intervals.parse(rule.succeeded_indexes, completions)
+            if not len(required):
+                continue
+            found = required.overlap(succeeded)
+            is_met = found == len(required) or (count is not None and found >= count)
+        else:
+            is_met = count is not None and len(succeeded) >= count
+        if is_met:
+            return f"Matched rules at index {index}"
+    return None

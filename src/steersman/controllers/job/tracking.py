@@ -1,0 +1,225 @@
+"""Counts the pods of a Job that have ended, each once, and lets them go.
+
+A pod keeps its finalizer until its uid is in the status; then it loses the finalizer, and the number in the status
+takes the place of the uid. Whatever is cut off in between is found again by the finalizer or the uid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final
+
+from steersman.api.batch.v1 import Job, JobCondition, JobStatus, UncountedTerminatedPods
+from steersman.api.core.v1 import Pod
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Key
+from steersman.controllers.job import intervals
+from steersman.controllers.job.pods import JobPods, by_index
+from steersman.controllers.job.policies import judge
+from steersman.controllers.job.state import (
+    FAILURE_TARGET,
+    SUCCESS_CRITERIA_MET,
+    State,
+    condition,
+    condition_of,
+    has_failed,
+    index_of,
+    is_indexed,
+    is_tracked,
+)
+from steersman.controllers.workloads.pod_control import all_of
+from steersman.machinery.errors.status import StatusError
+
+_MOST_UNCOUNTED: Final = 500
+"""Uids that a status may have at a time."""
+
+
+class Tracker:
+    """Counts the pods of all Jobs. `write` puts a Job's status and answers with what the server made of it."""
+
+    def __init__(self, pods: JobPods, write: Callable[[Key, State], Awaitable[None]]) -> None:
+        self._pods = pods
+        self._write = write
+        self._going: dict[Key, set[str]] = {}
+
+    def going(self, key: Key) -> frozenset[str]:
+        """Pods that have lost their finalizer, which has not been seen yet."""
+        return frozenset(self._going.get(key, ()))
+
+    def gone(self, key: Key, uid: str) -> None:
+        """A pod was seen without its finalizer, or is gone."""
+        self._going.get(key, set()).discard(uid)
+
+    def forget(self, key: Key) -> None:
+        """The Job is gone."""
+        self._going.pop(key, None)
+
+    async def track(self, key: Key, state: State, *, has_changed: bool) -> bool:
+        """Brings the status up to date, and says whether the Job is over. Raises StatusError, Unreachable."""
+        if is_indexed(state.job):
+            state.pods = by_index(state.pods)
+        tracked = {
+            pod.metadata.uid for pod in state.pods if is_tracked(pod) and pod.metadata.uid not in state.going
+        }  # fmt: skip
+        has_changed |= _count_gone(state.job.status, tracked)
+        chosen = _choose(state, tracked)
+        has_changed |= chosen.has_changed
+        if is_indexed(state.job):
+            has_changed |= _tell_indexes(state, chosen.succeeded)
+        has_changed |= _tell_what_it_comes_to(state)
+        if has_changed:
+            await self._write(key, state)
+        errors = await self._release(key, chosen.pods, tracked)
+        has_changed = _count_gone(state.job.status, tracked)
+        if errors:
+            if has_changed:
+                await self._write(key, state)
+            raise errors[0]
+        over = not chosen.is_full and _finish(state)
+        if has_changed or over:
+            await self._write(key, state)
+        return over
+
+    async def _release(self, key: Key, pods: Sequence[Pod], tracked: set[str]) -> list[Exception]:
+        going = self._going.setdefault(key, set()) if pods else set()
+        going.update(pod.metadata.uid for pod in pods)
+
+        async def release(pod: Pod) -> None:
+            uid = pod.metadata.uid
+            try:
+                await self._pods.release(pod)
+            except StatusError as error:
+                going.discard(uid)
+                if not is_not_found(error):
+                    raise
+            tracked.discard(uid)
+
+        return await all_of([partial(release, pod) for pod in pods])
+
+
+class _Chosen:
+    """Pods whose finalizer can go, and what their Job's status has to say of them before."""
+
+    def __init__(self) -> None:
+        self.pods: list[Pod] = []
+        self.succeeded: list[int] = []
+        self.has_changed = False
+        self.is_full = False
+
+
+def _choose(state: State, tracked: set[str]) -> _Chosen:
+    job, chosen = state.job, _Chosen()
+    uncounted = job.status.uncounted_terminated_pods
+    assert uncounted is not None
+    succeeded, failed = list(uncounted.succeeded), list(uncounted.failed)
+    indexed = is_indexed(job)
+    for pod in state.pods:
+        uid = pod.metadata.uid
+        fails = has_failed(pod, job)
+        if uid not in tracked or not _can_go(state, pod, fails=fails):
+            continue
+        chosen.pods.append(pod)
+        if pod.status.phase == "Succeeded" and uid not in state.uncounted_failed:
+            index = state.valid_index(pod)
+            if indexed:
+                if index is not None and index not in state.succeeded_before:
+                    chosen.succeeded.append(index)
+            elif uid not in state.uncounted_succeeded:
+                succeeded.append(uid)
+        elif (fails or _is_failing(state.finished)) and uid not in state.uncounted_failed:
+            is_valid = not indexed or state.valid_index(pod) is not None
+            if is_valid and judge(job.spec.pod_failure_policy, pod).counts:
+                failed.append(uid)
+        if len(chosen.succeeded) + len(succeeded) + len(failed) >= _MOST_UNCOUNTED:
+            chosen.is_full = True
+            break
+    chosen.has_changed = bool(chosen.succeeded) or succeeded != uncounted.succeeded or failed != uncounted.failed
+    job.status.uncounted_terminated_pods = UncountedTerminatedPods(succeeded=succeeded, failed=failed)
+    return chosen
+
+
+def _is_failing(finished: JobCondition | None) -> bool:
+    return finished is not None and finished.type != SUCCESS_CRITERIA_MET
+
+
+def _can_go(state: State, pod: Pod, *, fails: bool) -> bool:
+    if state.job.metadata.deletion_timestamp or state.finished is not None or pod.status.phase == "Succeeded":
+        return True
+    index = index_of(pod)
+    delayed = state.delayed.get(index) if index is not None else None
+    return fails and (delayed is None or delayed.metadata.uid != pod.metadata.uid)
+
+
+def _count_gone(status: JobStatus, tracked: set[str]) -> bool:
+    """Counts the pods that have lost their finalizer, instead of naming them; says whether there are any."""
+    uncounted = status.uncounted_terminated_pods
+    assert uncounted is not None
+    succeeded = [uid for uid in uncounted.succeeded if uid in tracked]
+    failed = [uid for uid in uncounted.failed if uid in tracked]
+    status.succeeded += len(uncounted.succeeded) - len(succeeded)
+    status.failed += len(uncounted.failed) - len(failed)
+    changed = len(succeeded) + len(failed) < len(uncounted.succeeded) + len(uncounted.failed)
+    if changed:
+        status.uncounted_terminated_pods = UncountedTerminatedPods(succeeded=succeeded, failed=failed)
+    return changed
+
+
+def _tell_indexes(state: State, succeeded: Sequence[int]) -> bool:
+    status = state.job.status
+    state.succeeded_indexes |= intervals.of(succeeded)
+    completed = str(state.succeeded_indexes)
+    failed = None if state.failed_indexes is None else str(state.failed_indexes)
+    changed = completed != status.completed_indexes or failed != status.failed_indexes
+    status.succeeded = len(state.succeeded_indexes)
+    status.completed_indexes, status.failed_indexes = completed, failed
+    return changed
+
+
+def _tell_what_it_comes_to(state: State) -> bool:
+    """Says at once what the Job comes to; that it is over is said when its pods have ended."""
+    found, job = state.finished, state.job
+    if found is None:
+        return False
+    changed = False
+    if found.type == FAILURE_TARGET:
+        job.status.conditions = [*job.status.conditions, found]
+        state.finished = failed_of(found)
+        changed = True
+    elif found.type == SUCCESS_CRITERIA_MET:
+        if condition_of(job, SUCCESS_CRITERIA_MET) is None:
+            job.status.conditions = [*job.status.conditions, found]
+            changed = True
+        state.finished = condition("Complete", "True", found.reason, found.message)
+    return changed
+
+
+def failed_of(target: JobCondition) -> JobCondition:
+    """That a Job has failed, for the reason that it was to fail for."""
+    return condition("Failed", "True", target.reason, target.message)
+
+
+def _finish(state: State) -> bool:
+    """Says that the Job is over, if it is: no pods are left that are to be counted or are ending."""
+    status, found = state.job.status, state.finished
+    uncounted = status.uncounted_terminated_pods
+    if found is None or state.terminating or (uncounted and (uncounted.succeeded or uncounted.failed)):
+        return False
+    status.conditions, _ = ensured(state.job, found)
+    if found.type == "Complete":
+        status.completion_time = found.last_transition_time
+    return True
+
+
+def ensured(job: Job, wanted: JobCondition) -> tuple[list[JobCondition], bool]:
+    """The conditions with `wanted` among them, and whether it says anything new; what is False need not be there."""
+    conditions = list(job.status.conditions)
+    for number, each in enumerate(conditions):
+        if each.type == wanted.type:
+            is_new = (each.status, each.reason, each.message) != (wanted.status, wanted.reason, wanted.message)
+            if is_new:
+                conditions[number] = wanted
+            return conditions, is_new
+    if wanted.status == "False":
+        return conditions, False
+    return [*conditions, wanted], True

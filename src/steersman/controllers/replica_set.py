@@ -1,0 +1,286 @@
+"""Keeps as many pods as ReplicaSets ask for (pkg/controller/replicaset).
+
+ReplicationControllers are kept by the same code, see `replication_controller`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+import msgspec
+
+from steersman.api.apps.v1 import ReplicaSet, ReplicaSetCondition
+from steersman.api.core.v1 import Pod, PodTemplateSpec, ReplicationController
+from steersman.client.api_resource import APIResource
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import PODS, REPLICA_SETS
+from steersman.client.transport import Unreachable
+from steersman.controllers.controller import Controller, Surroundings, TryLater
+from steersman.controllers.workloads.controller_ref import (
+    Claims,
+    add_controller_index,
+    controlled_by,
+    controller_of,
+    is_controlled_by,
+    orphans,
+    resolve,
+)
+from steersman.controllers.workloads.expectations import Expectations
+from steersman.controllers.workloads.pod_control import PodControl, all_of, pod_of, slow_start
+from steersman.controllers.workloads.pod_ranking import pods_to_delete
+from steersman.controllers.workloads.pod_state import (
+    is_active,
+    is_available,
+    is_ready,
+    is_terminating,
+    next_availability,
+)
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.selectors.labels import Selector, from_label_selector, selector_from_set
+from steersman.machinery.values import times
+
+R = TypeVar("R", ReplicaSet, ReplicationController)
+
+_BURST: Final = 500
+"""How many pods are made or deleted before what came of it has been seen."""
+_WAIT_FOR_EACH: Final = 50e-6
+"""Seconds for each pod of a set that a change of one of its pods may wait for others: a look at the set takes that
+long, so that sets of many pods are looked at less often while all of them change."""
+_MOST_WAIT: Final = 0.1
+
+
+class ReplicasController(Controller[Key], Generic[R]):
+    """A key is namespace and name of a set of pods. What kind of set that is, is said by classes below."""
+
+    resource: ClassVar[APIResource[Any]]
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._expected: Expectations[Key] = Expectations()
+        self._control = PodControl(self.client, self.recorder, self.resource)
+        self._sets = self.informers.of(self.resource)
+        self._pods = self.informers.of(PODS)
+        add_controller_index(self._sets)
+        add_controller_index(self._pods)
+        self._sets.on_change(self._set_changed)
+        self._pods.on_change(self._pod_changed)
+
+    @abstractmethod
+    def selector(self, owner: R) -> Selector:
+        """Which pods the set has."""
+
+    @abstractmethod
+    def condition(self, **members: str) -> Any:
+        """A condition of the set's status."""
+
+    def with_status(self, owner: R, status: dict[str, Any]) -> R:
+        """A set with these members of its status."""
+        replace = msgspec.structs.replace
+        return replace(owner, status=replace(owner.status, **status))
+
+    def _set_changed(self, old: R | None, new: R | None) -> None:
+        one = new or old
+        assert one is not None
+        key = key_of(one)
+        if new is None:
+            self._expected.forget(key)
+        self.queue.add(key)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None or new.metadata.deletion_timestamp:
+            for each in (old, new):
+                if each is not None:
+                    self._pod_goes(each)
+        elif old is None:
+            self._pod_came(new)
+        else:
+            self._pod_changed_in_itself(old, new)
+
+    def _pod_goes(self, pod: Pod) -> None:
+        owner = resolve(self._sets, pod.metadata.namespace, controller_of(pod))
+        if owner is not None:
+            self._expected.deleted(key_of(owner), pod.metadata.uid)
+            self._soon(owner)
+
+    def _pod_came(self, pod: Pod) -> None:
+        reference = controller_of(pod)
+        if reference is None:
+            self._enqueue_all(self._that_select(pod))
+            return
+        owner = resolve(self._sets, pod.metadata.namespace, reference)
+        if owner is not None:
+            self._expected.created(key_of(owner))
+            self._soon(owner)
+
+    def _pod_changed_in_itself(self, old: Pod, new: Pod) -> None:
+        before, after = controller_of(old), controller_of(new)
+        if before is not None and before != after:
+            former = resolve(self._sets, old.metadata.namespace, before)
+            if former is not None:
+                self.queue.add(key_of(former))
+        if after is None:
+            if before is not None or old.metadata.labels != new.metadata.labels:
+                self._enqueue_all(self._that_select(new))
+            return
+        owner = resolve(self._sets, new.metadata.namespace, after)
+        if owner is not None:
+            self._soon(owner)
+
+    def _that_select(self, pod: Pod) -> Iterable[R]:
+        """The sets that may want a pod that nobody controls."""
+        if not pod.metadata.labels:
+            return
+        for each in self._sets.list(pod.metadata.namespace):
+            selector = self.selector(each)
+            if not selector.empty and selector.matches(pod.metadata.labels):
+                yield each
+
+    def _enqueue_all(self, sets: Iterable[R]) -> None:
+        for each in sets:
+            self.queue.add(key_of(each))
+
+    def _soon(self, owner: R) -> None:
+        """Looks at a set when more of its pods may have changed."""
+        self.queue.add_after(key_of(owner), min((owner.spec.replicas or 0) * _WAIT_FOR_EACH, _MOST_WAIT))
+
+    async def sync(self, key: Key) -> None:
+        owner = self._sets.get(*key)
+        if owner is None:
+            self._expected.forget(key)
+        else:
+            await self._sync(key, owner)
+
+    async def _sync(self, key: Key, owner: R) -> None:
+        may_act = self._expected.satisfied(key)
+        selector = self.selector(owner)
+        pods = (*controlled_by(self._pods, owner.metadata.uid), *orphans(self._pods, key[0]))
+        claims = Claims(
+            self.client, self.resource, owner, PODS, lambda pod: selector.matches(pod.metadata.labels)
+        )  # fmt: skip
+        active = await claims.claim(filter(is_active, pods))
+        terminating = sum(
+            is_terminating(pod) and is_controlled_by(pod, owner) and selector.matches(pod.metadata.labels)
+            for pod in pods
+        )  # fmt: skip
+        error: Exception | None = None
+        if may_act and not owner.metadata.deletion_timestamp:
+            error = await self._manage(key, owner, active)
+        now = times.unix(times.now())
+        status = self._status(owner, active, terminating, error, now)
+        await self._write(owner, status)
+        if error is not None:
+            raise error
+        self._look_again(key, owner, active, now, available=status["available_replicas"] == status["ready_replicas"])
+
+    def _look_again(self, key: Key, owner: R, active: Sequence[Pod], now: int, *, available: bool) -> None:
+        """Comes back when the next pod will have been ready for long enough."""
+        seconds = owner.spec.min_ready_seconds
+        if seconds > 0 and not available:
+            self.queue.add_after(key, next_availability(active, seconds, now) or seconds)
+
+    async def _manage(self, key: Key, owner: R, active: Sequence[Pod]) -> Exception | None:
+        """Makes what is missing, deletes what is too much. What was refused is told of, the first of all."""
+        missing = (owner.spec.replicas or 0) - len(active)
+        if missing > 0:
+            return await self._create(key, owner, min(missing, _BURST))
+        if missing < 0:
+            return await self._delete(key, owner, active, min(-missing, _BURST))
+        return None
+
+    async def _create(self, key: Key, owner: R, count: int) -> Exception | None:
+        self._expected.expect(key, creations=count)
+        pod = pod_of(owner.spec.template or PodTemplateSpec(), self.resource, owner)
+
+        async def create(_: int) -> None:
+            try:
+                await self._control.create(pod, owner)
+            except StatusError as error:
+                if not is_namespace_terminating(error):
+                    raise
+
+        succeeded, error = await slow_start(count, create)
+        self._expected.created(key, count - succeeded)
+        return error
+
+    async def _delete(self, key: Key, owner: R, active: Sequence[Pod], count: int) -> Exception | None:
+        chosen = pods_to_delete(active, self._related(owner), count, times.unix(times.now()))
+        self._expected.expect(key, deletions=(pod.metadata.uid for pod in chosen))
+
+        async def delete(pod: Pod) -> None:
+            try:
+                await self._control.delete(pod, owner)
+            except StatusError as error:
+                self._expected.deleted(key, pod.metadata.uid)
+                if not is_not_found(error):
+                    raise TryLater(f"unable to delete pods: {error}") from error
+            except Unreachable:
+                self._expected.deleted(key, pod.metadata.uid)
+                raise
+
+        errors = await all_of([partial(delete, pod) for pod in chosen])
+        return errors[0] if errors else None
+
+    def _related(self, owner: R) -> Iterable[Pod]:
+        """The pods of all sets that have the same controller as this one."""
+        reference = controller_of(owner)
+        if reference is None:
+            return
+        for each in controlled_by(self._sets, reference.uid):
+            yield from controlled_by(self._pods, each.metadata.uid)
+
+    async def _write(self, owner: R, status: dict[str, Any]) -> None:
+        """Puts the status, if it has changed; once more on the newest version where it is refused."""
+        changed = self.with_status(owner, status)
+        if changed.status == owner.status and owner.metadata.generation == owner.status.observed_generation:
+            return
+        try:
+            await self.client.update_status(self.resource, changed)
+        except StatusError:
+            fresh = await self.client.get(self.resource, owner.metadata.name, owner.metadata.namespace)
+            status["observed_generation"] = owner.metadata.generation
+            await self.client.update_status(self.resource, self.with_status(fresh, status))
+
+    def _status(
+        self, owner: R, active: Sequence[Pod], terminating: int, error: Exception | None, now: int
+    ) -> dict[str, Any]:  # fmt: skip
+        labelled = selector_from_set(owner.spec.template.metadata.labels if owner.spec.template else {}).matches
+        seconds = owner.spec.min_ready_seconds
+        ready = [pod for pod in active if is_ready(pod)]
+        available = len(ready) if seconds == 0 else sum(is_available(pod, seconds, now) for pod in ready)
+        return {
+            "replicas": len(active), "fully_labeled_replicas": sum(labelled(pod.metadata.labels) for pod in active),
+            "ready_replicas": len(ready), "available_replicas": available, "terminating_replicas": terminating,
+            "observed_generation": owner.metadata.generation, "conditions": self._conditions(owner, len(active), error),
+        }  # fmt: skip
+
+    def _conditions(self, owner: R, active: int, error: Exception | None) -> list[Any]:
+        """The conditions, of which ReplicaFailure says what was refused at first."""
+        conditions: list[Any] = list(owner.status.conditions)
+        has_failed = any(each.type == "ReplicaFailure" for each in conditions)
+        if error is None:
+            return [each for each in conditions if each.type != "ReplicaFailure"] if has_failed else conditions
+        if not has_failed:
+            more = active - (owner.spec.replicas or 0)
+            conditions.append(self.condition(
+                type="ReplicaFailure", status="True", last_transition_time=times.now(), message=str(error),
+                reason="FailedCreate" if more < 0 else "FailedDelete" if more > 0 else "",
+            ))  # fmt: skip
+        return conditions
+
+
+class ReplicaSetController(ReplicasController[ReplicaSet]):
+    """A key is namespace and name of a ReplicaSet."""
+
+    name = "replicaset-controller"
+    account = "replicaset-controller"
+    resource = REPLICA_SETS
+
+    def selector(self, owner: ReplicaSet) -> Selector:
+        return from_label_selector(owner.spec.selector)
+
+    def condition(self, **members: str) -> ReplicaSetCondition:
+        return ReplicaSetCondition(**members)

@@ -1,0 +1,28 @@
+"""Keeps as many pods as ReplicationControllers ask for (pkg/controller/replication)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.core.v1 import ReplicationController, ReplicationControllerCondition
+from steersman.client.resources import REPLICATION_CONTROLLERS
+from steersman.controllers.replica_set import ReplicasController
+from steersman.machinery.selectors.labels import Selector, selector_from_set
+
+
+class ReplicationControllerController(ReplicasController[ReplicationController]):
+    """A key is namespace and name of a ReplicationController."""
+
+    name = "replicationcontroller-controller"
+    account = "replication-controller"
+    resource = REPLICATION_CONTROLLERS
+
+    def selector(self, owner: ReplicationController) -> Selector:
+        return selector_from_set(owner.spec.selector)
+
+    def condition(self, **members: str) -> ReplicationControllerCondition:
+        return ReplicationControllerCondition(**members)
+
+    def with_status(self, owner: ReplicationController, status: dict[str, Any]) -> ReplicationController:
+        own = {name: value for name, value in status.items() if name != "terminating_replicas"}
+        return super().with_status(owner, own)

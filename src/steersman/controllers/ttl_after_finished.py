@@ -1,0 +1,65 @@
+"""Deletes Jobs some time after they have finished (pkg/controller/ttlafterfinished)."""
+
+from __future__ import annotations
+
+from steersman.api.batch.v1 import Job
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Key, key_of
+from steersman.client.resources import JOBS
+from steersman.controllers.controller import Controller, Surroundings
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.values import times
+
+
+class TTLAfterFinishedController(Controller[Key]):
+    """A key is namespace and name of a Job."""
+
+    name = "ttl-after-finished-controller"
+    account = "ttl-after-finished-controller"
+
+    def __init__(self, given: Surroundings) -> None:
+        super().__init__(given)
+        self._jobs = self.informers.of(JOBS)
+        self._jobs.on_change(self._changed)
+
+    def _changed(self, _: Job | None, new: Job | None) -> None:
+        if new is not None and _expires(new) is not None:
+            self.queue.add(key_of(new))
+
+    async def sync(self, key: Key) -> None:
+        known = self._jobs.get(*key)
+        if known is None or not self._has_expired(known):
+            return
+        namespace, name = key
+        try:
+            fresh = await self.client.get(JOBS, name, namespace)
+        except StatusError as error:
+            if is_not_found(error):
+                return
+            raise
+        if self._has_expired(fresh):
+            only = Preconditions(uid=fresh.metadata.uid)
+            options = DeleteOptions(propagation_policy="Foreground", preconditions=only)
+            await self.client.delete(JOBS, name, namespace, options)
+
+    def _has_expired(self, job: Job) -> bool:
+        """Whether its time is over; if not yet, it is looked at again then."""
+        expires = _expires(job)
+        if expires is None:
+            return False
+        left = expires - times.unix(times.now())
+        if left > 0:
+            self.queue.add_after(key_of(job), left)
+        return left <= 0
+
+
+def _expires(job: Job) -> int | None:
+    """When a Job is to be deleted, in seconds since 1970; None if it is not."""
+    seconds = job.spec.ttl_seconds_after_finished
+    if seconds is None or job.metadata.deletion_timestamp:
+        return None
+    for each in job.status.conditions:
+        if each.type in ("Complete", "Failed") and each.status == "True" and each.last_transition_time:
+            return times.unix(each.last_transition_time) + seconds
+    return None

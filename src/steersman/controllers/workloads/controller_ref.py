@@ -1,0 +1,168 @@
+"""Who controls an object: references, indexes by them, adoption and release (pkg/controller controller_ref_manager)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from steersman.api.meta.v1 import ObjectMeta, OwnerReference
+from steersman.client.api_resource import APIResource, Object
+from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
+from steersman.client.errors import is_not_found
+from steersman.client.informer import Informer
+from steersman.controllers.controller import TryLater
+from steersman.machinery.errors.status import StatusError
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+_CONTROLLER: Final = "controller"
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """The reference to who controls an object."""
+    for each in obj.metadata.owner_references:
+        if each.controller:
+            return each
+    return None
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    """Whether `owner` controls an object."""
+    found = controller_of(obj)
+    return found is not None and found.uid == owner.metadata.uid
+
+
+def new_controller_ref(resource: APIResource[Any], owner: Object) -> OwnerReference:
+    """The reference by which `owner`, of that resource, controls what it makes."""
+    return OwnerReference(
+        api_version=resource.api_version, kind=resource.kind, name=owner.metadata.name, uid=owner.metadata.uid,
+        controller=True, block_owner_deletion=True,
+    )  # fmt: skip
+
+
+def add_controller_index(informer: Informer[Any]) -> None:
+    """Makes objects findable by who controls them."""
+    informer.add_index(_CONTROLLER, _controllers)
+
+
+def controlled_by(informer: Informer[O], uid: str) -> Sequence[O]:
+    """The objects of an informer that the owner of that uid controls."""
+    return informer.indexed(_CONTROLLER, uid)
+
+
+def orphans(informer: Informer[O], namespace: str) -> Sequence[O]:
+    """The objects of a namespace that nobody controls."""
+    return informer.indexed(_CONTROLLER, _orphans_of(namespace))
+
+
+def resolve(informer: Informer[O], namespace: str, ref: OwnerReference | None) -> O | None:
+    """The object that a reference to a controller means, if it is one of the informer's kind."""
+    if ref is None or ref.kind != informer.resource.kind:
+        return None
+    found = informer.get(namespace, ref.name)
+    return found if found is not None and found.metadata.uid == ref.uid else None
+
+
+def _controllers(obj: Object) -> Iterable[str]:
+    found = controller_of(obj)
+    return (_orphans_of(obj.metadata.namespace) if found is None else found.uid,)
+
+
+def _orphans_of(namespace: str) -> str:
+    return f"orphans of {namespace}"
+
+
+class Claims(Generic[O]):
+    """Takes control of the objects that `matches` selects and nobody controls, and leaves those it selects no more.
+
+    An owner that is being deleted neither takes nor leaves. Adopted objects get `finalizers`, released ones lose them.
+    """
+
+    def __init__(
+        self, client: Client, owner_resource: APIResource[Any], owner: Object, resource: APIResource[O],
+        matches: Callable[[O], bool], *, finalizers: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._owner_resource = owner_resource
+        self._owner = owner
+        self._resource = resource
+        self._matches = matches
+        self._finalizers = list(finalizers)
+        self._may_adopt = False
+
+    async def claim(self, objects: Iterable[O]) -> list[O]:
+        """Those that `owner` controls now. Raises StatusError, Unreachable, TryLater when it has tried all."""
+        claimed: list[O] = []
+        errors: list[StatusError | TryLater] = []
+        for obj in objects:
+            try:
+                if await self._claim(obj):
+                    claimed.append(obj)
+            except (StatusError, TryLater) as error:
+                if not (isinstance(error, StatusError) and is_not_found(error)):
+                    errors.append(error)
+        if errors:
+            raise errors[0]
+        return claimed
+
+    async def _claim(self, obj: O) -> bool:
+        owner = self._owner.metadata
+        found = controller_of(obj)
+        if found is not None:
+            if found.uid != owner.uid:
+                return False
+            if self._matches(obj):
+                return True
+            if not owner.deletion_timestamp:
+                await self._release(obj)
+            return False
+        if owner.deletion_timestamp or obj.metadata.deletion_timestamp or not self._matches(obj):
+            return False
+        await self._adopt(obj)
+        return True
+
+    async def _adopt(self, obj: O) -> None:
+        if not self._may_adopt:
+            await self._recheck(obj)
+            self._may_adopt = True
+        reference = new_controller_ref(self._owner_resource, self._owner)
+        metadata: dict[str, Any] = {"uid": obj.metadata.uid, "ownerReferences": [reference]}
+        if self._finalizers:
+            metadata["finalizers"] = self._finalizers
+        await self._patch(obj.metadata, metadata)
+
+    async def _recheck(self, obj: O) -> None:
+        """Asks the server whether the owner is still the one that is known, and not being deleted."""
+        owner = self._owner.metadata
+        name = f"can't adopt {self._resource.kind} {obj.metadata.namespace}/{obj.metadata.name} ({obj.metadata.uid})"
+        try:
+            fresh: Any = await self._client.get(self._owner_resource, owner.name, owner.namespace)
+        except StatusError as error:
+            raise TryLater(f"{name}: can't recheck DeletionTimestamp: {error}") from error
+        if fresh.metadata.uid != owner.uid:
+            raise TryLater(
+                f"{name}: can't recheck DeletionTimestamp: original {self._owner_resource.kind} "
+                f"{owner.namespace}/{owner.name} is gone: got uid {fresh.metadata.uid}, wanted {owner.uid}"
+            )
+        if fresh.metadata.deletion_timestamp:
+            raise TryLater(
+                f"{name}: {owner.namespace}/{owner.name} has just been deleted at {fresh.metadata.deletion_timestamp}"
+            )
+
+    async def _release(self, obj: O) -> None:
+        metadata: dict[str, Any] = {
+            "uid": obj.metadata.uid, "ownerReferences": [{"$patch": "delete", "uid": self._owner.metadata.uid}],
+        }  # fmt: skip
+        if self._finalizers:
+            metadata["$deleteFromPrimitiveList/finalizers"] = self._finalizers
+        try:
+            await self._patch(obj.metadata, metadata)
+        except StatusError as error:
+            # Invalid: another object has the name, or the reference is gone already
+            if not is_not_found(error) and error.reason != "Invalid":
+                raise
+
+    def _patch(self, of: ObjectMeta, metadata: dict[str, Any]) -> Awaitable[O]:
+        return self._client.patch(
+            self._resource, of.name, of.namespace, {"metadata": metadata}, media=STRATEGIC_MERGE_PATCH
+        )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Makes pods of templates and deletes pods, and tells of it (pkg/controller RealPodControl, slowStartBatch)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from steersman.api.core.v1 import Pod, PodTemplateSpec
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.api_resource import APIResource, Object
+from steersman.client.client import Client
+from steersman.client.errors import is_namespace_terminating, is_not_found
+from steersman.client.events import Recorder, reference
+from steersman.client.resources import PODS
+from steersman.client.transport import Unreachable
+from steersman.controllers.controller import TryLater
+from steersman.controllers.workloads.controller_ref import new_controller_ref
+from steersman.machinery.errors.status import StatusError
+
+_AT_ONCE: Final = 16
+"""How many requests are under way at the same time: the loop is shared with who answers them."""
+_MAX_NAME: Final = 253
+_REFUSED: Final = (StatusError, Unreachable, TryLater)
+
+
+def pod_of(template: PodTemplateSpec, resource: APIResource[Any], owner: Object, generate_name: str = "") -> Pod:
+    """The pod that a template describes, controlled by `owner`. It shares its parts with the template."""
+    metadata = template.metadata
+    name = owner.metadata.name
+    return Pod(
+        metadata=ObjectMeta(
+            namespace=owner.metadata.namespace, labels=dict(metadata.labels), annotations=dict(metadata.annotations),
+            generate_name=generate_name or (f"{name}-" if len(name) < _MAX_NAME else name),
+            finalizers=list(metadata.finalizers), owner_references=[new_controller_ref(resource, owner)],
+        ),
+        spec=template.spec,
+    )  # fmt: skip
+
+
+class PodControl:
+    """Makes and deletes the pods of owners of one resource, on each of which an event tells of it."""
+
+    def __init__(self, client: Client, recorder: Recorder, resource: APIResource[Any]) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._resource = resource
+
+    async def create(self, pod: Pod, owner: Object) -> Pod:
+        """Makes a pod. Raises StatusError, Unreachable; TryLater for one that has no labels."""
+        if not pod.metadata.labels:
+            raise TryLater("unable to create pods, no labels")
+        try:
+            made = await self._client.create(PODS, pod)
+        except StatusError as error:
+            if not is_namespace_terminating(error):
+                self.tell(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+            raise
+        self.tell(owner, "Normal", "SuccessfulCreate", f"Created pod: {made.metadata.name}")
+        return made
+
+    async def delete(self, pod: Pod, owner: Object) -> None:
+        """Deletes a pod. Raises StatusError, Unreachable."""
+        name = pod.metadata.name
+        try:
+            await self._client.delete(PODS, name, pod.metadata.namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                self.tell(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+            raise
+        self.tell(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+
+    def tell(self, owner: Object, type_: str, reason: str, message: str) -> None:
+        """An event about an owner."""
+        self._recorder.event(reference(self._resource, owner), type_, reason, message)
+
+
+async def slow_start(
+    count: int, act: Callable[[int], Awaitable[object]], first: int = 1
+) -> tuple[int, Exception | None]:
+    """Calls `act` with 0, 1, ... up to `count`, in batches that double as long as none fails.
+
+    How many succeeded and the first error: what would all fail the same way is not tried over and over.
+    """
+    done, size, succeeded = 0, min(count, first), 0
+    while size > 0:
+        errors = await all_of([partial(act, index) for index in range(done, done + size)])
+        succeeded += size - len(errors)
+        if errors:
+            return succeeded, errors[0]
+        done += size
+        size = min(2 * size, count - done)
+    return succeeded, None
+
+
+async def all_of(acts: Sequence[Callable[[], Awaitable[object]]]) -> list[Exception]:
+    """Does all of them, some at the same time, and says what was refused."""
+    errors: list[Exception] = []
+    left = iter(acts)
+
+    async def work() -> None:
+        for act in left:
+            try:
+                await act()
+            except _REFUSED as error:
+                errors.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(_AT_ONCE, len(acts))):
+            group.create_task(work())
+    return errors

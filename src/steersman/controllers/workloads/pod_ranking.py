@@ -1,0 +1,114 @@
+"""Which pods to delete first (pkg/controller ActivePodsWithRanks)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from steersman.api.core.v1 import Pod
+from steersman.controllers.workloads.pod_state import condition_of, is_active, is_ready
+from steersman.machinery.values import times
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_INT32: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,9})|\+?0", re.ASCII)
+
+
+def pods_to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: int) -> list[Pod]:
+    """So many of `pods`, those that are missed least first.
+
+    Unassigned before assigned, early phases before late ones, not ready before ready, cheap ones by their annotation,
+    those that share their node with most of `related`, ready for a short time before long (in powers of two), with
+    more restarts, young before old. `now` is in seconds since 1970.
+    """
+    if count >= len(pods):
+        return list(pods)
+    on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
+    ranked = [(_rank(pod, on_node[pod.spec.node_name], now), pod) for pod in pods]
+    ranked.sort(key=lambda each: each[0])
+    return [pod for _, pod in ranked[:count]]
+
+
+def by_loss(pods: Iterable[Pod]) -> list[Pod]:
+    """Pods in the order in which they are missed least, without looking at others (ActivePods)."""
+    return sorted(pods, key=_loss)
+
+
+def _loss(pod: Pod) -> tuple[Any, ...]:
+    ready = is_ready(pod)
+    restarts, sidecar_restarts = _restarts(pod)
+    return (
+        bool(pod.spec.node_name), _PHASES.get(pod.status.phase, 0), ready,
+        _newest_first(_ready_time(pod)) if ready else 0, -restarts, -sidecar_restarts,
+        _newest_first(pod.metadata.creation_timestamp),
+    )  # fmt: skip
+
+
+def _newest_first(moment: str | None) -> float:
+    return -times.unix(moment) if moment else -math.inf
+
+
+def _rank(pod: Pod, on_node: int, now: int) -> tuple[Any, ...]:
+    ready = is_ready(pod)
+    return (
+        bool(pod.spec.node_name), _PHASES.get(pod.status.phase, 0), ready, deletion_cost(pod), -on_node,
+        _age_rank(_ready_time(pod), now) if ready else 0, _Rest(pod, now, ready=ready),
+    )  # fmt: skip
+
+
+def deletion_cost(pod: Pod) -> int:
+    """What the annotation says, 0 if it says nothing that can be read."""
+    text = pod.metadata.annotations.get(DELETION_COST)
+    if text is None or not _INT32.fullmatch(text):
+        return 0
+    cost = int(text)
+    return cost if -(2**31) <= cost < 2**31 else 0
+
+
+class _Rest:
+    """What decides between pods that are alike so far."""
+
+    __slots__ = ("_born", "_now", "_pod", "_ready_time", "_uid")
+
+    def __init__(self, pod: Pod, now: int, *, ready: bool) -> None:
+        self._pod = pod
+        self._now = now
+        self._uid = pod.metadata.uid
+        self._ready_time = _ready_time(pod) if ready else None
+        self._born = pod.metadata.creation_timestamp
+
+    def __lt__(self, other: _Rest) -> bool:
+        if self._ready_time != other._ready_time:
+            return self._uid < other._uid
+        mine, others = _restarts(self._pod), _restarts(other._pod)
+        if mine != others:
+            return mine > others
+        if self._born != other._born:
+            rank, other_rank = _age_rank(self._born, self._now), _age_rank(other._born, self._now)
+            return self._uid < other._uid if rank == other_rank else rank < other_rank
+        return False
+
+
+def _ready_time(pod: Pod) -> str | None:
+    found = condition_of(pod, "Ready")
+    return None if found is None else found.last_transition_time
+
+
+def _age_rank(since: str | None, now: int) -> float:
+    """The age's power of two, in nanoseconds; what has no time comes first of all."""
+    if not since:
+        return -math.inf
+    seconds = now - times.unix(since)
+    return int(math.log2(seconds * 10**9)) if seconds > 0 else -1
+
+
+def _restarts(pod: Pod) -> tuple[int, int]:
+    """The most restarts of a container, and of a sidecar."""
+    sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
+    return (
+        max((each.restart_count for each in pod.status.container_statuses), default=0),
+        max((each.restart_count for each in pod.status.init_container_statuses if each.name in sidecars), default=0),
+    )  # fmt: skip

@@ -1,0 +1,48 @@
+"""ControllerRevisions: the pod templates that a set has had (pkg/controller/history)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from steersman.api.apps.v1 import ControllerRevision
+from steersman.api.core.v1 import PodTemplateSpec
+from steersman.controllers.workloads.template_hash import safe_encode
+from steersman.machinery.codec.serializer import decode_plain, encode_sorted, from_plain, to_plain
+
+REVISION_HASH: Final = "controller-revision-hash"
+"""The label by which pods say of which revision they are."""
+
+
+def data_of(template: PodTemplateSpec) -> bytes:
+    """What a revision holds of a template: a strategic merge patch of the set."""
+    return encode_sorted({"spec": {"template": {**to_plain(template), "$patch": "replace"}}})
+
+
+def template_of(revision: ControllerRevision) -> PodTemplateSpec:
+    """The template that a revision holds. Raises msgspec.ValidationError."""
+    template = dict(decode_plain(raw(revision))["spec"]["template"])
+    template.pop("$patch", None)
+    return from_plain(PodTemplateSpec, template)
+
+
+def raw(revision: ControllerRevision) -> bytes:
+    """The data of a revision."""
+    return b"" if revision.data is None else bytes(revision.data)
+
+
+def holds(revision: ControllerRevision, data: bytes) -> bool:
+    """Whether a revision holds this."""
+    return raw(revision) == data or decode_plain(raw(revision) or b"null") == decode_plain(data)
+
+
+def revision_hash(data: bytes, collision_count: int) -> str:
+    """The hash that names a revision (HashControllerRevision): 32-bit FNV-1."""
+    value = 0x811C9DC5
+    for each in data + str(collision_count).encode():
+        value = value * 0x01000193 & 0xFFFFFFFF ^ each
+    return safe_encode(str(value))
+
+
+def in_order(revision: ControllerRevision) -> tuple[int, str, str]:
+    """The key by which revisions are sorted, the oldest first."""
+    return revision.revision, revision.metadata.creation_timestamp or "", revision.metadata.name

@@ -1,0 +1,279 @@
+"""Cron schedules and time zones, as CronJobs hold them.
+
+The schedule is that of crontab(5) with five fields, or a descriptor such as `@daily` or `@every 1h30m`. What it means,
+at changes of the clock too, and how errors are worded, which clients see, is as in github.com/robfig/cron.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from typing import Final
+
+from steersman.machinery.errors.field import quote
+from steersman.machinery.go.strings import split_space, to_lower, trim_space
+from steersman.machinery.values.durations import DurationError, parse_duration
+
+DESCRIPTORS: Final = {
+    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}  # fmt: skip
+"""Descriptors, and the five fields that they stand for."""
+
+_MONTHS: Final = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1
+    )
+}
+_DAYS: Final = {name: number for number, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
+_BOUNDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
+    # minute, hour, day of month, month, day of week
+    (0, 59, {}), (0, 23, {}), (1, 31, {}), (1, 12, _MONTHS), (0, 6, _DAYS),
+)  # fmt: skip
+_YEARS: Final = 5
+"""How far ahead a time is looked for."""
+_SECOND: Final = 10**9
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+_ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+
+
+class ScheduleError(ValueError):
+    """The text is no schedule or no time zone; the message is for the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """A schedule that comes again after so many seconds."""
+
+    seconds: int
+
+    def next(self, after: int) -> int | None:
+        """The next time after a moment, both in seconds since 1970."""
+        return after + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A schedule of five fields: the minutes, hours, days of the month, months and days of the week it names.
+
+    `any_day` is whether one of the two fields for days was a star: then a day must be in both, otherwise in either.
+    """
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    any_day: bool
+    zone: tzinfo
+
+    def next(self, after: int) -> int | None:
+        """The next time after a moment, both in seconds since 1970; None if there is none within five years."""
+        moment, begun = after + 1, False
+        last_year = self._local(moment).year + _YEARS
+        while self._local(moment).year <= last_year:
+            found = self._within_year(moment, begun=begun)
+            if found >= 0:
+                return found
+            moment, begun = -found, True
+        return None
+
+    def _within_year(self, moment: int, *, begun: bool) -> int:
+        """The next time, or the negative of the moment at which to begin again: a year, a month, a day or an hour has
+        begun. With `begun` the moment is the beginning of something already."""
+        local = self._local(moment)
+        while local.month not in self.months:
+            first = local if begun else local.replace(day=1, hour=0, minute=0, second=0)
+            begun = True
+            moment = self._moment(_next_month(first))
+            local = self._local(moment)
+            if local.month == 1:
+                return -moment
+        while not self._is_day(local):
+            midnight = local if begun else local.replace(hour=0, minute=0, second=0)
+            begun = True
+            moment = self._midnight(self._moment(midnight + timedelta(days=1)))
+            local = self._local(moment)
+            if local.day == 1:
+                return -moment
+        while local.hour not in self.hours:
+            moment = (moment if begun else self._moment(local.replace(minute=0, second=0))) + 3600
+            begun = True
+            local = self._local(moment)
+            if local.hour == 0:
+                return -moment
+        return self._within_hour(moment, local, begun=begun)
+
+    def _within_hour(self, moment: int, local: datetime, *, begun: bool) -> int:
+        while local.minute not in self.minutes:
+            moment = (moment if begun else moment - moment % 60) + 60
+            begun = True
+            local = self._local(moment)
+            if local.minute == 0:
+                return -moment
+        if local.second == 0:
+            return moment
+        moment += 60 - local.second
+        return -moment
+
+    def _is_day(self, local: datetime) -> bool:
+        in_month, in_week = local.day in self.days, local.isoweekday() % 7 in self.weekdays
+        return (in_month and in_week) if self.any_day else (in_month or in_week)
+
+    def _midnight(self, moment: int) -> int:
+        """A moment at the beginning of its day, if the clock was changed at midnight."""
+        hour = self._local(moment).hour
+        return moment + 3600 * (24 - hour) if hour > 12 else moment - 3600 * hour
+
+    def _local(self, moment: int) -> datetime:
+        """What the clock shows, without its zone."""
+        return datetime.fromtimestamp(moment, self.zone).replace(tzinfo=None)
+
+    def _moment(self, local: datetime) -> int:
+        """When the clock shows that. A time that it leaves out is taken as Go's time.Date takes it."""
+        shown = int(local.replace(tzinfo=UTC).timestamp())
+        offset = self._offset(shown)
+        if offset:
+            offset = self._offset(shown - offset)
+        return shown - offset
+
+    def _offset(self, moment: int) -> int:
+        offset = datetime.fromtimestamp(moment, self.zone).utcoffset() or timedelta()
+        return int(offset.total_seconds())
+
+
+def _next_month(first: datetime) -> datetime:
+    """The same day of the next month, or a day of the month after where that has not so many."""
+    year, month = (first.year + 1, 1) if first.month == 12 else (first.year, first.month + 1)
+    return first.replace(year=year, month=month, day=1) + timedelta(days=first.day - 1)
+
+
+Schedule = Every | Fields
+
+
+@lru_cache(maxsize=1024)
+def parse_schedule(text: str) -> Schedule:
+    """The schedule that a text stands for, in UTC unless it names a zone. Raises ScheduleError."""
+    if not text:
+        raise ScheduleError("empty spec string")
+    zone, text = _zone_of(text)
+    if text.startswith("@") and text not in DESCRIPTORS:
+        return _every(text)
+    fields = split_space(DESCRIPTORS.get(text, text))
+    if len(fields) != len(_BOUNDS):
+        raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+    found = [_field(field, low, high, names) for field, (low, high, names) in zip(fields, _BOUNDS, strict=True)]
+    minutes, hours, days, months, weekdays = (frozenset(values) for values, _ in found)
+    return Fields(minutes, hours, days, months, weekdays, found[2][1] or found[4][1], zone)
+
+
+def check_schedule(text: str) -> None:
+    """Raises ScheduleError unless `text` is a schedule."""
+    parse_schedule(text)
+
+
+def check_time_zone(name: str) -> None:
+    """Raises ScheduleError unless `name` is a time zone of the IANA database."""
+    unknown = ScheduleError(f"unknown time zone {name}")
+    for part in name.split("/"):
+        if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
+            raise unknown
+    if to_lower(name) == "local":
+        raise ScheduleError("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")
+    if not _zone_exists(name):
+        raise unknown
+
+
+@lru_cache(maxsize=64)
+def _zone_exists(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _zone_of(text: str) -> tuple[tzinfo, str]:
+    """The zone of a leading `TZ=...` or `CRON_TZ=...`, and the schedule without it."""
+    if not text.startswith(("TZ=", "CRON_TZ=")):
+        return UTC, text
+    setting, space, schedule = text.partition(" ")
+    if not space:
+        raise ScheduleError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+    name = setting.partition("=")[2]
+    if name in ("", "UTC", "Local"):
+        return UTC, trim_space(schedule)
+    if not _zone_exists(name):
+        raise ScheduleError(f"provided bad location {name}: unknown time zone {name}")
+    return zoneinfo.ZoneInfo(name), trim_space(schedule)
+
+
+def _every(text: str) -> Every:
+    if not text.startswith("@every "):
+        raise ScheduleError(f"unrecognized descriptor: {text}")
+    try:
+        nanoseconds = parse_duration(text.removeprefix("@every "))
+    except DurationError as error:
+        raise ScheduleError(f"failed to parse duration {text}: {error}") from None
+    return Every(max(nanoseconds // _SECOND, 1))
+
+
+def _field(text: str, low: int, high: int, names: dict[str, int]) -> tuple[set[int], bool]:
+    """The numbers that a field names, and whether one of its parts is a star."""
+    values: set[int] = set()
+    is_star = False
+    for part in filter(None, text.split(",")):
+        found, star = _range(part, low, high, names)
+        values.update(found)
+        is_star |= star
+    return values, is_star
+
+
+def _range(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
+    """`N`, `N-M` or `*`, each with `/STEP` or not."""
+    limits, *steps = text.split("/")
+    bounds = limits.split("-")
+    is_star = bounds[0] in ("*", "?")
+    if is_star:
+        first, last = low, high
+    else:
+        first = _number_or_name(bounds[0], names)
+        if len(bounds) > 2:
+            raise ScheduleError(f"too many hyphens: {text}")
+        last = first if len(bounds) == 1 else _number_or_name(bounds[1], names)
+    if len(steps) > 1:
+        raise ScheduleError(f"too many slashes: {text}")
+    step = _number(steps[0]) if steps else 1
+    if steps and len(bounds) == 1:
+        last = high
+    if first < low:
+        raise ScheduleError(f"beginning of range ({first}) below minimum ({low}): {text}")
+    if last > high:
+        raise ScheduleError(f"end of range ({last}) above maximum ({high}): {text}")
+    if first > last:
+        raise ScheduleError(f"beginning of range ({first}) beyond end of range ({last}): {text}")
+    if step == 0:
+        raise ScheduleError(f"step of range should be a positive number: {text}")
+    return range(first, last + 1, step), is_star and step == 1
+
+
+def _number_or_name(text: str, names: dict[str, int]) -> int:
+    named = names.get(to_lower(text))
+    return _number(text) if named is None else named
+
+
+def _number(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        reason = f"strconv.Atoi: parsing {quote(text)}: invalid syntax"
+        raise ScheduleError(f"failed to parse int from {text}: {reason}")
+    if len(text) > 19:
+        reason = f"strconv.Atoi: parsing {quote(text)}: value out of range"
+        raise ScheduleError(f"failed to parse int from {text}: {reason}")
+    number = int(text)
+    if number < 0:
+        raise ScheduleError(f"negative number ({number}) not allowed: {text}")
+    return number

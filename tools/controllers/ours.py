@@ -1,0 +1,53 @@
+"""Our server with our controllers, on a socket: prints a line of JSON that says where, until it is interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+
+from steersman.authentication.user import UserInfo, service_account_groups, service_account_username
+from steersman.client.client import Client
+from steersman.client.in_process import InProcessTransport
+from steersman.controllers.all import CONTROLLERS
+from steersman.controllers.controller import Settings
+from steersman.controllers.manager import ControllerManager
+from steersman.testing.environment import ADMIN, Environment
+
+MANAGER = "kube-controller-manager"
+
+
+async def serve(names: set[str]) -> None:
+    """Runs the controllers of these names."""
+    stopped = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stopped.set)
+    async with Environment(listen=True) as environment:
+        server = environment.plane.server
+        assert server is not None
+
+        def client(user: UserInfo) -> Client:
+            return Client(InProcessTransport(server.handler, environment.plane.token_of(user)), MANAGER)
+
+        def of_account(name: str) -> Client:
+            groups = service_account_groups("kube-system")
+            return client(UserInfo(service_account_username("kube-system", name), groups=groups))
+
+        chosen = [each for each in CONTROLLERS if each.name in names]
+        manager = ControllerManager(client(UserInfo(f"system:{MANAGER}")), of_account, Settings(), chosen)
+        await manager.start()
+        found = {"url": environment.url, "ca": str(environment.ca), "token": environment.token(ADMIN.name)}
+        print(json.dumps(found), flush=True)
+        await stopped.wait()
+        await manager.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--controllers", required=True, help="their names, separated by commas")
+    asyncio.run(serve(set(parser.parse_args().controllers.split(","))))
+
+
+if __name__ == "__main__":
+    main()
