@@ -24,7 +24,8 @@ async def test_a_pod_that_fits_nowhere_is_told_why_and_gets_the_node_that_comes(
     assert (condition.reason, condition.observed_generation) == ("Unschedulable", 1)
     assert condition.message == (
         "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
-        "2 Insufficient cpu. no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+        "2 Insufficient cpu. "
+        "no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
     )
     assert await scene.told("big", "FailedScheduling") == condition.message
     await scene.node("e", allocatable={"cpu": "8"})
