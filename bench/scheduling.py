@@ -13,20 +13,26 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
-from steersman.api.core.v1 import Container, Namespace, Node, Pod, PodSpec, ResourceRequirements
+from steersman.api.core.v1 import (
+    Container,
+    Namespace,
+    Node,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.authentication.user import UserInfo
 from steersman.client.client import Client
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informers
 from steersman.client.resources import NAMESPACES, NODES, PODS, SERVICES
-from steersman.api.core.v1 import Service, ServicePort, ServiceSpec
 from steersman.cluster.cluster import SCHEDULER
 from steersman.scheduler.scheduler import Scheduler
 from steersman.testing import Environment
@@ -63,6 +69,12 @@ async def each(count: int, work: Callable[[int], object]) -> None:
     async with asyncio.TaskGroup() as group:
         for _ in range(AT_ONCE):
             group.create_task(worker())
+
+
+async def until(look: Callable[[], bool]) -> None:
+    """Waits, looking now and then."""
+    while not look():  # noqa: ASYNC110 - nothing tells of it
+        await asyncio.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -105,13 +117,11 @@ async def run(nodes: int, pods: int, kinds: int) -> Mapping[str, object]:
 
         with measured(found, "register"):
             await each(nodes, make_node)
-            while scheduler.cluster.size < nodes:
-                await asyncio.sleep(0.01)
+            await until(lambda: scheduler.cluster.size >= nodes)
         with measured(found, "create_and_schedule"):
             await each(pods, make_pod)
             informer = informers.of(PODS)
-            while sum(bool(pod.spec.node_name) for pod in informer.list()) < pods:
-                await asyncio.sleep(0.05)
+            await until(lambda: sum(bool(pod.spec.node_name) for pod in informer.list()) >= pods)
         by_node: dict[str, int] = {}
         for pod in informer.list():
             by_node[pod.spec.node_name] = by_node.get(pod.spec.node_name, 0) + 1
