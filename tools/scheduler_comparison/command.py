@@ -113,51 +113,6 @@ def compare(reference: Reference, case: Case) -> str:
     time.sleep(_SETTLING)
     objects = [reference.items(path) for path in _DECIDED_FROM]
     namespace = case.pod["metadata"]["namespace"]
-        self._make_pod(case.pod)
-        path = f"/api/v1/namespaces/{namespace}/pods/new"
-        end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end:
-            pod = self.ask("GET", path)
-            if pod["spec"].get("nodeName"):
-                return Outcome(nodes=frozenset({pod["spec"]["nodeName"]}))
-            for each in pod.get("status", {}).get("conditions", ()):
-                if each["type"] == "PodScheduled" and each.get("reason") != "SchedulingGated":
-                    return self._refused(each["message"], pod["status"].get("nominatedNodeName", ""))
-            time.sleep(0.01)
-        raise RuntimeError(f"case {case.number}: nothing became of the pod")
-
-    def _refused(self, message: str, nominated: str) -> Outcome:
-        if not nominated:
-            return Outcome(message=message)
-        time.sleep(_SETTLING)
-        gone = {each["metadata"]["name"] for each in self.items("/api/v1/pods") if _is_victim(each)}
-        return Outcome(message=message, nominated=nominated, victims=frozenset(gone))
-
-    def clear(self) -> None:
-        for pod in self.items("/api/v1/pods"):
-            metadata = pod["metadata"]
-            path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-            self._client.ask("DELETE", f"{path}?gracePeriodSeconds=0")
-        for name in NAMESPACES:
-            for service in self.items(f"/api/v1/namespaces/{name}/services"):
-                self.ask("DELETE", f"/api/v1/namespaces/{name}/services/{service['metadata']['name']}")
-            self.ask("DELETE", f"/apis/policy/v1/namespaces/{name}/poddisruptionbudgets")
-        self.ask("DELETE", "/api/v1/nodes")
-        time.sleep(_SETTLING)
-
-
-def _is_victim(pod: Plain) -> bool:
-    return any(each["type"] == "DisruptionTarget" for each in pod.get("status", {}).get("conditions", ()))
-
-
-def compare(reference: Reference, case: Case) -> str:
-    """How a case differs, "" if it does not."""
-    reference.make(case)
-    time.sleep(_SETTLING)
-    objects = [reference.items(path) for path in (
-        "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces", "/api/v1/services", "/apis/policy/v1/poddisruptionbudgets"
-    )]  # fmt: skip
-    namespace = case.pod["metadata"]["namespace"]
     pod = reference.ask("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", case.pod)
     ours = asyncio.run(decide(*objects, pod))
     theirs = reference.outcome(case)
