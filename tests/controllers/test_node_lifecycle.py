@@ -6,8 +6,7 @@ from steersman.api.coordination.v1 import Lease, LeaseSpec
 from steersman.api.core.v1 import Container, Node, NodeCondition, Pod, PodCondition, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import LEASES, NODES, PODS
+from steersman.client.resources import EVENTS, LEASES, NODES, PODS
 from steersman.controllers.node_lifecycle import NodeLifecycleController
 from steersman.controllers.taint_eviction import TaintEvictionController
 from steersman.machinery.codec.serializer import to_plain

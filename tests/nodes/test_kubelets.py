@@ -10,10 +10,10 @@ import pytest_asyncio
 from steersman.api.core.v1 import Container, Pod, PodSpec
 from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.client import Client
-from steersman.client.events import EVENTS, Broadcaster
+from steersman.client.events import Broadcaster
 from steersman.client.in_process import InProcessTransport
 from steersman.client.informer import Informer
-from steersman.client.resources import LEASES, NODES, PODS
+from steersman.client.resources import EVENTS, LEASES, NODES, PODS
 from steersman.nodes.kubelets import Kubelets
 from steersman.nodes.simulated_node import NodeTemplate, SimulatedNode
 from steersman.testing import Environment

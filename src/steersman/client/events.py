@@ -16,13 +16,12 @@ from steersman.api.meta.v1 import ObjectMeta
 from steersman.client.api_resource import APIResource, Object
 from steersman.client.client import STRATEGIC_MERGE_PATCH, Client
 from steersman.client.errors import is_not_found
+from steersman.client.resources import EVENTS
 from steersman.client.transport import Unreachable
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.values import times
 
 logger = logging.getLogger(__name__)
-
-EVENTS: Final = APIResource("", "v1", "events", "Event", Event)
 
 _QUEUED: Final = 1000
 _MOST_KNOWN: Final = 4096

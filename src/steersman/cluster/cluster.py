@@ -16,8 +16,10 @@ from steersman.controllers.manager import ControllerManager
 from steersman.controlplane.control_plane import Address, ControlPlane
 from steersman.controlplane.options import Options
 from steersman.nodes.kubelets import Kubelets
+from steersman.scheduler.scheduler import Scheduler
 
 MANAGER: Final = "kube-controller-manager"
+SCHEDULER: Final = "kube-scheduler"
 _NODES: Final = UserInfo("steersman:nodes", groups=("system:masters",))
 
 
@@ -42,6 +44,9 @@ class Cluster:
             )
             await manager.start()
             self._running.push_async_callback(manager.stop)
+            scheduler = Scheduler(self.client(UserInfo(f"system:{SCHEDULER}"), SCHEDULER), manager.informers)
+            await scheduler.start()
+            self._running.push_async_callback(scheduler.stop)
             kubelets = Kubelets(self.client(_NODES, "kubelet"), manager.informers.of(PODS), manager.events, self._nodes)
             await kubelets.start()
             self._running.push_async_callback(kubelets.stop)

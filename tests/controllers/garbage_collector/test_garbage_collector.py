@@ -8,8 +8,7 @@ from steersman.api.core.v1 import ConfigMap, Namespace
 from steersman.api.meta.v1 import DeleteOptions, ObjectMeta, OwnerReference
 from steersman.client.api_resource import APIResource
 from steersman.client.client import Client
-from steersman.client.events import EVENTS
-from steersman.client.resources import CONFIG_MAPS, NAMESPACES
+from steersman.client.resources import CONFIG_MAPS, EVENTS, NAMESPACES
 from steersman.controllers.garbage_collector.garbage_collector import GarbageCollector
 from tests.controllers.waiting import Run, eventually
 

@@ -1,0 +1,109 @@
+"""What the cluster says about pods by their labels: services and owners that they share, terms of other pods."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from steersman.api.apps import v1 as apps
+from steersman.api.core import v1 as core
+from steersman.api.meta.v1 import OwnerReference
+from steersman.client.informer import Informers
+from steersman.client.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
+from steersman.machinery.selectors.labels import (
+    NOTHING,
+    Selector,
+    SelectorError,
+    from_label_selector,
+    selector_from_set,
+)
+from steersman.scheduler.demand.demand import Around, Demand, demand_key, read_demand
+from steersman.scheduler.demand.spread import selector_of_owners
+from steersman.scheduler.state.cluster import ClusterState
+
+_MOST_KNOWN: Final = 4096
+
+
+class Demands:
+    """Reads the demands of pods, each once."""
+
+    def __init__(self, informers: Informers, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._services = informers.of(SERVICES)
+        self._controllers = informers.of(REPLICATION_CONTROLLERS)
+        self._replica_sets = informers.of(REPLICA_SETS)
+        self._stateful_sets = informers.of(STATEFUL_SETS)
+        self._services.on_change(self._changed)
+        self._controllers.on_change(self._changed)
+        self._replica_sets.on_change(self._set_changed)
+        self._stateful_sets.on_change(self._set_changed)
+        self._alike: OrderedDict[object, Selector] = OrderedDict()
+        self._demands: OrderedDict[bytes, Demand] = OrderedDict()
+
+    async def synced(self) -> None:
+        """Returns once all that matters is known."""
+        await self._services.synced()
+        await self._controllers.synced()
+        await self._replica_sets.synced()
+        await self._stateful_sets.synced()
+
+    def _changed(self, old: object, new: object) -> None:
+        self._alike.clear()
+
+    def _set_changed(
+        self, old: apps.ReplicaSet | apps.StatefulSet | None, new: apps.ReplicaSet | apps.StatefulSet | None
+    ) -> None:
+        """Selectors of sets do not change: only what comes or goes matters, and not each status."""
+        if old is None or new is None:
+            self._alike.clear()
+
+    def of(self, pod: core.Pod) -> Demand:
+        """The demands of a pod. Raises SelectorError where they cannot be read."""
+        around = self.around(pod)
+        key = demand_key(pod, around)
+        found = self._demands.get(key)
+        if found is None:
+            found = self._demands[key] = read_demand(pod, around, key)
+            if len(self._demands) > _MOST_KNOWN:
+                self._demands.popitem(last=False)
+        else:
+            self._demands.move_to_end(key)
+        return found
+
+    def around(self, pod: core.Pod) -> Around:
+        """What is said of a pod."""
+        keeping_away, liking = self._cluster.terms_meaning(pod)
+        namespace_labels = self._cluster.labels_of(pod.metadata.namespace)
+        return Around(self._selector_of(pod), keeping_away, liking, namespace_labels)
+
+    def _selector_of(self, pod: core.Pod) -> Selector:
+        if pod.spec.topology_spread_constraints:
+            return NOTHING
+        metadata = pod.metadata
+        owner = next((each for each in metadata.owner_references if each.controller), None)
+        key = metadata.namespace, frozenset(metadata.labels.items()), None if owner is None else owner.uid
+        found = self._alike.get(key)
+        if found is None:
+            services = self._services.list(metadata.namespace)
+            of_owner = None if owner is None else self._owner_selector(metadata.namespace, owner)
+            found = self._alike[key] = selector_of_owners(services, of_owner, pod)
+            if len(self._alike) > _MOST_KNOWN:
+                self._alike.popitem(last=False)
+        return found
+
+    def _owner_selector(self, namespace: str, owner: OwnerReference) -> Selector | None:
+        kind = owner.api_version, owner.kind
+        if kind == ("v1", "ReplicationController"):
+            controller = self._controllers.get(namespace, owner.name)
+            return None if controller is None else selector_from_set(controller.spec.selector)
+        found: apps.ReplicaSet | apps.StatefulSet | None = None
+        if kind == ("apps/v1", "ReplicaSet"):
+            found = self._replica_sets.get(namespace, owner.name)
+        elif kind == ("apps/v1", "StatefulSet"):
+            found = self._stateful_sets.get(namespace, owner.name)
+        if found is None:
+            return None
+        try:
+            return from_label_selector(found.spec.selector)
+        except SelectorError:
+            return None

@@ -1,0 +1,134 @@
+"""One pod decided: the node it is to have, or why it gets none and what may be done about that (schedule_one.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.api.policy.v1 import PodDisruptionBudget
+from steersman.scheduler.around import Demands
+from steersman.scheduler.demand.demand import Demand
+from steersman.scheduler.fit.ranking import Choice, Ranking
+from steersman.scheduler.fit.rankings import Rankings
+from steersman.scheduler.fit.status import NODE_AFFINITY, Diagnosis, Rejection, plugins_of
+from steersman.scheduler.fit.what_if import WhatIf, with_nominated
+from steersman.scheduler.preemption.nominator import Nominator
+from steersman.scheduler.preemption.victims import Candidate, Search, budgets_of, ineligibility
+from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+
+NO_NODES: Final = "no nodes available to schedule pods"
+_NO_CLAIMS: Final = "no new claims to deallocate"
+_CONFLICTING_NAMES: Final = Rejection(NODE_AFFINITY, ("pod affinity terms conflict",))
+_NOT_NAMED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
+_EARLY: Final = "not found"
+"""What upstream says in place of what came of making room, where a pod was rejected before any node was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The node that a pod is to have."""
+
+    node: NodeInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """Why a pod gets no node now."""
+
+    message: str
+    plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    nominated: str | None = None
+    """For which node it is meant from now on; "" for none, None if that stays as it is."""
+    making_room: Candidate | None = None
+    likeness: bytes = b""
+
+
+class Cycle:
+    """Decides pods one after the other."""
+
+    def __init__(
+        self, cluster: ClusterState, demands: Demands, nominator: Nominator,
+        budgets: Callable[[], Sequence[PodDisruptionBudget]],
+    ) -> None:  # fmt: skip
+        self._cluster = cluster
+        self._demands = demands
+        self._nominator = nominator
+        self._budgets = budgets
+        self._rankings = Rankings(cluster)
+
+    async def decide(self, pod: core.Pod) -> Placed | Unplaced:
+        """Finds a node. Raises SelectorError where the pod cannot be read."""
+        if not self._cluster.size:
+            return Unplaced(NO_NODES, nominated="")
+        demand = self._demands.of(pod)
+        if demand.named_nodes is not None and not demand.named_nodes:
+            diagnosis = Diagnosis(self._cluster.size, before=_CONFLICTING_NAMES, plugins={NODE_AFFINITY}, after=_EARLY)
+            return Unplaced(diagnosis.message(), frozenset(diagnosis.plugins), likeness=demand.key)
+        ranking = await self._rankings.current(demand)
+        excluded = self._excluded(pod, ranking)
+        meant = self._cluster.node(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
+        if meant is not None and self._rejection(pod, ranking, meant) is None:
+            return Placed(meant)
+        choice = ranking.choose(excluded)
+        if choice.index is not None:
+            return Placed(self._cluster.nodes[choice.index])
+        return await self._unplaced(pod, demand, ranking, choice, excluded)
+
+    def _rejection(self, pod: core.Pod, ranking: Ranking, node: NodeInfo) -> Rejection | None:
+        """What is said against a node, with the pods that are meant for it."""
+        what_if = WhatIf(ranking, self._cluster, node)
+        return with_nominated(what_if, self._meant_for(pod, node), pod.metadata.labels)
+
+    def _meant_for(self, pod: core.Pod, node: NodeInfo) -> Sequence[PodInfo]:
+        return self._nominator.at_least(node.name, pod.spec.priority or 0, pod.metadata.uid)
+
+    def _excluded(self, pod: core.Pod, ranking: Ranking) -> dict[int, Rejection]:
+        """Nodes that would do if other pods were not meant for them."""
+        excluded = {}
+        for name in self._nominator.nodes():
+            node = self._cluster.node(name)
+            if node is not None and self._meant_for(pod, node):
+                rejection = self._rejection(pod, ranking, node)
+                if rejection is not None:
+                    excluded[node.index] = rejection
+        return excluded
+
+    async def _unplaced(
+        self, pod: core.Pod, demand: Demand, ranking: Ranking, choice: Choice, excluded: dict[int, Rejection]
+    ) -> Unplaced:
+        diagnosis = Diagnosis(self._cluster.size, choice.rejections, plugins=plugins_of(choice.rejections))
+        if demand.named_nodes is not None:
+            diagnosis.absent = _NOT_NAMED
+            diagnosis.plugins.add(NODE_AFFINITY)
+        nominated: str | None = None
+        room: Candidate | None = None
+        nodes = list(ranking.resolvable(excluded))
+        meant = self._cluster.node(pod.status.nominated_node_name)
+        hopeless = meant is not None and meant.index not in nodes
+        refused = ineligibility(pod, self._cluster, nominated_is_hopeless=hopeless)
+        if refused:
+            diagnosis.after = f"{_NO_CLAIMS}, preemption: {refused}"
+        else:
+            found = await self._search(pod, ranking).best(nodes)
+            if isinstance(found, Candidate):
+                nominated, room = found.node.name, found
+            else:
+                nominated = ""
+                diagnosis.after = f"{_NO_CLAIMS}, preemption: {found}"
+        return Unplaced(
+            diagnosis.message(),
+            frozenset(diagnosis.plugins),
+            nominated=nominated,
+            making_room=room,
+            likeness=demand.key,
+        )
+
+    def _search(self, pod: core.Pod, ranking: Ranking) -> Search:
+        def nominated(node: NodeInfo) -> Sequence[PodInfo]:
+            return self._meant_for(pod, node)
+
+        return Search(pod, ranking, self._cluster, nominated, budgets_of(self._budgets()))

@@ -1,0 +1,98 @@
+"""Terms of pod affinity: which other pods, and within which part of the cluster (framework.AffinityTerm)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from steersman.api.core import v1 as core
+from steersman.machinery.selectors.labels import NOTHING, Labels, Selector, SelectorError, from_label_selector
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelection:
+    """Pods by namespace and labels."""
+
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    selector: Selector
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Whether a pod is meant."""
+        if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """Pods, and the label of nodes that says which nodes count as near to theirs."""
+
+    pods: PodSelection
+    topology_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A term that is wished for (or, with a weight below 0, against) and not demanded."""
+
+    weight: int
+    term: AffinityTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """All that a pod says about other pods."""
+
+    required_affinity: Sequence[AffinityTerm] = ()
+    required_anti_affinity: Sequence[AffinityTerm] = ()
+    preferred: Sequence[WeightedTerm] = ()
+
+    @property
+    def are_none(self) -> bool:
+        return not (self.required_affinity or self.required_anti_affinity or self.preferred)
+
+
+NO_TERMS = PodTerms()
+
+
+def terms_of(pod: core.Pod) -> PodTerms:
+    """The terms of a pod; of those that cannot be read there is none, as upstream has it."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+    namespace = pod.metadata.namespace
+    required_near = () if near is None else near.required_during_scheduling_ignored_during_execution
+    required_far = () if far is None else far.required_during_scheduling_ignored_during_execution
+    preferred_near = () if near is None else near.preferred_during_scheduling_ignored_during_execution
+    preferred_far = () if far is None else far.preferred_during_scheduling_ignored_during_execution
+    return PodTerms(
+        _terms(required_near, namespace),
+        _terms(required_far, namespace),
+        (*_weighted(preferred_near, namespace, 1), *_weighted(preferred_far, namespace, -1)),
+    )
+
+
+def _terms(terms: Iterable[core.PodAffinityTerm], namespace: str) -> Sequence[AffinityTerm]:
+    try:
+        return tuple(_term(each, namespace) for each in terms)
+    except SelectorError:
+        return ()
+
+
+def _weighted(terms: Iterable[core.WeightedPodAffinityTerm], namespace: str, sign: int) -> Sequence[WeightedTerm]:
+    try:
+        return tuple(WeightedTerm(sign * each.weight, _term(each.pod_affinity_term, namespace)) for each in terms)
+    except SelectorError:
+        return ()
+
+
+def _term(term: core.PodAffinityTerm, namespace: str) -> AffinityTerm:
+    namespaces = frozenset(term.namespaces)
+    if not namespaces and term.namespace_selector is None:
+        namespaces = frozenset({namespace})
+    by_labels = NOTHING if term.namespace_selector is None else from_label_selector(term.namespace_selector)
+    return AffinityTerm(
+        PodSelection(namespaces, by_labels, from_label_selector(term.label_selector)), term.topology_key
+    )

@@ -1,0 +1,105 @@
+"""What a pod asks of nodes, shared by all pods that ask for the same.
+
+Two pods with equal demands fit on the same nodes and score them alike, so what has been found out for one need not be
+found out for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from steersman.api.core import v1 as core
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.selectors.labels import Labels, Selector
+from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodTerms, terms_of
+from steersman.scheduler.demand.images import images_of
+from steersman.scheduler.demand.node_affinity import Matcher, named_nodes, preferred, required
+from steersman.scheduler.demand.ports import HostPort, host_ports
+from steersman.scheduler.demand.requests import Requests, asked_by
+from steersman.scheduler.demand.spread import Spreading, spreading_of
+from steersman.scheduler.demand.taints import UNSCHEDULABLE_TAINT, tolerates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """What the cluster says about a pod by its labels."""
+
+    alike: Selector
+    """Pods of the same services and of the same owner."""
+    kept_away_by: Sequence[AffinityTerm] = ()
+    """Required anti-affinity of other pods that means this one."""
+    liked_by: Sequence[AffinityTerm] = ()
+    """Terms of other pods that mean this one, and count for or against being near to them."""
+    namespace_labels: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """The demands of a pod, ready to be held against nodes."""
+
+    key: bytes
+    namespace: str
+    requests: Requests
+    node_name: str
+    tolerations: Sequence[core.Toleration]
+    tolerates_unschedulable: bool
+    wanted_nodes: Matcher | None
+    named_nodes: frozenset[str] | None
+    preferred_nodes: Sequence[tuple[int, Matcher]]
+    ports: Sequence[HostPort]
+    images: Sequence[str]
+    containers: int
+    terms: PodTerms
+    matches_itself: bool
+    """Whether the pod is one of those that all its required affinity terms mean."""
+    spreading: Spreading
+    kept_away_by: Sequence[AffinityTerm]
+    liked_by: Sequence[AffinityTerm]
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether only what nodes themselves have and hold matters."""
+        terms = self.terms
+        return not (
+            self.spreading.hard or self.spreading.soft or not terms.are_none or self.kept_away_by or self.liked_by
+        )
+
+
+def demand_key(pod: core.Pod, around: Around) -> bytes:
+    """Equal for pods with equal demands."""
+    spec = pod.spec
+    affinity = spec.affinity
+    by_labels = bool(spec.topology_spread_constraints) or (
+        affinity is not None and not (affinity.pod_affinity is None and affinity.pod_anti_affinity is None)
+    )
+    labels = (sorted(pod.metadata.labels.items()), sorted(around.namespace_labels.items())) if by_labels else None
+    containers = [
+        (each.image, each.restart_policy, each.resources, each.ports)
+        for each in (*(spec.containers or ()), *spec.init_containers)
+    ]
+    return encode((
+        pod.metadata.namespace, labels,
+        spec.node_name, spec.node_selector, affinity, spec.tolerations, spec.topology_spread_constraints,
+        spec.overhead, spec.resources, containers, len(spec.init_containers),
+        [each.image.reference for each in spec.volumes if each.image is not None],
+        str(around.alike), [repr(each) for each in around.kept_away_by], [repr(each) for each in around.liked_by],
+    ))  # fmt: skip
+
+
+def read_demand(pod: core.Pod, around: Around, key: bytes) -> Demand:
+    """The demands of a pod. Raises SelectorError where a spread constraint cannot be read."""
+    spec, labels = pod.spec, pod.metadata.labels
+    terms = terms_of(pod)
+    itself = bool(terms.required_affinity) and all(
+        each.pods.matches(pod.metadata.namespace, labels, around.namespace_labels) for each in terms.required_affinity
+    )
+    return Demand(
+        key=key, namespace=pod.metadata.namespace, requests=asked_by(spec), node_name=spec.node_name,
+        tolerations=spec.tolerations, tolerates_unschedulable=tolerates(spec.tolerations, UNSCHEDULABLE_TAINT),
+        wanted_nodes=required(spec), named_nodes=named_nodes(spec), preferred_nodes=preferred(spec),
+        ports=host_ports(spec), images=images_of(spec),
+        containers=len(spec.containers or ()) + len(spec.init_containers),
+        terms=terms, matches_itself=itself, spreading=spreading_of(pod, around.alike),
+        kept_away_by=around.kept_away_by, liked_by=around.liked_by,
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Amounts of resources as whole numbers: what a pod asks for, what a node has (framework.Resource)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.machinery.built_in.pod_resources import Amounts, aggregate, pod_requests, requests_of, requests_of_spec
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.validation.resource_names import is_extended_resource, is_huge_page_resource
+from steersman.machinery.values.quantity import Quantity, parse
+
+DEFAULT_MILLI_CPU: Final = 100
+DEFAULT_MEMORY: Final = 200 << 20
+"""What a container that asks for nothing counts for in scores."""
+
+_MOST_KNOWN: Final = 4096
+_NON_ZERO: Final = {"cpu": parse("100m"), "memory": parse("200Mi")}
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """CPU in thousandths; memory and storage in bytes; others as they count."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    pods: int = 0
+    scalars: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What a pod asks for; and the CPU and memory it counts for in scores, where what asks for none counts too."""
+
+    asked: Resources
+    non_zero_milli_cpu: int
+    non_zero_memory: int
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it takes but one of the pods that a node may have."""
+        asked = self.asked
+        return not (asked.milli_cpu or asked.memory or asked.ephemeral_storage or asked.scalars)
+
+
+def is_scalar(name: str) -> bool:
+    """Whether a resource is counted beside CPU, memory and storage."""
+    if name in _PLAIN:
+        return False
+    return (
+        is_extended_resource(name)
+        or is_huge_page_resource(name)
+        or "kubernetes.io/" in name
+        or name.startswith("attachable-volumes-")
+    )
+
+
+def allocatable(node: core.Node) -> Resources:
+    """What a node can give."""
+    return _resources({name: parse(text) for name, text in node.status.allocatable.items()})
+
+
+def asked_by(spec: core.PodSpec) -> Requests:
+    """What a pod that has no node asks for."""
+    return _known(spec, b"", lambda: _of(requests_of_spec(spec), spec, requests_of))
+
+
+def taken_by(pod: core.Pod) -> Requests:
+    """What a pod takes of its node: the most of what it asks for and what it was given."""
+    status = pod.status
+    given = [
+        (each.name, each.resources, each.allocated_resources)
+        for each in (*status.container_statuses, *status.init_container_statuses)
+        if each.resources is not None
+    ]
+    if not given:
+        return asked_by(pod.spec)
+    infeasible = [each.reason for each in status.conditions if each.type == "PodResizePending"]
+    return _known(pod.spec, encode((given, infeasible)), lambda: _of(pod_requests(pod), pod.spec, requests_of))
+
+
+def _known(spec: core.PodSpec, more: bytes, read: Callable[[], Requests]) -> Requests:
+    """What was read of pods with the same containers is not read again."""
+    containers = [
+        (each.name, each.restart_policy, each.resources) for each in (*(spec.containers or ()), *spec.init_containers)
+    ]
+    key = encode((containers, len(spec.init_containers), spec.overhead, spec.resources)), more
+    found = _requests.get(key)
+    if found is None:
+        found = _requests[key] = read()
+        if len(_requests) > _MOST_KNOWN:
+            _requests.popitem(last=False)
+    return found
+
+
+_requests: OrderedDict[tuple[bytes, bytes], Requests] = OrderedDict()
+
+
+def _of(total: Amounts, spec: core.PodSpec, amounts: Callable[[core.Container], Amounts]) -> Requests:
+    of_pod = spec.resources.requests if spec.resources is not None else {}
+    missing = {name: amount for name, amount in _NON_ZERO.items() if not of_pod or name not in total}
+
+    def non_zero(container: core.Container) -> Amounts:
+        return {**missing, **amounts(container)}
+
+    counted = aggregate(spec, non_zero) if missing else total
+    asked = _resources(total)
+    overhead = spec.overhead or {}
+    milli_cpu = _counted(counted, total, of_pod, overhead, "cpu").as_milli()
+    memory = _counted(counted, total, of_pod, overhead, "memory").as_int()
+    return Requests(asked, milli_cpu, memory)
+
+
+def _counted(
+    counted: Amounts, total: Amounts, of_pod: Mapping[str, str], overhead: Mapping[str, str], name: str
+) -> Quantity:
+    if counted is total or name in of_pod:
+        return total.get(name, _NOTHING)
+    amount = counted.get(name, _NOTHING)
+    return amount + parse(overhead[name]) if name in overhead else amount
+
+
+_NOTHING: Final = Quantity(0)
+
+
+def _resources(amounts: Amounts) -> Resources:
+    scalars = {name: amount.as_int() for name, amount in amounts.items() if is_scalar(name)}
+    cpu, memory, storage, pods = (amounts.get(name, _NOTHING) for name in _PLAIN)
+    return Resources(cpu.as_milli(), memory.as_int(), storage.as_int(), pods.as_int(), scalars)
+
+
+_PLAIN: Final = ("cpu", "memory", "ephemeral-storage", "pods")

@@ -1,0 +1,164 @@
+"""Whether a pod fits on a node as far as the node and its pods alone say, and how well.
+
+Filters run in the order of the default profile; the first that rejects is what is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from steersman.scheduler.demand.demand import Demand
+from steersman.scheduler.demand.ports import conflict
+from steersman.scheduler.demand.taints import disliked, untolerated
+from steersman.scheduler.fit.status import (
+    NODE_AFFINITY,
+    NODE_NAME,
+    NODE_PORTS,
+    NODE_UNSCHEDULABLE,
+    TAINT_TOLERATION,
+    Rejection,
+    insufficient,
+)
+from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.state.node_info import NodeInfo
+
+MAX_SCORE: Final = 100
+
+UNSCHEDULABLE: Final = Rejection(NODE_UNSCHEDULABLE, ("node(s) were unschedulable",))
+OTHER_NAME: Final = Rejection(NODE_NAME, ("node(s) didn't match the requested node name",))
+TAINTED: Final = Rejection(TAINT_TOLERATION, ("node(s) had untolerated taint(s)",))
+NOT_WANTED: Final = Rejection(NODE_AFFINITY, ("node(s) didn't match Pod's node affinity/selector",))
+PORTS_TAKEN: Final = Rejection(
+    NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",), resolvable=True
+)
+
+_MIB: Final = 1 << 20
+_SMALL_IMAGE: Final = 23 * _MIB
+_LARGE_IMAGE: Final = 1000 * _MIB
+
+
+def rejected_by_node(demand: Demand, info: NodeInfo) -> Rejection | None:
+    """What the node itself says, whatever pods are on it."""
+    node = info.node
+    if node is None:
+        return OTHER_NAME
+    spec = node.spec
+    if spec.unschedulable and not demand.tolerates_unschedulable:
+        return UNSCHEDULABLE
+    if demand.node_name and demand.node_name != info.name:
+        return OTHER_NAME
+    if spec.taints and untolerated(demand.tolerations, spec.taints) is not None:
+        return TAINTED
+    if demand.wanted_nodes is not None and not demand.wanted_nodes(info.name, node.metadata.labels):
+        return NOT_WANTED
+    return None
+
+
+def rejected_by_contents(demand: Demand, info: NodeInfo) -> Rejection | None:
+    """What the pods on the node leave too little of."""
+    if demand.ports and conflict(demand.ports, info.ports):
+        return PORTS_TAKEN
+    asked, has = demand.requests.asked, info.allocatable
+    if (
+        len(info.pods) < has.pods
+        and asked.milli_cpu <= has.milli_cpu - info.milli_cpu
+        and asked.memory <= has.memory - info.memory
+        and not asked.ephemeral_storage
+        and not asked.scalars
+    ):
+        return None
+    return _too_little(demand, info)
+
+
+def _too_little(demand: Demand, info: NodeInfo) -> Rejection | None:
+    asked, has = demand.requests.asked, info.allocatable
+    short = ["pods"] if len(info.pods) + 1 > has.pods else []
+    resolvable = True
+    wanted = [
+        ("cpu", asked.milli_cpu, has.milli_cpu, info.milli_cpu),
+        ("memory", asked.memory, has.memory, info.memory),
+        ("ephemeral-storage", asked.ephemeral_storage, has.ephemeral_storage, info.ephemeral_storage),
+    ]
+    wanted += [
+        (name, amount, has.scalars.get(name, 0), info.scalars.get(name, 0)) for name, amount in asked.scalars.items()
+    ]
+    for name, amount, all_there_is, taken in wanted:
+        if amount > 0 and amount > all_there_is - taken:
+            short.append(name)
+            resolvable = resolvable and amount <= all_there_is
+    return insufficient(tuple(short), resolvable=resolvable) if short else None
+
+
+def dislike(demand: Demand, info: NodeInfo) -> int:
+    """How many of the node's taints speak against it."""
+    node = info.node
+    taints = node.spec.taints if node is not None else ()
+    return disliked(demand.tolerations, taints) if taints else 0
+
+
+def preference(demand: Demand, info: NodeInfo) -> int:
+    """The weights of what the pod would like and the node has."""
+    node = info.node
+    if node is None or not demand.preferred_nodes:
+        return 0
+    labels = node.metadata.labels
+    return sum(weight for weight, matches in demand.preferred_nodes if matches(info.name, labels))
+
+
+def contents_score(demand: Demand, info: NodeInfo) -> int:
+    """Room left, and balance between CPU and memory: what changes with each pod."""
+    return _least_allocated(demand, info) + _balanced(demand, info)
+
+
+def _least_allocated(demand: Demand, info: NodeInfo) -> int:
+    requests, has = demand.requests, info.allocatable
+    total = weights = 0
+    cpu, memory = has.milli_cpu, has.memory
+    if cpu:
+        left = cpu - info.non_zero_milli_cpu - requests.non_zero_milli_cpu
+        total += left * MAX_SCORE // cpu if left > 0 else 0
+        weights += 1
+    if memory:
+        left = memory - info.non_zero_memory - requests.non_zero_memory
+        total += left * MAX_SCORE // memory if left > 0 else 0
+        weights += 1
+    return total // weights if weights else 0
+
+
+def _balanced(demand: Demand, info: NodeInfo) -> int:
+    asked, has = demand.requests.asked, info.allocatable
+    if not asked.milli_cpu and not asked.memory:
+        return 0
+    cpu, memory = has.milli_cpu, has.memory
+    if not cpu or not memory:
+        return MAX_SCORE // 2 + MAX_SCORE // 4
+    before = _evenness(info.milli_cpu / cpu, info.memory / memory)
+    after = _evenness((info.milli_cpu + asked.milli_cpu) / cpu, (info.memory + asked.memory) / memory)
+    return MAX_SCORE // 2 + int((MAX_SCORE // 2 + after - before) / 2)
+
+
+def _evenness(cpu: float, memory: float) -> int:
+    return int((1 - abs(min(cpu, 1.0) - min(memory, 1.0)) / 2) * MAX_SCORE)
+
+
+def image_score(demand: Demand, info: NodeInfo, cluster: ClusterState) -> int:
+    """How much of the pod's images the node has, weighed by how many nodes have them."""
+    if not info.images:
+        return 0
+    total = 0
+    for name in demand.images:
+        if name in info.images:
+            image = cluster.images[name]
+            total += int(image.size * (image.nodes / cluster.size))
+    most = _LARGE_IMAGE * demand.containers
+    total = min(max(total, _SMALL_IMAGE), most)
+    return MAX_SCORE * (total - _SMALL_IMAGE) // (most - _SMALL_IMAGE)
+
+
+def image_state(demand: Demand, cluster: ClusterState) -> Mapping[str, int] | None:
+    """What `image_score` depends on beside the node; None where no node has any of the images."""
+    if not cluster.images:
+        return None
+    found = {name: cluster.images[name].nodes for name in demand.images if name in cluster.images}
+    return {**found, "": cluster.size} if found else None

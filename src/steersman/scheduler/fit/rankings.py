@@ -1,0 +1,124 @@
+"""The rankings of the demands that were seen last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final
+
+from steersman.scheduler.demand.demand import Demand
+from steersman.scheduler.fit.ranking import Ranking
+from steersman.scheduler.state.cluster import ClusterState
+
+_SLICE: Final = 256
+"""Nodes that are looked at before others have their turn."""
+_NODES_REMEMBERED: Final = 400_000
+_RANKINGS: Final = 1024
+_SEEN: Final = 16_384
+_ALL_LOOKED_AT: Final = 100
+_LEAST_PERCENT: Final = 5
+
+
+def enough_nodes(nodes: int) -> int:
+    """How many nodes that do are enough to choose from, where each has to be looked at (numFeasibleNodesToFind)."""
+    if nodes < _ALL_LOOKED_AT:
+        return nodes
+    percent = max(50 - nodes // 125, _LEAST_PERCENT)
+    return max(nodes * percent // 100, _ALL_LOOKED_AT)
+
+
+class Rankings:
+    """A ranking is remembered from the second pod with a demand on: the first may be the only one."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+        self._rankings: OrderedDict[bytes, Ranking] = OrderedDict()
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._next_node = 0
+        """Where the search for enough nodes goes on, so that all have the same chance."""
+
+    async def current(self, demand: Demand) -> Ranking:
+        """A ranking in which all nodes are as they are now, or enough of them to choose from."""
+        found = self._rankings.get(demand.key)
+        if found is not None and not found.is_outdated:
+            self._rankings.move_to_end(demand.key)
+            if await self._catch_up(found):
+                return found
+            del self._rankings[demand.key]
+        if demand.named_nodes is not None:
+            return await self._of_some(demand, demand.named_nodes)
+        if self._cluster.size > _ALL_LOOKED_AT and not self._is_known(demand.key):
+            return await self._of_enough(demand)
+        return await self._of_all(demand)
+
+    async def _catch_up(self, ranking: Ranking) -> bool:
+        """Looks at what has changed; False if that is not known any more."""
+        changes = self._cluster.changes
+        while ranking.position != changes.end:
+            changed = changes.since(ranking.position)
+            if changed is None:
+                return False
+            ranking.position = changes.end
+            await _in_slices(ranking.refresh, changed)
+        changes.trim(4 * len(self._cluster.nodes) + 1024)
+        return True
+
+    async def _of_all(self, demand: Demand) -> Ranking:
+        while True:
+            ranking = Ranking(demand, self._cluster)
+            await _in_slices(ranking.refresh, range(len(self._cluster.nodes)))
+            if await self._catch_up(ranking):
+                break
+        self._rankings[demand.key] = ranking
+        if len(self._rankings) > max(min(_RANKINGS, _NODES_REMEMBERED // max(self._cluster.size, 1)), 16):
+            self._rankings.popitem(last=False)
+        return ranking
+
+    async def _of_some(self, demand: Demand, names: Iterable[str]) -> Ranking:
+        ranking = Ranking(demand, self._cluster)
+        if not ranking.topology.is_trivial:
+            await _in_slices(ranking.sum_up, range(len(self._cluster.nodes)))
+        nodes = (self._cluster.node(name) for name in names)
+        ranking.refresh([info.index for info in nodes if info is not None])
+        return ranking
+
+    async def _of_enough(self, demand: Demand) -> Ranking:
+        """Looks at nodes, beginning where the last such search ended, until enough do."""
+        count = len(self._cluster.nodes)
+        ranking = Ranking(demand, self._cluster)
+        if not ranking.topology.is_trivial:
+            await _in_slices(ranking.sum_up, range(count))
+        enough = enough_nodes(self._cluster.size)
+        start = self._next_node % count
+        order = iter([*range(start, count), *range(start)])
+        looked_at = 0
+        while some := list(islice(order, _SLICE)):
+            ranking.refresh(some)
+            looked_at += len(some)
+            if ranking.fitting >= enough:
+                break
+            await asyncio.sleep(0)
+        self._next_node = (start + looked_at) % count
+        if looked_at == count and not await self._catch_up(ranking):
+            return await self._of_all(demand)
+        return ranking
+
+    def _is_known(self, key: bytes) -> bool:
+        known = key in self._seen
+        self._seen[key] = None
+        self._seen.move_to_end(key)
+        if len(self._seen) > _SEEN:
+            self._seen.popitem(last=False)
+        return known
+
+
+async def _in_slices(refresh: Callable[[Iterable[int]], None], indices: Iterable[int]) -> None:
+    every = iter(indices)
+    some = list(islice(every, _SLICE))
+    while some:
+        refresh(some)
+        some = list(islice(every, _SLICE))
+        if some:
+            await asyncio.sleep(0)

@@ -1,0 +1,282 @@
+"""What other pods, anywhere, say against or for a node: topology spread and pod affinity.
+
+A group of nodes for which all of this is the same is judged once. Its description holds, for each label that matters,
+the value its nodes have, and for what is counted host by host the amount itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.machinery.selectors.labels import NOTHING
+from steersman.scheduler.demand.affinity_terms import AffinityTerm, PodSelection
+from steersman.scheduler.demand.demand import Demand
+from steersman.scheduler.demand.spread import HOSTNAME, SpreadConstraint
+from steersman.scheduler.demand.taints import untolerated
+from steersman.scheduler.fit.status import INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD, Rejection
+from steersman.scheduler.fit.tally import Tally
+from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+from steersman.scheduler.state.pod_counts import Counted, PodCount, TermUse
+
+_SPREAD: Final = "node(s) didn't match pod topology spread constraints"
+SKEWED: Final = Rejection(POD_TOPOLOGY_SPREAD, (_SPREAD,), resolvable=True)
+LABEL_MISSING: Final = Rejection(POD_TOPOLOGY_SPREAD, (f"{_SPREAD} (missing required label)",))
+NOT_NEAR: Final = Rejection(INTER_POD_AFFINITY, ("node(s) didn't match pod affinity rules",))
+TOO_NEAR: Final = Rejection(INTER_POD_AFFINITY, ("node(s) didn't match pod anti-affinity rules",), resolvable=True)
+KEPT_AWAY: Final = Rejection(
+    INTER_POD_AFFINITY, ("node(s) didn't satisfy existing pods anti-affinity rules",), resolvable=True
+)
+
+Part = str | int | None
+Description = tuple[Part, ...]
+"""Of a group of nodes: values of labels, then amounts on hosts; None where a node lacks the label."""
+
+Amount = Callable[[Tally], "int | None"]
+"""The amount of a tally where a node is; None if the node lacks its label."""
+Least = Callable[[Tally], int]
+
+
+@dataclass(slots=True)
+class _Spread:
+    constraint: SpreadConstraint
+    tally: Tally
+
+
+@dataclass(slots=True)
+class _SoftSpread:
+    """A constraint that should hold; hosts are counted one by one, by `count`."""
+
+    constraint: SpreadConstraint
+    tally: Tally | None
+    count: PodCount
+    place: int = 0
+
+
+class Topology:
+    """The tallies of a demand, and what is made of them. `counts` are held, so that they are kept up."""
+
+    def __init__(self, demand: Demand, cluster: ClusterState) -> None:
+        self._demand = demand
+        self._cluster = cluster
+        self._held: list[PodCount] = []
+        self._uses: list[TermUse] = []
+        spreading = demand.spreading
+        self._hard = [_Spread(each, self._spread_tally(each, spreading.hard)) for each in spreading.hard]
+        all_of_soft = spreading.soft if spreading.all_keys_needed else ()
+        self._soft = [self._soft_spread(each, all_of_soft) for each in spreading.soft]
+        near = demand.terms.required_affinity
+        self._near = [self._pods_tally(each.topology_key, tuple(t.pods for t in near)) for each in near]
+        self._far = [self._pods_tally(each.topology_key, (each.pods,)) for each in demand.terms.required_anti_affinity]
+        self._kept_away = [
+            self._use_tally(each, cluster.keeping_away.of(each), anti=True) for each in demand.kept_away_by
+        ]
+        preferred = demand.terms.preferred
+        self._scored = [
+            *((each.weight, self._pods_tally(each.term.topology_key, (each.term.pods,))) for each in preferred),
+            *((1, self._use_tally(each, cluster.liking.of(each), anti=False)) for each in demand.liked_by),
+        ]  # fmt: skip
+        self.tallies: Sequence[Tally] = [
+            *(each.tally for each in self._hard), *(each.tally for each in self._soft if each.tally is not None),
+            *self._near, *self._far, *self._kept_away, *(tally for _, tally in self._scored),
+        ]  # fmt: skip
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Gives each label and each amount its place in descriptions."""
+        keys = dict.fromkeys(tally.key for tally in self.tallies if not tally.is_by_host)
+        keys.update(dict.fromkeys(each.constraint.topology_key for each in self._soft if each.tally is not None))
+        self._keys = tuple(keys)
+        self.by_host = [tally for tally in self.tallies if tally.is_by_host]
+        self._counted = [each for each in self._soft if each.tally is None]
+        self.has_hosts = bool(self.by_host or self._counted)
+        places = {key: place for place, key in enumerate(self._keys)}
+        next_place = len(self._keys)
+        for tally in self.tallies:
+            if tally.is_by_host:
+                tally.place, next_place = next_place, next_place + 1
+            else:
+                tally.place = places[tally.key]
+        for each in self._soft:
+            if each.tally is None:
+                each.place, next_place = next_place, next_place + 1
+            else:
+                each.place = each.tally.place
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether nothing depends on where other pods are."""
+        return not self.tallies and not self._soft
+
+    def describe(self, info: NodeInfo) -> Description:
+        """Of the group that a node belongs to now."""
+        if self.is_trivial or info.node is None:
+            return ()
+        labels = info.node.metadata.labels
+        parts: list[Part] = [labels.get(key) for key in self._keys]
+        if self.has_hosts:
+            host = labels.get(HOSTNAME)
+            parts += [None if host is None else tally.sums.get(host, 0) for tally in self.by_host]
+            parts += [None if host is None else each.count.on_node.get(info.index, 0) for each in self._counted]
+        return tuple(parts)
+
+    # tallies
+
+    def _count(self, selections: tuple[PodSelection, ...], *, terminating: bool) -> PodCount:
+        count = self._cluster.counts.of(Counted(selections, terminating), self._cluster.nodes)
+        self._held.append(count)
+        return count
+
+    def _of_namespace(self, constraint: SpreadConstraint) -> PodCount:
+        selector = NOTHING if constraint.selector.empty else constraint.selector
+        pods = PodSelection(frozenset({self._demand.namespace}), NOTHING, selector)
+        return self._count((pods,), terminating=False)
+
+    def _spread_tally(self, constraint: SpreadConstraint, together: Iterable[SpreadConstraint]) -> Tally:
+        count = self._of_namespace(constraint)
+        return Tally(constraint.topology_key, count.on_node, _one_for(count), self._eligible(constraint, together))
+
+    def _soft_spread(self, constraint: SpreadConstraint, together: Iterable[SpreadConstraint]) -> _SoftSpread:
+        count = self._of_namespace(constraint)
+        if constraint.topology_key == HOSTNAME:
+            return _SoftSpread(constraint, None, count)
+        eligible = self._eligible(constraint, together)
+        return _SoftSpread(constraint, Tally(constraint.topology_key, count.on_node, _one_for(count), eligible), count)
+
+    def _eligible(
+        self, constraint: SpreadConstraint, together: Iterable[SpreadConstraint]
+    ) -> Callable[[NodeInfo], bool]:
+        """Whether a node counts: it has all labels that are asked for, and the pod may be on it, if that matters."""
+        demand = self._demand
+        keys = tuple(each.topology_key for each in together)
+
+        def eligible(info: NodeInfo) -> bool:
+            node = info.node
+            if node is None:
+                return False
+            labels = node.metadata.labels
+            if any(key not in labels for key in keys):
+                return False
+            wanted = demand.wanted_nodes if constraint.honors_affinity else None
+            if wanted is not None and not wanted(info.name, labels):
+                return False
+            return not (constraint.honors_taints and untolerated(demand.tolerations, node.spec.taints) is not None)
+
+        return eligible
+
+    def _pods_tally(self, key: str, selections: tuple[PodSelection, ...]) -> Tally:
+        count = self._count(selections, terminating=True)
+        return Tally(key, count.on_node, _one_for(count))
+
+    def _use_tally(self, term: AffinityTerm, use: TermUse, *, anti: bool) -> Tally:
+        self._uses.append(use)
+
+        def of_pod(info: PodInfo) -> int:
+            terms = info.terms
+            if anti:
+                return sum(each == term for each in terms.required_anti_affinity)
+            required = sum(each == term for each in terms.required_affinity)
+            return required + sum(each.weight for each in terms.preferred if each.term == term)
+
+        return Tally(term.topology_key, use.on_node, of_pod)
+
+    # filters
+
+    def rejection(self, description: Description) -> Rejection | None:
+        """What is said against a group of nodes."""
+
+        def amount(tally: Tally) -> int | None:
+            part = description[tally.place]
+            if part is None or isinstance(part, int):
+                return part
+            return tally.sums.get(part, 0)
+
+        return self.rejection_where(amount, Tally.least)
+
+    def rejection_where(self, amount: Amount, least: Least) -> Rejection | None:
+        """What is said against a node where tallies amount to this."""
+        for each in self._hard:
+            found = amount(each.tally)
+            if found is None:
+                return LABEL_MISSING
+            constraint = each.constraint
+            minimum = 0 if each.tally.domains < constraint.min_domains else least(each.tally)
+            if found + constraint.counts_itself - minimum > constraint.max_skew:
+                return SKEWED
+        if self._near:
+            near = [amount(tally) for tally in self._near]
+            if None in near:
+                return NOT_NEAR
+            first = self._demand.matches_itself and all(tally.is_nowhere for tally in self._near)
+            if not all(near) and not first:
+                return NOT_NEAR
+        if any(map(amount, self._far)):
+            return TOO_NEAR
+        if any(map(amount, self._kept_away)):
+            return KEPT_AWAY
+        return None
+
+    # scores
+
+    def scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
+        """Weighted scores of groups of nodes that fit; with each, how many nodes are in it."""
+        totals = [0] * len(groups)
+        if self._soft:
+            for index, score in enumerate(self._spread_scores(groups)):
+                totals[index] += 2 * score
+        if self._scored:
+            for index, score in enumerate(self._affinity_scores(groups)):
+                totals[index] += 2 * score
+        return totals
+
+    def _spread_scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
+        all_needed = self._demand.spreading.all_keys_needed
+        places = [each.place for each in self._soft]
+        ignored = [all_needed and any(parts[place] is None for place in places) for parts, _ in groups]
+        scored = [parts for (parts, _), left_out in zip(groups, ignored, strict=True) if not left_out]
+        nodes = sum(count for (_, count), left_out in zip(groups, ignored, strict=True) if not left_out)
+        weights = []
+        for each in self._soft:
+            size = nodes if each.tally is None else len({parts[each.place] for parts in scored})
+            weights.append(math.log(size + 2))
+        raw = [-1 if left_out else self._raw_spread(parts, weights)
+               for (parts, _), left_out in zip(groups, ignored, strict=True)]  # fmt: skip
+        counted = [score for score in raw if score >= 0]
+        most, least = max(counted, default=0), min(counted, default=0)
+        if not most:
+            return [0 if score < 0 else 100 for score in raw]
+        return [0 if score < 0 else 100 * (most + least - score) // most for score in raw]
+
+    def _raw_spread(self, parts: Description, weights: Sequence[float]) -> int:
+        score = 0.0
+        for each, weight in zip(self._soft, weights, strict=True):
+            part = parts[each.place]
+            if part is None:
+                continue
+            if isinstance(part, str):
+                part = 0 if each.tally is None else each.tally.sums.get(part, 0)
+            score += part * weight + (each.constraint.max_skew - 1)
+        return math.floor(score + 0.5)
+
+    def _affinity_scores(self, groups: Sequence[tuple[Description, int]]) -> Sequence[int]:
+        raw = []
+        for parts, _ in groups:
+            total = 0
+            for weight, tally in self._scored:
+                part = parts[tally.place]
+                if isinstance(part, str):
+                    total += weight * tally.sums.get(part, 0)
+                elif part is not None:
+                    total += weight * part
+            raw.append(total)
+        most, least = max(raw, default=0), min(raw, default=0)
+        if most == least:
+            return [0] * len(raw)
+        return [int(100 * ((score - least) / (most - least))) for score in raw]
+
+
+def _one_for(count: PodCount) -> Callable[[PodInfo], int]:
+    return lambda info: int(count.matches(info))

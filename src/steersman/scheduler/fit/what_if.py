@@ -1,0 +1,95 @@
+"""Whether a pod would fit on a node that held other pods than it does: with those that are to come, without victims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from steersman.scheduler.fit.node_fit import rejected_by_contents, rejected_by_node
+from steersman.scheduler.fit.ranking import Ranking
+from steersman.scheduler.fit.status import Rejection
+from steersman.scheduler.fit.tally import Tally
+from steersman.scheduler.fit.topology import KEPT_AWAY
+from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+
+PodLabels = dict[str, str]
+
+
+class WhatIf:
+    """A node on which pods are put and taken away in thought. The ranking must know of all changes."""
+
+    def __init__(self, ranking: Ranking, cluster: ClusterState, node: NodeInfo) -> None:
+        self._ranking = ranking
+        self._cluster = cluster
+        self._tallies = ranking.topology.tallies
+        self._own = {id(tally): tally.contribution(node) for tally in self._tallies}
+        self._more = dict.fromkeys(self._own, 0)
+        self._added: dict[str, PodInfo] = {}
+        self.node = node.copy()
+
+    def add(self, info: PodInfo) -> None:
+        """A pod is on the node."""
+        self.node.add(info)
+        self._change(info, 1)
+        if info.terms.required_anti_affinity:
+            self._added[info.pod.metadata.uid] = info
+
+    def remove(self, info: PodInfo) -> None:
+        """A pod is not on the node."""
+        self.node.remove(info)
+        self._change(info, -1)
+        self._added.pop(info.pod.metadata.uid, None)
+
+    def _change(self, info: PodInfo, sign: int) -> None:
+        for tally in self._tallies:
+            if self._own[id(tally)] is not None:
+                self._more[id(tally)] += sign * tally.of_pod(info)
+
+    def rejection(self, pods_labels: PodLabels) -> Rejection | None:
+        """What is said against the pod on this node; `pods_labels` are those of the pod."""
+        demand = self._ranking.demand
+        found = rejected_by_node(demand, self.node) or rejected_by_contents(demand, self.node)
+        if found is not None:
+            return found
+        if self._tallies:
+            found = self._ranking.topology.rejection_where(self._amount, self._least)
+            if found is not None:
+                return found
+        return KEPT_AWAY if self._is_kept_away(pods_labels) else None
+
+    def _amount(self, tally: Tally) -> int | None:
+        node = self.node.node
+        value = None if node is None else node.metadata.labels.get(tally.key)
+        return None if value is None else tally.sums.get(value, 0) + self._more[id(tally)]
+
+    def _least(self, tally: Tally) -> int:
+        own, more = self._own[id(tally)], self._more[id(tally)]
+        if own is None or not more:
+            return tally.least()
+        return tally.least_but(own[0], tally.sums.get(own[0], 0) + more)
+
+    def _is_kept_away(self, labels: PodLabels) -> bool:
+        """Whether pods that are not in the tallies, as they have no node yet, keep the pod away."""
+        if not self._added or self.node.node is None:
+            return False
+        demand = self._ranking.demand
+        around = self._cluster.labels_of(demand.namespace)
+        return any(
+            term.topology_key in self.node.node.metadata.labels and term.pods.matches(demand.namespace, labels, around)
+            for info in self._added.values()
+            for term in info.terms.required_anti_affinity
+        )
+
+
+def with_nominated(what_if: WhatIf, nominated: Sequence[PodInfo], labels: PodLabels) -> Rejection | None:
+    """What is said against the pod both with pods that are nominated for the node and without them
+    (RunFilterPluginsWithNominatedPods)."""
+    if nominated:
+        for info in nominated:
+            what_if.add(info)
+        found = what_if.rejection(labels)
+        for info in nominated:
+            what_if.remove(info)
+        if found is not None:
+            return found
+    return what_if.rejection(labels)

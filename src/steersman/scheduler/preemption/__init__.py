@@ -1,0 +1,1 @@
+"""Room made for a pod by deleting pods of lower priority."""

@@ -1,0 +1,205 @@
+"""Which pods would have to go from which node to make room for a pod (framework/preemption)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.api.policy.v1 import PodDisruptionBudget
+from steersman.machinery.selectors.labels import Selector, SelectorError, from_label_selector
+from steersman.machinery.values import times
+from steersman.scheduler.fit.ranking import Ranking
+from steersman.scheduler.fit.status import Diagnosis, Rejection
+from steersman.scheduler.fit.what_if import WhatIf, with_nominated
+from steersman.scheduler.state.cluster import ClusterState
+from steersman.scheduler.state.node_info import NodeInfo, PodInfo
+
+NO_VICTIMS: Final = Rejection("", ("No preemption victims found for incoming pod",))
+NOT_HELPFUL: Final = Rejection("", ("Preemption is not helpful for scheduling",))
+_LEAST_CANDIDATES: Final = 100
+_CANDIDATES_PERCENT: Final = 10
+_SLICE: Final = 16
+"""Nodes that are tried out before others have their turn."""
+_LARGE: Final = 1 << 31
+
+Nominated = Callable[[NodeInfo], Sequence[PodInfo]]
+"""Pods of at least the preemptor's priority that are nominated for a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node, and the pods that would have to go from it, the most important first."""
+
+    node: NodeInfo
+    victims: Sequence[PodInfo]
+    violations: int
+    """How many of them a disruption budget protects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    namespace: str
+    selector: Selector
+    disrupted: frozenset[str]
+    allowed: int
+
+
+def ineligibility(pod: core.Pod, cluster: ClusterState, *, nominated_is_hopeless: bool) -> str:
+    """Why a pod must not have others deleted; "" if it may."""
+    if pod.spec.preemption_policy == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    name = pod.status.nominated_node_name
+    if not name or nominated_is_hopeless:
+        return ""
+    node = cluster.by_name.get(name)
+    priority = pod.spec.priority or 0
+    if node is not None and any(
+        info.priority < priority and _is_ending_for_another(info.pod) for info in node.pods.values()
+    ):
+        return "not eligible due to a terminating pod on the nominated node."
+    return ""
+
+
+def _is_ending_for_another(pod: core.Pod) -> bool:
+    if not pod.metadata.deletion_timestamp:
+        return False
+    for each in pod.status.conditions:
+        if each.type == "DisruptionTarget":
+            return each.status == "True" and each.reason == "PreemptionByScheduler"
+    return False
+
+
+def budgets_of(budgets: Iterable[PodDisruptionBudget]) -> Sequence[_Budget]:
+    """Those that protect any pods."""
+    found = []
+    for each in budgets:
+        try:
+            selector = from_label_selector(each.spec.selector)
+        except SelectorError:
+            continue
+        if not selector.empty:
+            status = each.status
+            found.append(_Budget(
+                each.metadata.namespace, selector, frozenset(status.disrupted_pods), status.disruptions_allowed
+            ))  # fmt: skip
+    return found
+
+
+class Search:
+    """Looks for the node from which the least has to go. The ranking knows of all changes."""
+
+    def __init__(
+        self, pod: core.Pod, ranking: Ranking, cluster: ClusterState, nominated: Nominated, budgets: Sequence[_Budget]
+    ) -> None:
+        self._pod = pod
+        self._priority = pod.spec.priority or 0
+        self._ranking = ranking
+        self._cluster = cluster
+        self._nominated = nominated
+        self._budgets = budgets
+
+    async def best(self, nodes: Sequence[int]) -> Candidate | str:
+        """The best candidate among nodes on which it may help to delete pods; or what is said where there is none."""
+        rejections: Counter[Rejection] = Counter()
+        found: list[Candidate] = []
+        if nodes and not self._cluster.has_pods_below(self._priority):
+            rejections[NO_VICTIMS] = len(nodes)
+        elif nodes:
+            found = await self._candidates(nodes, rejections)
+        if not found:
+            return Diagnosis(self._cluster.size, rejections, absent=NOT_HELPFUL).message()
+        return pick(found)
+
+    async def _candidates(self, nodes: Sequence[int], rejections: Counter[Rejection]) -> list[Candidate]:
+        enough = min(max(len(nodes) * _CANDIDATES_PERCENT // 100, _LEAST_CANDIDATES), len(nodes))
+        start = random.randrange(len(nodes))
+        found: list[Candidate] = []
+        harmless = 0
+        for number, index in enumerate([*nodes[start:], *nodes[:start]], 1):
+            result = self.on_node(self._cluster.nodes[index])
+            if isinstance(result, Candidate):
+                found.append(result)
+                harmless += not result.violations
+                if harmless and len(found) >= enough:
+                    break
+            else:
+                rejections[result] += 1
+            if not number % _SLICE:
+                await asyncio.sleep(0)
+        return found
+
+    def on_node(self, node: NodeInfo) -> Candidate | Rejection:
+        """The fewest and least important pods that would have to go from a node."""
+        possible = [info for info in node.pods.values() if info.priority < self._priority]
+        if not possible:
+            return NO_VICTIMS
+        nominated = self._nominated(node)
+        labels = self._pod.metadata.labels
+        what_if = WhatIf(self._ranking, self._cluster, node)
+        for info in possible:
+            what_if.remove(info)
+        rejection = with_nominated(what_if, nominated, labels)
+        if rejection is not None:
+            return rejection
+        possible.sort(key=_importance)
+        protected, others = self._by_protection(possible)
+        victims: list[PodInfo] = []
+        violations = 0
+        for number, info in enumerate((*protected, *others)):
+            what_if.add(info)
+            if with_nominated(what_if, nominated, labels) is not None:
+                what_if.remove(info)
+                victims.append(info)
+                violations += number < len(protected)
+        victims.sort(key=_importance)
+        return Candidate(node, victims, violations) if victims else NO_VICTIMS
+
+    def _by_protection(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Pods whose deletion would break a budget, and those whose would not."""
+        left = [budget.allowed for budget in self._budgets]
+        protected: list[PodInfo] = []
+        others: list[PodInfo] = []
+        for info in pods:
+            metadata = info.pod.metadata
+            is_protected = False
+            for number, budget in enumerate(self._budgets):
+                if (
+                    budget.namespace == metadata.namespace
+                    and metadata.labels
+                    and metadata.name not in budget.disrupted
+                    and budget.selector.matches(metadata.labels)
+                ):
+                    left[number] -= 1
+                    is_protected = is_protected or left[number] < 0
+            (protected if is_protected else others).append(info)
+        return protected, others
+
+
+def _importance(info: PodInfo) -> tuple[int, str]:
+    return -info.priority, _started(info.pod)
+
+
+def _started(pod: core.Pod) -> str:
+    return pod.status.start_time or times.now()
+
+
+def pick(candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate that harms least (pickOneNodeForPreemption)."""
+
+    def harm(candidate: Candidate) -> tuple[int, int, int, int]:
+        priorities = [info.priority for info in candidate.victims]
+        return candidate.violations, priorities[0], sum(each + _LARGE for each in priorities), len(priorities)
+
+    least = min(map(harm, candidates))
+    return max((each for each in candidates if harm(each) == least), key=_youngest)
+
+
+def _youngest(candidate: Candidate) -> str:
+    """When the first of its most important victims started: text of one length, which sorts as the times do."""
+    highest = max(info.priority for info in candidate.victims)
+    return min(_started(info.pod) for info in candidate.victims if info.priority == highest)

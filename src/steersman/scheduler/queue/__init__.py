@@ -1,0 +1,1 @@
+"""Which pod is next, which wait, and what brings them back."""

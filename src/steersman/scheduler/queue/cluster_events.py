@@ -1,0 +1,92 @@
+"""Changes in the cluster that may let a pod be scheduled that could not be before (framework/events.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Any
+
+from steersman.api.core import v1 as core
+from steersman.scheduler.demand.requests import taken_by
+
+
+class Action(Flag):
+    """What happened to an object."""
+
+    ADD = auto()
+    DELETE = auto()
+    UPDATE = auto()
+    """In a way that has no name of its own."""
+    NODE_ALLOCATABLE = auto()
+    NODE_LABEL = auto()
+    NODE_TAINT = auto()
+    NODE_CONDITION = auto()
+    NODE_ANNOTATION = auto()
+    NODE_FEATURES = auto()
+    POD_LABEL = auto()
+    POD_SCALE_DOWN = auto()
+    POD_TOLERATION = auto()
+    POD_GATES_ELIMINATED = auto()
+    POD_GENERATED_CLAIM = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """What happened to an object of a resource (its plural): how it was and is, None where it was not or is no more."""
+
+    resource: str
+    action: Action
+    old: Any = None
+    new: Any = None
+
+
+def pod_changes(old: core.Pod, new: core.Pod) -> Iterator[ClusterEvent]:
+    """What an update of a pod means for scheduling."""
+    actions = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.POD_LABEL)
+    if _is_scaled_down(old, new):
+        actions.append(Action.POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.POD_GATES_ELIMINATED)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.POD_TOLERATION)
+    before, after = old.status, new.status
+    if (
+        before.resource_claim_statuses != after.resource_claim_statuses
+        or before.extended_resource_claim_status != after.extended_resource_claim_status
+    ):
+        actions.append(Action.POD_GENERATED_CLAIM)
+    for action in actions or (Action.UPDATE,):
+        yield ClusterEvent("pods", action, old, new)
+
+
+def _is_scaled_down(old: core.Pod, new: core.Pod) -> bool:
+    before, after = taken_by(old).asked, taken_by(new).asked
+    return before is not after and (
+        before.milli_cpu > after.milli_cpu
+        or before.memory > after.memory
+        or before.ephemeral_storage > after.ephemeral_storage
+        or any(amount > after.scalars.get(name, 0) for name, amount in before.scalars.items())
+    )
+
+
+def node_changes(old: core.Node, new: core.Node) -> Iterator[ClusterEvent]:
+    """What an update of a node means for scheduling; nothing, if it is but another heartbeat."""
+    changed = (
+        (Action.NODE_TAINT, old.spec.unschedulable and not new.spec.unschedulable),
+        (Action.NODE_ALLOCATABLE, old.status.allocatable != new.status.allocatable),
+        (Action.NODE_LABEL, old.metadata.labels != new.metadata.labels),
+        (Action.NODE_TAINT, old.spec.taints != new.spec.taints),
+        (Action.NODE_CONDITION, _conditions(old) != _conditions(new)),
+        (Action.NODE_ANNOTATION, old.metadata.annotations != new.metadata.annotations),
+        (Action.NODE_FEATURES, old.status.declared_features != new.status.declared_features),
+    )
+    for action, is_so in changed:
+        if is_so:
+            yield ClusterEvent("nodes", action, old, new)
+
+
+def _conditions(node: core.Node) -> dict[str, str]:
+    return {each.type: each.status for each in node.status.conditions}

@@ -1,0 +1,359 @@
+"""The pods that have no node: who is next, who waits for a time, who waits for a change (backend/queue)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heappop, heappush
+from typing import Final
+
+from steersman.api.core import v1 as core
+from steersman.scheduler.fit.status import DEFAULT_PREEMPTION, SCHEDULING_GATES
+from steersman.scheduler.queue.cluster_events import ClusterEvent, pod_changes
+from steersman.scheduler.queue.hints import NamespaceLabels, is_of_interest, may_help
+
+INITIAL_BACKOFF: Final = 1.0
+MAX_BACKOFF: Final = 10.0
+_WINDOW: Final = 1.0
+"""Backoffs end together within such a span, in the order of priorities."""
+MAX_UNSCHEDULABLE: Final = 300.0
+"""Seconds after which a pod is tried again whatever happened."""
+_LEFTOVER_PERIOD: Final = 30.0
+
+
+class Place(Enum):
+    """Where a pod is."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    IN_FLIGHT = "in flight"
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod without a node, and how it has fared."""
+
+    pod: core.Pod
+    timestamp: float
+    """When it was put where it is, by the loop's clock."""
+    place: Place | None = None
+    entry: int = 0
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    backoff_expiration: float | None = None
+    plugins: frozenset[str] = frozenset()
+    """Who rejected it."""
+    pending_plugins: frozenset[str] = frozenset()
+    """Who waits for something under way."""
+    gating_plugin: str = ""
+    """Who does not even let it be tried."""
+    likeness: bytes = b""
+    """Equal for pods that the same events may help."""
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def priority(self) -> int:
+        return self.pod.spec.priority or 0
+
+
+_Group = tuple[bytes, frozenset[str], frozenset[str]]
+_HeapEntry = tuple[float, int, float, int, QueuedPod]
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """A pod that is being decided, and what has happened meanwhile."""
+
+    queued: QueuedPod
+    events: list[ClusterEvent] = field(default_factory=list)
+
+
+class SchedulingQueue:
+    """Call `pop`, then `done` or `add_unschedulable`. `is_preempting` tells of pods for which room is being made."""
+
+    def __init__(self, labels_of: NamespaceLabels, is_preempting: Callable[[str], bool]) -> None:
+        self._labels_of = labels_of
+        self._is_preempting = is_preempting
+        self._numbers = itertools.count(1)
+        self._pods: dict[str, QueuedPod] = {}
+        self._active: list[_HeapEntry] = []
+        self._backoff: list[_HeapEntry] = []
+        self._error_backoff: list[_HeapEntry] = []
+        self._unschedulable: dict[_Group, dict[str, QueuedPod]] = {}
+        self._in_flight: dict[str, _InFlight] = {}
+        self._waiter: asyncio.Future[None] | None = None
+        self._flush: asyncio.TimerHandle | None = None
+        self._leftover: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        """How many pods wait, in whatever place."""
+        return len(self._pods)
+
+    # what informers tell
+
+    def add(self, pod: core.Pod) -> None:
+        """A pod that needs a node has come."""
+        queued = QueuedPod(pod, self._now())
+        self._forget(pod.metadata.uid)
+        self._pods[queued.uid] = queued
+        self._activate(queued)
+
+    def update(self, old: core.Pod, new: core.Pod) -> None:
+        """A pod without a node has changed."""
+        queued = self._pods.get(new.metadata.uid)
+        flight = self._in_flight.get(new.metadata.uid)
+        if flight is not None:
+            flight.events.extend(pod_changes(old, new))
+            if queued is not None:
+                queued.pod = new
+            return
+        if queued is None:
+            self.add(new)
+            return
+        if queued.place is not Place.UNSCHEDULABLE:
+            queued.pod = new
+            return
+        self._leave(queued)
+        queued.pod = new
+        self._rest(queued)
+        for event in pod_changes(old, new):
+            if self._requeue(queued, event):
+                return
+
+    def delete(self, uid: str) -> None:
+        """A pod is gone, or has a node."""
+        self._forget(uid)
+
+    def move_all(self, event: ClusterEvent, *, only: Callable[[core.Pod], bool] | None = None) -> None:
+        """Brings back the pods that a change in the cluster may help."""
+        if not is_of_interest(event):
+            return
+        for flight in self._in_flight.values():
+            flight.events.append(event)
+        for group in list(self._unschedulable.values()):
+            sample = next(iter(group.values()))
+            if not self._may_matter(sample, event):
+                continue
+            for queued in list(group.values()):
+                if only is None or only(queued.pod):
+                    self._requeue(queued, event)
+
+    def _may_matter(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        """For a pod and all that are like it; what is about the pod itself is told by `update`."""
+        plugins = queued.plugins | queued.pending_plugins
+        return not plugins or any(True for _ in may_help(plugins, queued.pod, event, self._labels_of))
+
+    # what the scheduler does
+
+    async def pop(self) -> QueuedPod:
+        """The next pod; where none is ready, one whose backoff is not over."""
+        while True:
+            queued = self._take(self._active, Place.ACTIVE) or self._take(self._backoff, Place.BACKOFF)
+            if queued is not None:
+                queued.place = Place.IN_FLIGHT
+                queued.attempts += 1
+                self._in_flight[queued.uid] = _InFlight(queued)
+                return queued
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def done(self, uid: str) -> None:
+        """A pod is decided, or given up."""
+        self._in_flight.pop(uid, None)
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place is Place.IN_FLIGHT:
+            del self._pods[uid]
+
+    def add_unschedulable(self, queued: QueuedPod, pod: core.Pod) -> None:
+        """A pod was tried in vain; `pod` is what it is now."""
+        flight = self._in_flight.pop(queued.uid, None)
+        if queued.place is not Place.IN_FLIGHT:
+            return
+        queued.pod = pod
+        self._pods[queued.uid] = queued
+        rejectors = queued.plugins | queued.pending_plugins
+        if rejectors:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        queued.timestamp = self._now()
+        queued.backoff_expiration = None
+        self._rest(queued)
+        if not rejectors:
+            self._back(queued, at_once=False)
+            return
+        for event in flight.events if flight is not None else ():
+            if self._requeue(queued, event):
+                return
+
+    def activate(self, uid: str) -> None:
+        """A pod is to be tried now, whatever it waits for."""
+        queued = self._pods.get(uid)
+        if queued is not None and queued.place in (Place.BACKOFF, Place.UNSCHEDULABLE):
+            self._leave(queued)
+            self._activate(queued)
+
+    def close(self) -> None:
+        """Nothing is due any more."""
+        for timer in (self._flush, self._leftover):
+            if timer is not None:
+                timer.cancel()
+
+    # places
+
+    def _requeue(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        """Moves a pod that an event may help. Returns whether it moved."""
+        rejectors = queued.plugins | queued.pending_plugins
+        helped = set(may_help(rejectors, queued.pod, event, self._labels_of))
+        if rejectors and not helped:
+            return False
+        return self._back(queued, at_once=bool(helped & queued.pending_plugins))
+
+    def _back(self, queued: QueuedPod, *, at_once: bool) -> bool:
+        gated = self._gate(queued)
+        if gated:
+            return False
+        self._leave(queued)
+        if not at_once and self._is_backing_off(queued):
+            queued.place = Place.BACKOFF
+            is_error = not (queued.plugins or queued.pending_plugins)
+            self._push(self._error_backoff if is_error else self._backoff, queued, self._expiration(queued))
+            self._flush_later()
+            if not is_error:
+                self._wake()
+        else:
+            self._activate(queued)
+        return True
+
+    def _activate(self, queued: QueuedPod) -> None:
+        if self._gate(queued):
+            self._rest(queued)
+            return
+        queued.place = Place.ACTIVE
+        self._push(self._active, queued, 0.0)
+        self._wake()
+
+    def _gate(self, queued: QueuedPod) -> bool:
+        """Whether a pod must not be tried now (PreEnqueue)."""
+        gate = ""
+        if queued.pod.spec.scheduling_gates:
+            gate = SCHEDULING_GATES
+        elif self._is_preempting(queued.uid):
+            gate = DEFAULT_PREEMPTION
+        queued.gating_plugin = gate
+        if gate and gate not in queued.plugins:
+            was_resting = queued.place is Place.UNSCHEDULABLE
+            if was_resting:
+                self._leave(queued)
+            queued.plugins |= {gate}
+            if was_resting:
+                self._rest(queued)
+        return bool(gate)
+
+    def _rest(self, queued: QueuedPod) -> None:
+        queued.place = Place.UNSCHEDULABLE
+        self._unschedulable.setdefault(_group(queued), {})[queued.uid] = queued
+        if self._leftover is None:
+            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._bring_back_leftover)
+
+    def _leave(self, queued: QueuedPod) -> None:
+        """Takes a pod from where it waits."""
+        if queued.place is Place.UNSCHEDULABLE:
+            group = _group(queued)
+            members = self._unschedulable[group]
+            del members[queued.uid]
+            if not members:
+                del self._unschedulable[group]
+        queued.place = None
+        queued.entry = 0
+
+    def _forget(self, uid: str) -> None:
+        queued = self._pods.pop(uid, None)
+        if queued is not None:
+            self._leave(queued)
+
+    def _push(self, heap: list[_HeapEntry], queued: QueuedPod, due: float) -> None:
+        queued.entry = next(self._numbers)
+        heappush(heap, (due, -queued.priority, queued.timestamp, queued.entry, queued))
+
+    def _take(self, heap: list[_HeapEntry], place: Place) -> QueuedPod | None:
+        while heap:
+            *_, entry, queued = heappop(heap)
+            if queued.entry == entry and queued.place is place:
+                return queued
+        return None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # time
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _expiration(self, queued: QueuedPod) -> float:
+        count = queued.consecutive_errors or queued.unschedulable_count
+        if not count:
+            return 0.0
+        if queued.backoff_expiration is None:
+            wait = min(INITIAL_BACKOFF * 2 ** min(count - 1, 30), MAX_BACKOFF)
+            queued.backoff_expiration = _aligned(queued.timestamp + wait)
+        return queued.backoff_expiration
+
+    def _is_backing_off(self, queued: QueuedPod) -> bool:
+        return self._expiration(queued) >= _aligned(self._now())
+
+    def _flush_later(self) -> None:
+        if self._flush is None:
+            due = _aligned(self._now()) + _WINDOW
+            self._flush = asyncio.get_running_loop().call_at(due, self._end_backoffs)
+
+    def _end_backoffs(self) -> None:
+        self._flush = None
+        for heap in (self._backoff, self._error_backoff):
+            while heap and (not _is_current(heap[0]) or not self._is_backing_off(heap[0][-1])):
+                entry = heappop(heap)
+                if _is_current(entry):
+                    entry[-1].place = None
+                    self._activate(entry[-1])
+        if self._backoff or self._error_backoff:
+            self._flush_later()
+
+    def _bring_back_leftover(self) -> None:
+        """Tries pods again that have waited for long."""
+        self._leftover = None
+        now = self._now()
+        for queued in _each(self._unschedulable.values()):
+            if now - queued.timestamp > MAX_UNSCHEDULABLE and queued.gating_plugin != SCHEDULING_GATES:
+                self._back(queued, at_once=False)
+        if self._unschedulable:
+            self._leftover = asyncio.get_running_loop().call_later(_LEFTOVER_PERIOD, self._bring_back_leftover)
+
+
+def _group(queued: QueuedPod) -> _Group:
+    return queued.likeness, queued.plugins, queued.pending_plugins
+
+
+def _each(groups: Iterable[dict[str, QueuedPod]]) -> list[QueuedPod]:
+    return [queued for group in groups for queued in group.values()]
+
+
+def _aligned(moment: float) -> float:
+    return moment - moment % _WINDOW
+
+
+def _is_current(entry: _HeapEntry) -> bool:
+    return entry[3] == entry[4].entry and entry[4].place is Place.BACKOFF

@@ -1,0 +1,279 @@
+"""The scheduler: follows nodes and pods, decides pod after pod, and tells the server (pkg/scheduler/scheduler.go)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import msgspec
+
+from steersman.api.core import v1 as core
+from steersman.client.client import Client
+from steersman.client.informer import Informers
+from steersman.client.resources import BINDINGS, NAMESPACES, NODES, POD_DISRUPTION_BUDGETS, PODS
+from steersman.client.transport import Unreachable
+from steersman.machinery.codec.serializer import encode
+from steersman.machinery.errors.status import StatusError
+from steersman.scheduler.around import Demands
+from steersman.scheduler.cycle import Cycle, Placed, Unplaced
+from steersman.scheduler.pod_status import patch_status
+from steersman.scheduler.preemption.executor import Executor
+from steersman.scheduler.preemption.nominator import Nominator
+from steersman.scheduler.queue.cluster_events import Action, ClusterEvent, node_changes, pod_changes
+from steersman.scheduler.queue.scheduling_queue import QueuedPod, SchedulingQueue
+from steersman.scheduler.recorder import EventRecorder
+from steersman.scheduler.state.cluster import ClusterState
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "default-scheduler"
+"""The `schedulerName` of pods that are served."""
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_TURN: Final = 0.004
+"""Seconds of decisions after which others have their turn."""
+_MOST_TOLD: Final = 512
+"""Requests under way, past which no more pods are decided."""
+
+
+class Scheduler:
+    """`await start()`, then `await stop()`. `client` is system:kube-scheduler's; informers may be shared."""
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self._client = client
+        self._pods = informers.of(PODS)
+        self._nodes = informers.of(NODES)
+        self._namespaces = informers.of(NAMESPACES)
+        self._budgets = informers.of(POD_DISRUPTION_BUDGETS)
+        self.cluster = ClusterState()
+        self._demands = Demands(informers, self.cluster)
+        self._nominator = Nominator()
+        self._recorder = EventRecorder(client, NAME)
+        self._executor = Executor(client, self._recorder, self._pods.get, self._activate)
+        self.queue = SchedulingQueue(self.cluster.labels_of, self._executor.is_preempting)
+        self._cycle = Cycle(self.cluster, self._demands, self._nominator, self._budgets.list)
+        self._requests: set[asyncio.Task[None]] = set()
+        self._fewer = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begins; pods are decided once everything is known. The informers are started by whoever has them."""
+        self._recorder.start()
+        self._namespaces.on_change(self._namespace_changed)
+        self._nodes.on_change(self._node_changed)
+        self._pods.on_change(self._pod_changed)
+        self._task = asyncio.create_task(self._run(), name="scheduler")
+
+    async def stop(self) -> None:
+        """Ends. Requests under way are given up."""
+        tasks = [task for task in (self._task, *self._requests) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self.queue.close()
+        await self._recorder.stop()
+
+    # what informers tell
+
+    def _namespace_changed(self, old: core.Namespace | None, new: core.Namespace | None) -> None:
+        namespace = new or old
+        assert namespace is not None
+        self.cluster.set_namespace(namespace.metadata.name, None if new is None else new.metadata.labels)
+
+    def _node_changed(self, old: core.Node | None, new: core.Node | None) -> None:
+        if new is None:
+            assert old is not None
+            self.queue.move_all(ClusterEvent("nodes", Action.DELETE, old))
+            self.cluster.remove_node(old.metadata.name)
+            return
+        if old is None:
+            self.cluster.set_node(new)
+            self.queue.move_all(ClusterEvent("nodes", Action.ADD, None, new))
+            return
+        events = list(node_changes(old, new))
+        if events or old.spec != new.spec or old.status.images != new.status.images:
+            self.cluster.set_node(new)
+        for event in events:
+            self.queue.move_all(event)
+
+    def _pod_changed(self, old: core.Pod | None, new: core.Pod | None) -> None:
+        """Pods that have ended are as good as gone."""
+        if old is not None and old.status.phase in _ENDED:
+            old = None
+        if new is not None and new.status.phase in _ENDED:
+            new = None
+        if new is None:
+            if old is not None:
+                self._pod_gone(old)
+        elif new.spec.node_name:
+            self._assigned(old, new)
+        elif new.spec.scheduler_name == NAME:
+            self._unassigned(old, new)
+
+    def _pod_gone(self, pod: core.Pod) -> None:
+        uid = pod.metadata.uid
+        if pod.spec.node_name:
+            self.cluster.remove_pod(uid)
+            self.queue.move_all(ClusterEvent("pods", Action.DELETE, pod))
+            return
+        self.queue.delete(uid)
+        was_nominated = self._nominator.node_of(uid)
+        self._nominator.remove(uid)
+        assumed = self.cluster.forget(uid)
+        if assumed is not None:
+            self.queue.move_all(ClusterEvent("pods", Action.DELETE, assumed.pod))
+        elif was_nominated:
+            self._tell_of_lost_nomination(pod)
+
+    def _assigned(self, old: core.Pod | None, new: core.Pod) -> None:
+        had_node = old is not None and bool(old.spec.node_name)
+        self.cluster.set_pod(new)
+        if had_node:
+            assert old is not None
+            for event in pod_changes(old, new):
+                self.queue.move_all(event)
+            return
+        self.queue.delete(new.metadata.uid)
+        self._nominator.remove(new.metadata.uid)
+        self.queue.move_all(ClusterEvent("pods", Action.ADD, None, new))
+
+    def _unassigned(self, old: core.Pod | None, new: core.Pod) -> None:
+        uid = new.metadata.uid
+        if self.cluster.is_assumed(uid):
+            if new.metadata.deletion_timestamp and self.cluster.forget(uid) is not None:
+                self.queue.move_all(ClusterEvent("pods", Action.DELETE, new))
+            return
+        self._nominator.update(new)
+        if old is None:
+            self.queue.add(new)
+            return
+        self.queue.update(old, new)
+        before = old.status.nominated_node_name
+        if before and before != new.status.nominated_node_name:
+            self._tell_of_lost_nomination(old)
+
+    def _tell_of_lost_nomination(self, pod: core.Pod) -> None:
+        """Pods of no higher priority have treated it as if it had its node."""
+        priority = pod.spec.priority or 0
+        event = ClusterEvent("pods", Action.DELETE, pod)
+        self.queue.move_all(event, only=lambda other: (other.spec.priority or 0) <= priority)
+
+    def _activate(self, uid: str) -> None:
+        self.queue.activate(uid)
+
+    # decisions
+
+    async def _run(self) -> None:
+        for informer in (self._namespaces, self._nodes, self._pods, self._budgets):
+            await informer.synced()
+        await self._demands.synced()
+        loop = asyncio.get_running_loop()
+        turn = loop.time()
+        while True:
+            queued = await self.queue.pop()
+            try:
+                await self._schedule(queued)
+            except Exception as error:
+                logger.exception("scheduling of %s", queued.pod.metadata.name)
+                self._fail(queued, Unplaced(str(error)), "SchedulerError")
+            while len(self._requests) >= _MOST_TOLD:
+                self._fewer.clear()
+                await self._fewer.wait()
+            if loop.time() - turn > _TURN:
+                await asyncio.sleep(0)
+                turn = loop.time()
+
+    async def _schedule(self, queued: QueuedPod) -> None:
+        pod = queued.pod
+        metadata = pod.metadata
+        if metadata.deletion_timestamp:
+            note = f"skip schedule deleting pod: {metadata.namespace}/{metadata.name}"
+            self._recorder.event(pod, "Warning", "FailedScheduling", "Scheduling", note)
+            self.queue.done(queued.uid)
+            return
+        if self.cluster.is_assumed(queued.uid):
+            self.queue.done(queued.uid)
+            return
+        decided = await self._cycle.decide(pod)
+        if isinstance(decided, Unplaced):
+            self._fail(queued, decided, "Unschedulable")
+            return
+        self._place(queued, decided)
+
+    def _place(self, queued: QueuedPod, placed: Placed) -> None:
+        pod = queued.pod
+        name = placed.node.name
+        spec = msgspec.structs.replace(pod.spec, node_name=name)
+        self.cluster.assume(msgspec.structs.replace(pod, spec=spec), name)
+        self._nominator.remove(queued.uid)
+        self.queue.done(queued.uid)
+        self._send(self._bind(queued, pod, name))
+
+    async def _bind(self, queued: QueuedPod, pod: core.Pod, node_name: str) -> None:
+        metadata = pod.metadata
+        binding = {
+            "kind": "Binding", "apiVersion": BINDINGS.api_version,
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+            "target": {"kind": "Node", "name": node_name},
+        }  # fmt: skip
+        try:
+            await self._client.act(PODS, metadata.name, metadata.namespace, "binding", encode(binding))
+        except (StatusError, Unreachable) as error:
+            forgotten = self.cluster.forget(metadata.uid)
+            if forgotten is not None:
+                self.queue.move_all(ClusterEvent("pods", Action.DELETE, forgotten.pod))
+            message = f'running Bind plugin "DefaultBinder": {error}'
+            self._fail(queued, Unplaced(message, nominated=""), "SchedulerError")
+            return
+        note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node_name}"
+        self._recorder.event(pod, "Normal", "Scheduled", "Binding", note)
+
+    def _fail(self, queued: QueuedPod, unplaced: Unplaced, reason: str) -> None:
+        """Has a pod wait, and says why."""
+        pod = queued.pod
+        queued.plugins, queued.pending_plugins = unplaced.plugins, unplaced.pending_plugins
+        queued.likeness = unplaced.likeness
+        now = self._pods.get(pod.metadata.namespace, pod.metadata.name)
+        if now is None or now.spec.node_name or now.metadata.uid != queued.uid:
+            self.queue.done(queued.uid)
+            return
+        room = unplaced.making_room
+        if room is not None:
+            self._executor.begin(now)
+        if unplaced.nominated:
+            self._nominator.nominate(now, unplaced.nominated)
+        elif unplaced.nominated is not None:
+            self._nominator.remove(queued.uid)
+        self.queue.add_unschedulable(queued, now)
+        self._recorder.event(now, "Warning", "FailedScheduling", "Scheduling", unplaced.message)
+        condition = core.PodCondition(
+            type="PodScheduled", status="False", reason=reason, message=unplaced.message,
+            observed_generation=now.metadata.generation,
+        )  # fmt: skip
+        self._send(self._tell(now, condition, unplaced))
+
+    async def _tell(self, pod: core.Pod, condition: core.PodCondition, unplaced: Unplaced) -> None:
+        room = unplaced.making_room
+        try:
+            await patch_status(self._client, pod, condition, nominated=unplaced.nominated)
+        except (StatusError, Unreachable) as error:
+            logger.warning("the condition of %s: %s", pod.metadata.name, error)
+        if room is not None:
+            priority = pod.spec.priority or 0
+            losing = [info.pod for info in self._nominator.on(room.node.name) if info.priority < priority]
+            victims = [info.pod for info in room.victims if not info.pod.metadata.deletion_timestamp]
+            await self._executor.make_room(pod, room.node.name, victims, losing)
+
+    def _send(self, request: Coroutine[Any, Any, None]) -> None:
+        """Has the server told while the next pod is decided."""
+        task = asyncio.create_task(request)
+        self._requests.add(task)
+        task.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._requests.discard(task)
+        self._fewer.set()
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("scheduler", exc_info=task.exception())
