@@ -126,6 +126,8 @@ class Informer(Generic[O]):
                     self._version = ""
                     continue
                 logger.warning("watch of %s: %s", self.resource.group_resource, error)
+            except Exception:
+                logger.exception("watch of %s", self.resource.group_resource)
             if asyncio.get_running_loop().time() - started > _LONG:
                 backoff.reset()
             else:
@@ -194,7 +196,10 @@ class Informer(Generic[O]):
 
     def _tell(self, old: O | None, new: O | None) -> None:
         for handler in self._handlers:
-            handler(old, new)
+            try:
+                handler(old, new)
+            except Exception:  # the others are told, and what follows
+                logger.exception("a handler of %s", self.resource.group_resource)
 
     def _end_of_all(self) -> None:
         """What was not told of is gone."""

@@ -25,7 +25,8 @@ class WorkQueue(Generic[K]):
         self._dirty: set[K] = set()
         self._working: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
+        """When keys fall due, on the loop's clock; handles of uvloop do not tell."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def __len__(self) -> int:
@@ -52,12 +53,12 @@ class WorkQueue(Generic[K]):
             return
         loop = asyncio.get_running_loop()
         due = loop.time() + seconds
-        timer = self._timers.get(key)
-        if timer is not None:
-            if timer.when() <= due:
+        known = self._timers.get(key)
+        if known is not None:
+            if known[0] <= due:
                 return
-            timer.cancel()
-        self._timers[key] = loop.call_at(due, self._due, key)
+            known[1].cancel()
+        self._timers[key] = due, loop.call_at(due, self._due, key)
 
     def retry(self, key: K) -> None:
         """Has a key that failed tried again, later each time."""
@@ -97,7 +98,7 @@ class WorkQueue(Generic[K]):
 
     def close(self) -> None:
         """Forgets what is due later."""
-        for timer in self._timers.values():
+        for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
 

@@ -71,12 +71,8 @@ class TaintEvictionController(Controller[Key]):
             if not limits:
                 self._cancel(key)
                 return
-            wait, now = max(0, min(limits)), asyncio.get_running_loop().time()
-            since = self._since.get(key)
-            if since is not None and since + wait < now + wait and self._timers[key].when() <= now + wait:
-                return  # it has been waiting for as much already
-            self._cancel(key)
-            self._put(key, now if since is None else since, wait)
+            if key not in self._since:  # else it is waiting already, as long as it may
+                self._put(key, asyncio.get_running_loop().time(), max(0, min(limits)))
 
     def _put(self, key: Key, since: float, wait: float) -> None:
         self._since[key] = since
