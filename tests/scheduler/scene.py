@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from steersman.api.core.v1 import Node, Pod, PodCondition
 from steersman.api.meta.v1 import DeleteOptions
 from steersman.client.client import Client
-from steersman.client.resources import EVENTS, NODES, PODS
+from steersman.client.resources import NEW_EVENTS, NODES, PODS
 from steersman.machinery.codec.serializer import from_plain
 from steersman.scheduler.scheduler import Scheduler
 
@@ -92,7 +92,7 @@ class Scene:
 
     async def events(self, name: str) -> Mapping[str, str]:
         """What has been told about a pod: notes by reason."""
-        found = (await self.client.list(EVENTS, "default")).items
+        found = (await self.client.list(NEW_EVENTS, "default")).items
         return {each.reason: each.note for each in found if each.regarding.name == name}
 
     async def told(self, name: str, reason: str) -> str:
