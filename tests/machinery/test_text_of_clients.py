@@ -44,7 +44,7 @@ ALLOWED = {
     "machinery/go/printable.py": {"PRINTABLE.split()"},
     "machinery/json_path/parser.py": {"char.isdecimal()"},
     "net/http1/head.py": {"raw.lower()"},
-    "net/client/http_client.py": {"code.isdigit()"},
+    "net/client/http1.py": {"code.isdigit()"},
     "net/spdy.py": {"_WORDS.split()"},
     "controlplane/given_files.py": {"data.strip()"},
     "registry/apps/controllerrevisions.py": {"bytes(revision.data).lstrip()"},
