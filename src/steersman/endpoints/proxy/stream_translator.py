@@ -190,11 +190,7 @@ class _Translation:
         headers += [("Connection", "Upgrade"), ("Upgrade", PROTOCOL)]
         try:
             connection = await self._location.dial()
-            try:
-                answer = await send(connection, "POST", self._location.target, headers)
-            except BaseException:
-                connection.close()
-                raise
+            answer = await send(connection, "POST", self._location.target, headers)
         except (DialError, BadAnswer, ValueError) as error:
             raise _Failed(f'error sending request: Post "{self._location}": {error}') from None
         if answer.status == 101 and to_lower(PROTOCOL) in to_lower(answer.header("upgrade")):

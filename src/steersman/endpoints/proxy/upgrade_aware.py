@@ -220,12 +220,8 @@ async def connect_upgraded(
     try:
         answer = await send(connection, method, location.target, headers)
     except (BadAnswer, ValueError) as error:
-        connection.close()
         why = str(error).removeprefix(BROKEN)
         raise plain_internal("unexpected EOF" if why == "EOF" else why) from None
-    except BaseException:
-        connection.close()
-        raise
     if answer.status != 101 and answer.status < 400:
         await answer.close()
         raise plain_internal(f"invalid upgrade response: status code {answer.status}")

@@ -328,8 +328,9 @@ async def send(
 ) -> Http1Answer:
     """Sends a request and reads the head of its answer; the body is sent meanwhile, or, if it is short, with the head.
 
-    Raises BadAnswer, and UnaskedUpgrade for a 101 if no field asks for an upgrade. The fields that frame the body
-    (content-length or transfer-encoding) are among `headers` already; with `chunked` its pieces are sent as chunks.
+    The fields that frame the body (content-length or transfer-encoding) are among `headers` already; with `chunked` its
+    pieces are sent as chunks. Raises BadAnswer, ValueError, and UnaskedUpgrade for a 101 if no field asks for an upgrade;
+    then the connection is closed.
     """
     sending: asyncio.Task[None] | None = None
     headers = list(headers)
@@ -338,7 +339,11 @@ async def send(
     try:
         await connection.write(request_head(method, target, headers) + whole)
     except ConnectionResetError:
+        connection.close()
         raise BadAnswer("write: broken pipe") from None
+    except BaseException:
+        connection.close()
+        raise
     if body is not None:
         sending = asyncio.create_task(_send_body(connection, body, chunked=chunked))
     answer = Http1Answer(connection, sending, head_only=method == "HEAD")

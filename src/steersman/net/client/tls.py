@@ -9,8 +9,8 @@ from typing import Final
 
 Protocols = tuple[str, ...]
 HTTP1: Final[Protocols] = ("http/1.1",)
-HTTP2: Final[Protocols] = HTTP1
-"""For servers that HTTP/2 would be spoken with; it is not spoken yet."""
+HTTP2: Final[Protocols] = ("h2", "http/1.1")
+"""HTTP/2 where the other side speaks it, else HTTP/1.1."""
 
 ClientTLS = Callable[[Protocols], ssl.SSLContext]
 """The context for connections that offer these protocols (ALPN): the same one until something of it has changed."""

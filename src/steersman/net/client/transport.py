@@ -7,6 +7,7 @@ Every request of this server to another one goes out here. An upgraded connectio
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
@@ -15,16 +16,20 @@ from typing import Final, NamedTuple
 from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import dial, host_port
 from steersman.net.client.http1 import send
+from steersman.net.client.http2.answer import NotProcessed
+from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.kept import KeptConnections
 from steersman.net.client.proxy_environment import ProxyEnvironment
-from steersman.net.client.tls import HTTP1, ClientTLS, Protocols
+from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, offered
 from steersman.net.client.tunnel import authorization, dial_proxy, dial_through
 from steersman.net.upgrade import UpgradedConnection
 
 MOST_ADDRESSES: Final = 256
 """Addresses that connections are kept to; the one that was used least recently is let go."""
-_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe"})
+_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe", "unexpected EOF"})
 """What a request finds that is sent on a connection that the other side has closed."""
+_MOST_ATTEMPTS: Final = 7
+_JITTER: Final = 0.1
 _REPLAYED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods of requests that may be sent twice."""
 
@@ -58,7 +63,7 @@ class Transport:
         self._tls = tls
         self._server_name = server_name
         self._proxies = proxies or ProxyEnvironment()
-        self._protocols = protocols
+        self._protocols = offered(protocols)
         self._locate = locate
         self._context: ssl.SSLContext | None = None
         self._kept: dict[Address, KeptConnections] = {}
@@ -87,20 +92,23 @@ class Transport:
         if again is None:
             again = method in _REPLAYED and not whole
         connections = self._connections(address)
+        attempts = 0
         while True:
             connection, is_old = await connections.take()
             try:
+                if isinstance(connection, Http2Connection):
+                    return await connection.send(method, target, headers, body, whole=whole)
                 answer = await send(connection, method, target, headers, body, chunked=chunked, whole=whole)
+            except NotProcessed as error:
+                await _before_another_attempt(attempts, error)
+                attempts += 1
             except BadAnswer as error:
-                connection.close()
-                if is_old and again and body is None and str(error) in _HUNG_UP:
-                    continue
-                raise
-            except BaseException:
-                connection.close()
-                raise
-            answer.keep(partial(connections.give_back, connection))
-            return answer
+                if not (is_old and again and body is None and str(error) in _HUNG_UP):
+                    raise
+                again = not isinstance(connection, Http2Connection)  # which others use, too: it is soon an old one
+            else:
+                answer.keep(partial(connections.give_back, connection))
+                return answer
 
     async def dial(self, address: Address) -> UpgradedConnection:
         """A connection of its own for HTTP/1.1, past any proxy. Raises DialError."""
@@ -114,7 +122,9 @@ class Transport:
                 self._context = context
         kept = self._kept.pop(address, None)
         if kept is None:
-            kept = KeptConnections(partial(self._connect, address))
+            kept = KeptConnections(
+                partial(self._connect, address), multiplexes=address.secure and HTTP2[0] in self._protocols
+            )
             if len(self._kept) >= MOST_ADDRESSES:
                 self._kept.pop(next(iter(self._kept))).close()
         self._kept[address] = kept
@@ -134,6 +144,19 @@ class Transport:
         tls = self._tls(protocols) if address.secure else None
         server_name = self._server_name or address.host
         return await dial(place.host, place.port, tls, addresses=place.addresses, server_name=server_name)
+
+
+async def _before_another_attempt(attempts: int, error: NotProcessed) -> None:
+    """Waits before what nothing was done for is sent again; not the first time. Raises BadAnswer if it cannot be."""
+    if attempts >= _MOST_ATTEMPTS:
+        raise error
+    if error.begun:
+        raise BadAnswer(
+            f"http2: Transport: cannot retry err [{error}] after Request.Body was written; define Request.GetBody to "
+            "avoid this error"
+        ) from None
+    if attempts:
+        await asyncio.sleep(2 ** (attempts - 1) * (1 + _JITTER * random.random()))
 
 
 async def bounded(answer: Answer, limit: int, seconds: float) -> bytes | None:
