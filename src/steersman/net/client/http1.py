@@ -329,8 +329,8 @@ async def send(
     """Sends a request and reads the head of its answer; the body is sent meanwhile, or, if it is short, with the head.
 
     The fields that frame the body (content-length or transfer-encoding) are among `headers` already; with `chunked` its
-    pieces are sent as chunks. Raises BadAnswer, ValueError, and UnaskedUpgrade for a 101 if no field asks for an upgrade;
-    then the connection is closed.
+    pieces are sent as chunks. Raises BadAnswer, ValueError, and UnaskedUpgrade for a 101 if no field asks for an
+    upgrade; then the connection is closed.
     """
     sending: asyncio.Task[None] | None = None
     headers = list(headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -24,9 +24,17 @@ from steersman.net.http2 import frames
 from steersman.net.http2.frames import ErrorCode, Setting
 from steersman.net.message import BodyAborted
 from steersman.net.tls import Certificate
-from tests.net.conftest import Frame
 
 OK = [(":status", "200"), ("content-type", "text/plain")]
+
+
+class Frame(NamedTuple):
+    """A frame as it came."""
+
+    kind: int
+    flags: int
+    stream_id: int
+    payload: bytes
 
 
 class Peer:
