@@ -207,9 +207,9 @@ def test_addresses_need_no_scheme(tmp_path: Path):
         return load_kubeconfig(a_kubeconfig(tmp_path, {"server": server, **cluster}))
 
     plain = at("a.example")
-    assert (plain.host, plain.port, plain.target, plain.tls) == ("a.example", 80, "/", None)
+    assert (plain.address, plain.target) == (("a.example", 80, False, ()), "/")
     safe = at("a.example:8443", **{"insecure-skip-tls-verify": True, "tls-server-name": "b.example"})
-    assert (safe.host, safe.port, safe.server_name, safe.tls is not None) == ("a.example", 8443, "b.example", True)
+    assert (safe.address, safe.server_name) == (("a.example", 8443, True, ()), "b.example")
     assert at("https://a.example/x?y=z").target == "/x?y=z"
 
 

@@ -56,7 +56,7 @@ class Configuration(NamedTuple):
 
 class ImagePolicyWebhook(Plugin):
     """`post` sends a review and gives the body of the answer; it raises StatusError and WebhookError. `clock` gives
-    seconds."""
+    seconds. `hang_up` closes the connections."""
 
     name = "ImagePolicyWebhook"
     operations = frozenset({CREATE, UPDATE})
@@ -68,11 +68,16 @@ class ImagePolicyWebhook(Plugin):
         post: Callable[[bytes], Awaitable[bytes]],
         settings: Settings,
         clock: Callable[[], float] = time.monotonic,
+        hang_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._post = post
+        self._hang_up = hang_up
         self._settings = settings
         self._clock = clock
         self._known: OrderedDict[bytes, tuple[float, ImageReviewStatus]] = OrderedDict()
+
+    def close(self) -> None:
+        self._hang_up()
 
     async def validate(self, attributes: Attributes) -> None:
         """Raises StatusError 403 for images that may not run, and where nobody can tell."""
@@ -146,7 +151,7 @@ def _unexpected(api_version: str, kind: str) -> str:
 
 def _make(server: Surroundings, configuration: Configuration) -> ImagePolicyWebhook:
     client = WebhookClient(configuration.endpoint, configuration.backoff)
-    return ImagePolicyWebhook(client.post, configuration.settings)
+    return ImagePolicyWebhook(client.post, configuration.settings, hang_up=client.close)
 
 
 IMAGE_POLICY_WEBHOOK: Final = ConfiguredDeclaration(ImagePolicyWebhook, on_by_default=False, make=_make)

@@ -36,9 +36,11 @@ from steersman.endpoints.responses import text_response
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.body import EmptyBody
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
-from steersman.net.client.http_client import Answer, BadAnswer, UnaskedUpgrade
-from steersman.net.client.transport import Transport, bounded
+from steersman.net.client.http1 import UnaskedUpgrade
+from steersman.net.client.tls import HTTP2, Protocols
+from steersman.net.client.transport import Address, Transport, bounded
 from steersman.net.message import BodyAborted, Response
 
 logger = logging.getLogger(__name__)
@@ -87,7 +89,7 @@ class Backend:
         self._passing = passing
         self.registration = registration
         self._key = _key_of(registration)
-        self._transport = Transport(self._tls, self._key.server_name)
+        self._transport = self._new_transport()
         passing.resolver.want((self._key.namespace, self._key.name))
 
     def update(self, registration: Registration) -> None:
@@ -101,16 +103,21 @@ class Backend:
         resolver.forget((self._key.namespace, self._key.name))
         self._key = key
         self._transport.close()
-        self._transport = Transport(self._tls, key.server_name)
+        self._transport = self._new_transport()
 
     def close(self) -> None:
         """Nobody asks it any more; answers that have begun come to their end."""
         self._transport.close()
         self._passing.resolver.forget((self._key.namespace, self._key.name))
 
-    def _tls(self) -> ssl.SSLContext:
+    def _new_transport(self) -> Transport:
+        return Transport(self._tls, self._key.server_name, protocols=HTTP2)
+
+    def _tls(self, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         registration = self.registration
-        return self._passing.identity.tls(registration.ca_bundle, insecure=registration.insecure)
+        return self._passing.identity.tls(
+            registration.ca_bundle, insecure=registration.insecure, protocols=protocols
+        )  # fmt: skip
 
     async def place(self) -> Place:
         """Where it is. Raises NoRoute."""
@@ -161,7 +168,7 @@ class Backend:
         body = request.http.body
         pieces = None if isinstance(body, EmptyBody) else aiter(body)
         target = f"{path}?{_query(request)}" if request.http.query else path
-        sending = self._transport.send(place, request.method, target, headers, pieces, chunked=chunked)
+        sending = self._transport.send(Address(*place), request.method, target, headers, pieces, chunked=chunked)
         try:
             if _is_discovery(request):
                 async with asyncio.timeout(DISCOVERY_TIMEOUT):
@@ -190,7 +197,7 @@ class Backend:
         headers = upgrade_headers(request.headers, authority, more)
         location = Location(
             scheme="https", host=place[0], port=place[1], path=request.info.path, query=_query(request),
-            tls=self._tls(), server_name=self._key.server_name,
+            transport=self._transport,
         )  # fmt: skip
         connection, answer = await connect_upgraded(location, request.method, headers)
         return taken_over(connection, answer)
@@ -205,7 +212,7 @@ class Backend:
         fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *headers, *identity_fields(user)]
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._transport.send(place, "GET", path, fields)
+                answer = await self._transport.send(Address(*place), "GET", path, fields)
                 status, found = answer.status, dict(reversed(answer.headers))
                 return Fetched(status, found, await bounded(answer, limit, seconds))
         except TimeoutError:
@@ -218,7 +225,7 @@ class Backend:
         fields = [("Host", host_port(*place)), ("User-Agent", "Go-http-client/1.1"), *identity_fields(user)]
         answer: Answer | None = None
         try:
-            answer = await self._transport.send(place, "GET", path, fields)
+            answer = await self._transport.send(Address(*place), "GET", path, fields)
             return answer.status
         except (DialError, BadAnswer, BackendTLSError, ValueError) as error:
             raise Unreachable(str(error)) from None

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final
 
 from steersman.machinery.go.pem import blocks
-from steersman.net.client.verification import judge_as_go
+from steersman.net.client.tls import HTTP1, HTTP2, Protocols, client_context
 
 logger = logging.getLogger(__name__)
 
@@ -34,18 +34,18 @@ class ClientIdentity:
         self._files = (cert_file, key_file) if cert_file and key_file else ()
         self._checked = 0.0
         self._stamp = self._look()
-        self._contexts: OrderedDict[tuple[bytes, bool], ssl.SSLContext] = OrderedDict()
+        self._contexts: OrderedDict[tuple[bytes, bool, Protocols], ssl.SSLContext] = OrderedDict()
 
-    def tls(self, ca_bundle: bytes, *, insecure: bool) -> ssl.SSLContext:
+    def tls(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols = HTTP2) -> ssl.SSLContext:
         """The present context for servers of this authority: the same one while nothing has changed.
 
         Raises BackendTLSError.
         """
         self._refresh()
-        key = (ca_bundle, insecure)
+        key = (ca_bundle, insecure, protocols)
         context = self._contexts.get(key)
         if context is None:
-            context = self._contexts[key] = self._load(ca_bundle, insecure=insecure)
+            context = self._contexts[key] = self._load(ca_bundle, insecure=insecure, protocols=protocols)
             if len(self._contexts) > _MOST_CONTEXTS:
                 self._contexts.popitem(last=False)
         return context
@@ -58,7 +58,7 @@ class ClientIdentity:
         if stamp == self._stamp:
             return
         try:
-            self._load(b"", insecure=True)
+            self._load(b"", insecure=True, protocols=HTTP1)
         except BackendTLSError as error:
             logger.warning("the proxy's client certificate has changed but cannot be used: %s", error)
             return
@@ -75,13 +75,9 @@ class ClientIdentity:
             found.append((status.st_mtime_ns, status.st_size, status.st_ino))
         return tuple(found)
 
-    def _load(self, ca_bundle: bytes, *, insecure: bool) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        else:
-            judge_as_go(context)
+    def _load(self, ca_bundle: bytes, *, insecure: bool, protocols: Protocols) -> ssl.SSLContext:
+        context = client_context(protocols, insecure=insecure)
+        if not insecure:
             if ca_bundle:
                 _trust(context, ca_bundle)
             else:
@@ -91,7 +87,6 @@ class ClientIdentity:
                 context.load_cert_chain(*self._files, password=lambda: "")
             except (OSError, ValueError) as error:
                 raise BackendTLSError(f"tls: {error}") from None
-        context.set_alpn_protocols(["http/1.1"])
         return context
 
 

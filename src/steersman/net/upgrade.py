@@ -38,6 +38,27 @@ class UpgradedConnection:
         self._transport = transport
 
     @property
+    def protocol(self) -> str:
+        """What both sides have agreed on to speak (ALPN), "" for nothing."""
+        tls = self._transport.get_extra_info("ssl_object")
+        return "" if tls is None else tls.selected_alpn_protocol() or ""
+
+    def hand_over(self, protocol: asyncio.BaseProtocol) -> tuple[asyncio.Transport, list[bytes]]:
+        """Has another protocol told of what happens from now on; the transport, and what has come so far.
+
+        Raises ConnectionResetError if it has ended.
+        """
+        if self._closed or self._eof:
+            raise ConnectionResetError("the connection is closed")
+        transport, pieces = self._transport, list(self._pieces)
+        transport.set_protocol(protocol)
+        self._pieces.clear()
+        if self._paused:
+            self._source.resume_reading()
+        self._closed = True
+        return transport, pieces
+
+    @property
     def is_idle(self) -> bool:
         """Whether it is open both ways, and nothing has come that is yet to be read."""
         return not (self._closed or self._eof or self._pieces)

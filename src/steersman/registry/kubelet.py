@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import ssl
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Final
 
 from steersman.api.core.v1 import Node
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.go.strings import to_lower
-from steersman.net.client.verification import judge_as_go
+from steersman.net.client.tls import HTTP2, Protocols, client_context
+from steersman.net.client.transport import Transport
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250
@@ -30,7 +32,10 @@ class KubeletConnection:
     client_certificate: str = ""
     client_key: str = ""
     certificate_authority: str = ""
-    _contexts: dict[bool, tuple[tuple[float, ...], ssl.SSLContext]] = field(default_factory=dict, repr=False)
+    _contexts: dict[tuple[bool, Protocols], tuple[tuple[float, ...], ssl.SSLContext]] = field(
+        default_factory=dict, repr=False
+    )
+    _transports: dict[bool, Transport] = field(default_factory=dict, repr=False)
 
     def host(self, node: Node) -> str:
         """Where the node's kubelet is reached. Raises StatusError 500 if the node has no address."""
@@ -47,18 +52,30 @@ class KubeletConnection:
         told = node.status.daemon_endpoints.kubelet_endpoint.port
         return told if told > 0 else self.default_port
 
-    def tls(self, *, verify: bool = True) -> ssl.SSLContext:
-        """The TLS for kubelets, with the client certificate. Raises StatusError 500 if a file cannot be used."""
+    def transport(self, *, verify: bool = True) -> Transport:
+        """What requests to kubelets are sent with. Raises StatusError 500 if a file cannot be used."""
         verify = verify and bool(self.certificate_authority)
+        self._tls(verify, HTTP2)
+        if verify not in self._transports:
+            self._transports[verify] = Transport(partial(self._tls, verify), protocols=HTTP2)
+        return self._transports[verify]
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        for each in self._transports.values():
+            each.close()
+
+    def _tls(self, verify: bool, protocols: Protocols) -> ssl.SSLContext:
         try:
             stamp = tuple(
                 os.stat(name).st_mtime
                 for name in (self.client_certificate, self.client_key, self.certificate_authority if verify else "")
                 if name
             )
-            kept = self._contexts.get(verify)
+            key = (verify, protocols)
+            kept = self._contexts.get(key)
             if kept is None or kept[0] != stamp:
-                kept = self._contexts[verify] = stamp, self._load(verify=verify)
+                kept = self._contexts[key] = stamp, self._load(protocols, verify=verify)
         except ssl.SSLError:
             raise plain_internal("tls: the certificates or keys for kubelets cannot be used") from None
         except OSError as error:
@@ -66,21 +83,21 @@ class KubeletConnection:
             raise plain_internal(f"open {error.filename or 'the files for kubelets'}: {why}") from None
         return kept[1]
 
-    def _load(self, *, verify: bool) -> ssl.SSLContext:
-        context = unverified_tls()
+    def _load(self, protocols: Protocols, *, verify: bool) -> ssl.SSLContext:
+        context = client_context(protocols, insecure=not verify)
         if verify:
-            context.check_hostname = True
-            judge_as_go(context)
             context.load_verify_locations(cafile=self.certificate_authority)
         if self.client_certificate:
             context.load_cert_chain(self.client_certificate, self.client_key)
         return context
 
 
-def unverified_tls() -> ssl.SSLContext:
-    """TLS that takes any certificate, as for pods and services: they are reached by address."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+@cache
+def _any_server(protocols: Protocols) -> ssl.SSLContext:
+    return client_context(protocols, insecure=True)
+
+
+def proxy_transport() -> Transport:
+    """What requests to pods, to services and to other ports of nodes are sent with: no certificate is shown, and any is
+    taken, as they are reached by address."""
+    return Transport(_any_server, protocols=HTTP2)

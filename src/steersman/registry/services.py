@@ -12,7 +12,8 @@ from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
-from steersman.registry.kubelet import KubeletConnection
+from steersman.net.client.transport import Transport
+from steersman.registry.kubelet import KubeletConnection, proxy_transport
 from steersman.rest.objects import Objects
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class Services:
     authenticate_token: Callable[[str, tuple[str, ...]], TokenIdentity | Awaitable[TokenIdentity | None] | None]
     """Whose a bearer token is that is meant for one of the audiences; see TokenAuthenticator."""
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
+    proxy_transport: Transport = field(default_factory=proxy_transport)
+    """What requests to pods and services are sent with."""
     slow_lane: SlowLane = field(default_factory=SlowLane)
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)
     """The plural of the resource whose objects are of a kind, None if none is served."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -17,26 +17,21 @@ from steersman.machinery.errors.status import StatusError, generic_server_respon
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.values.durations import format_duration
 from steersman.net.ascii import is_digits
-from steersman.net.client.dial import DialError, dial, resolve
-from steersman.net.client.http_client import Answer, BadAnswer, send
-from steersman.net.client.kept import KeptConnections
+from steersman.net.client.answer import Answer, BadAnswer
+from steersman.net.client.dial import DialError
+from steersman.net.client.transport import Transport
 from steersman.net.message import BodyAborted
-from steersman.net.upgrade import UpgradedConnection
 from steersman.webhooks.kubeconfig import Endpoint
 
 TIMEOUT: Final = 30.0
 """Seconds for a request with its answer."""
 MAX_ANSWER_BYTES: Final = 3 << 20
 AT_ONCE: Final = 64
-_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe"})
-"""What a request finds that is sent on a connection that is closed."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SAME_AGAIN: Final = frozenset({307, 308})
 """Redirects after which the same is posted again; after others the answer is asked for."""
 _MOST_REDIRECTS: Final = 10
 _LONGEST_SHOWN: Final = 200
-_SHORT: Final = 64 << 10
-"""Bytes of a body that is sent with the head."""
 _STEPS: Final = 5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
@@ -71,14 +66,16 @@ class WebhookClient:
         self._backoff = backoff
         self._sleep = sleep
         self._separator = "&" if "?" in endpoint.target else "?"
-        self._connections = KeptConnections(self._connect)
+        self._transport = Transport(
+            endpoint.tls, endpoint.server_name, protocols=endpoint.protocols, locate=endpoint.locate
+        )
         self._max_answer_bytes = max_answer_bytes
         self._room = asyncio.Semaphore(at_once)
         self._user_agent = user_agent
 
     def close(self) -> None:
         """Closes the connections that are kept."""
-        self._connections.close()
+        self._transport.close()
 
     async def post(self, body: bytes) -> bytes:
         """The body of the answer, which is not empty. Raises WebhookError, and StatusError for an answer that says that
@@ -163,17 +160,11 @@ class WebhookClient:
             headers.append(("Content-Length", str(len(body))))
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        connection, answer = await self._send(method, target, headers, body)
+        answer = await self._transport.send(endpoint.address, method, target, headers, whole=body, again=True)
         try:
-            data = await answer.read(self._max_answer_bytes + 1)
-        except BaseException:
+            return answer, await answer.read(self._max_answer_bytes + 1)
+        finally:
             await answer.close()
-            raise
-        if answer.leaves_open:
-            self._connections.give_back(connection)
-        else:
-            await answer.close()
-        return answer, data
 
     def _taken(self, answer: Answer, data: bytes) -> bytes:
         if len(data) > self._max_answer_bytes:
@@ -196,40 +187,6 @@ class WebhookClient:
         if not to.isascii() or any(each <= " " for each in to):
             raise BadAnswer("failed to parse Location header: it has characters that no URL has")
         return to.removeprefix(own).partition("#")[0] or "/"
-
-    async def _send(
-        self, method: str, target: str, headers: list[tuple[str, str]], body: bytes
-    ) -> tuple[UpgradedConnection, Answer]:
-        """The answer, its head read, and the connection it comes on. One that was kept, and that the other side has
-        closed meanwhile, is left for another."""
-        while True:
-            connection, is_old = await self._connections.take()
-            try:
-                if len(body) < _SHORT:
-                    return connection, await send(connection, method, target, headers, whole=body)
-                return connection, await send(connection, method, target, headers, _whole(body))
-            except BadAnswer as error:
-                connection.close()
-                if not (is_old and str(error) in _HUNG_UP):
-                    raise
-            except BaseException:
-                connection.close()
-                raise
-
-    async def _connect(self) -> UpgradedConnection:
-        endpoint = self._endpoint
-        host, port = endpoint.host, endpoint.port
-        if endpoint.locate is not None:
-            try:
-                host, port = await endpoint.locate()
-            except StatusError as error:
-                raise DialError(error.message) from None
-        addresses = await resolve(host) if endpoint.server_name != host else ()
-        return await dial(endpoint.server_name, port, endpoint.tls, addresses=addresses)
-
-
-async def _whole(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 def _is_passing(error: StatusError) -> bool:

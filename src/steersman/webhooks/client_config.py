@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from steersman.api.admissionregistration import v1 as admissionregistration
 from steersman.api.apiextensions import v1 as apiextensions
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls
+from steersman.machinery.errors.status import StatusError
+from steersman.net.ascii import lower
+from steersman.net.client.dial import DialError
+from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols
+from steersman.net.client.transport import Address
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
 
 LocateService = Callable[[str, str, int], Awaitable[tuple[str, int]]]
 """(namespace, name, port) -> host and port to which a connection is made. Raises StatusError."""
@@ -52,8 +57,8 @@ def endpoint_of(config: ClientConfig, locate: LocateService, login: Callable[[st
         host, path = f"{name}.{namespace}.svc", config.path or "/"
         known = login(f"{host}:{config.port}")
         return Endpoint(
-            f"https://{host}:{config.port}{path}", host, config.port, path, _tls(config, known),
-            host, known.credentials, partial(locate, namespace, name, config.port),
+            f"https://{host}:{config.port}{path}", Address(host, config.port), path, _tls(config, known, HTTP1), host,
+            known.credentials, partial(_located, locate, namespace, name),
         )  # fmt: skip
     try:
         url = urlsplit(config.url)
@@ -62,8 +67,30 @@ def endpoint_of(config: ClientConfig, locate: LocateService, login: Callable[[st
         raise KubeconfigError(f"Unparsable URL: {error}") from None
     target, host = url.path or "/", url.hostname or ""
     known = login(f"{host}:{port}")
-    return Endpoint(f"https://{url.netloc}{target}", host, port, target, _tls(config, known), host, known.credentials)
+    protocols = HTTP2 if _is_local(host) else HTTP1
+    return Endpoint(
+        f"https://{url.netloc}{target}", Address(host, port), target, _tls(config, known, protocols), host,
+        known.credentials, protocols=protocols,
+    )  # fmt: skip
 
 
-def _tls(config: ClientConfig, login: Login) -> ssl.SSLContext:
-    return client_tls(config.ca_bundle, login.certificate, login.key)
+async def _located(locate: LocateService, namespace: str, name: str, address: Address) -> Address:
+    """Where a Service is reached now. Raises DialError."""
+    try:
+        return Address(*await locate(namespace, name, address.port))
+    except StatusError as error:
+        raise DialError(error.message) from None
+
+
+def _is_local(host: str) -> bool:
+    """Whether HTTP/2 is offered: over one connection, requests to another host would not be spread over its servers."""
+    if lower(host) == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _tls(config: ClientConfig, login: Login, protocols: Protocols) -> ClientTLS:
+    return fixed(client_tls(config.ca_bundle, login.certificate, login.key, protocols=protocols))

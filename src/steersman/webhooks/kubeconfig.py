@@ -6,7 +6,7 @@ import base64
 import os
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,8 @@ from steersman.machinery.codec.strict import DecodeError, decode_untyped, peek_t
 from steersman.machinery.errors.field import quote
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.machinery.private_files import warn_of_access
-from steersman.net.client.verification import judge_as_go
+from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
+from steersman.net.client.transport import Address, Locate
 
 NO_CONFIGURATION: Final = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
@@ -32,21 +33,20 @@ class KubeconfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Another server: where it is, and who this one is to it. `tls` is None for plain HTTP."""
+    """Another server: where it is, and who this one is to it."""
 
     url: str
-    host: str
-    port: int
+    address: Address
     target: str
     """The path, and a query if there is one."""
-    tls: ssl.SSLContext | None
+    tls: ClientTLS
     server_name: str
     """By which its certificate is verified."""
     credentials: Callable[[], str]
     """The Authorization header, empty for none. Raises OSError if it is in a file that cannot be read."""
-    locate: Callable[[], Awaitable[tuple[str, int]]] | None = None
-    """Finds out for each connection to which host and port it is made, where that is not `host` and `port`. Raises
-    StatusError."""
+    locate: Locate | None = None
+    """Finds out for each connection where it is made to, where that is not the address."""
+    protocols: Protocols = HTTP1
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,30 +205,34 @@ def _endpoint(server: str, cluster: _Files, user: _Files) -> Endpoint:
         raise KubeconfigError(f"the server {quote(server)} is no URL of HTTP or HTTPS") from None
     if not url.hostname:
         raise KubeconfigError(f"the server {quote(server)} has no host")
-    tls = None
+    tls: ClientTLS = client_context
     if url.scheme == "https":
-        tls = client_tls(authority, certificate, key, insecure=insecure)
+        tls = fixed(client_tls(authority, certificate, key, insecure=insecure, protocols=HTTP2))
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     server_name = cluster.text("tls-server-name") or url.hostname
-    return Endpoint(server, url.hostname, port, target, tls, server_name, _credentials(user))
+    address = Address(url.hostname, port, url.scheme == "https")
+    return Endpoint(server, address, target, tls, server_name, _credentials(user), protocols=HTTP2)
+
+
+def fixed(context: ssl.SSLContext) -> ClientTLS:
+    """For a server that is always offered the same protocols."""
+    return lambda _: context
 
 
 def client_tls(
-    authority: bytes, certificate: bytes = b"", key: bytes = b"", *, insecure: bool = False
+    authority: bytes, certificate: bytes = b"", key: bytes = b"", *, insecure: bool = False,
+    protocols: Protocols = HTTP1,
 ) -> ssl.SSLContext:  # fmt: skip
     """How a server is verified: by an authority in PEM, or by those of the system, which takes milliseconds to read.
 
     Raises KubeconfigError.
     """
-    context = ssl.create_default_context() if not authority else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = client_context(protocols, insecure=insecure)
     try:
-        if insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        else:
-            judge_as_go(context)
         if authority:
             context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
+        elif not insecure:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if certificate:
             with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads them from files only; nobody else may
                 file.write(certificate + b"\n" + key)
@@ -236,7 +240,6 @@ def client_tls(
                 context.load_cert_chain(file.name)
     except ssl.SSLError as error:
         raise KubeconfigError(f"tls: these certificates or keys cannot be used: {error.reason or error}") from None
-    context.set_alpn_protocols(["http/1.1"])
     return context
 
 

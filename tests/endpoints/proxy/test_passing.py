@@ -11,7 +11,7 @@ from steersman.endpoints.proxy.passing import PassedBody, ended_with
 from steersman.endpoints.proxy.rewriting import PAGES_OF_A_USER, PageBody, Rewriter, rewritten_page
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.large_work.slow_lane import SlowLane
-from steersman.net.client.http_client import Answer
+from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted, Response
 
 REWRITER = Rewriter("/prefix", "10.0.0.1:80", "api.example.org")

@@ -17,6 +17,7 @@ class Connection:
 
     def __init__(self) -> None:
         self.is_idle = True
+        self.protocol = "http/1.1"
         self.closed = 0
         self.is_closed = asyncio.Event()
 

@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from steersman.net.client import transport as transports
+from steersman.net.client.answer import BadAnswer
 from steersman.net.client.dial import DialError
-from steersman.net.client.http_client import BadAnswer
 from steersman.net.client.proxy_environment import ProxyEnvironment
-from steersman.net.client.transport import Transport, bounded
+from steersman.net.client.tls import Protocols
+from steersman.net.client.transport import Address, Transport, bounded
 from steersman.net.message import BodyAborted
 from steersman.net.tls import Certificate
 
@@ -69,11 +70,11 @@ async def origin(certificate: Certificate) -> AsyncIterator[Origin]:
 @pytest.fixture
 def transport(client_context: Callable[..., ssl.SSLContext]) -> Transport:
     context = client_context()
-    return Transport(lambda: context, "localhost", DIRECT)
+    return Transport(lambda _: context, "localhost", DIRECT)
 
 
 async def get(transport: Transport, origin: Origin, method: str = "GET") -> bytes | None:
-    answer = await transport.send(("127.0.0.1", origin.port), method, "/", [("Host", "localhost")])
+    answer = await transport.send(Address("127.0.0.1", origin.port), method, "/", [("Host", "localhost")])
     return await bounded(answer, 100, 20)
 
 
@@ -120,7 +121,7 @@ async def test_other_certificates_take_other_connections(
     origin: Origin, client_context: Callable[..., ssl.SSLContext]
 ) -> None:
     contexts = [client_context(), client_context()]
-    transport = Transport(lambda: contexts[0], "localhost", DIRECT)
+    transport = Transport(lambda _: contexts[0], "localhost", DIRECT)
     await get(transport, origin)
     contexts.reverse()
     await get(transport, origin)
@@ -133,8 +134,8 @@ async def test_few_addresses_are_remembered(
 ) -> None:
     monkeypatch.setattr(transports, "MOST_ADDRESSES", 2)
     for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
-        transport._connections((host, origin.port))
-    assert list(transport._kept) == [("127.0.0.2", origin.port), ("127.0.0.3", origin.port)]
+        transport._connections(Address(host, origin.port))
+    assert list(transport._kept) == [Address(f"127.0.0.{last}", origin.port) for last in (2, 3)]
 
 
 async def test_a_long_answer_is_none(transport: Transport, origin: Origin) -> None:
@@ -188,9 +189,9 @@ async def test_requests_go_through_a_proxy(origin: Origin, client_context: Calla
     async with gateway.serving():
         proxies = ProxyEnvironment({"HTTPS_PROXY": f"http://me:secret@127.0.0.1:{gateway.port}"})
         context = client_context()
-        transport = Transport(lambda: context, "localhost", proxies)
+        transport = Transport(lambda _: context, "localhost", proxies)
         for _ in range(3):
-            answer = await transport.send(("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
+            answer = await transport.send(Address("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
             assert await bounded(answer, 100, 20) == b"ok"
         assert gateway.heads == [
             b"CONNECT 192.0.2.1:8443 HTTP/1.1\r\nHost: 192.0.2.1:8443\r\n"
@@ -216,13 +217,54 @@ async def test_a_proxy_that_refuses_is_told_of(
     async with gateway.serving():
         proxies = ProxyEnvironment({"HTTPS_PROXY": f"http://127.0.0.1:{gateway.port}"})
         context = client_context()
-        transport = Transport(lambda: context, "localhost", proxies)
+        transport = Transport(lambda _: context, "localhost", proxies)
         with pytest.raises(DialError, match=text):
-            await transport.send(("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
+            await transport.send(Address("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
 
 
 async def test_a_proxy_that_is_not_there_is_told_of(client_context: Callable[..., ssl.SSLContext]) -> None:
     context = client_context()
-    transport = Transport(lambda: context, "localhost", ProxyEnvironment({"HTTPS_PROXY": "http://127.0.0.1:1"}))
+    transport = Transport(lambda _: context, "localhost", ProxyEnvironment({"HTTPS_PROXY": "http://127.0.0.1:1"}))
     with pytest.raises(DialError, match=r"proxyconnect tcp: dial tcp 127\.0\.0\.1:1: connect: connection refused"):
-        await transport.send(("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
+        await transport.send(Address("192.0.2.1", 8443), "GET", "/", [("Host", "localhost")])
+
+
+def untouched(_: Protocols) -> ssl.SSLContext:
+    raise AssertionError("there is no TLS")
+
+
+async def test_a_plain_request_tells_a_proxy_its_url() -> None:
+    heads: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        proxies = ProxyEnvironment({"HTTP_PROXY": f"http://me:secret@127.0.0.1:{port}"})
+        transport = Transport(untouched, "", proxies)
+        answer = await transport.send(Address("192.0.2.1", 80, secure=False), "GET", "/x?y", [("Host", "192.0.2.1")])
+        assert await bounded(answer, 100, 20) == b"ok"
+    assert heads == [
+        b"GET http://192.0.2.1:80/x?y HTTP/1.1\r\nHost: 192.0.2.1\r\nProxy-Authorization: Basic bWU6c2VjcmV0\r\n\r\n"
+    ]
+
+
+async def test_a_place_is_found_for_each_connection(
+    origin: Origin, client_context: Callable[..., ssl.SSLContext]
+) -> None:
+    context = client_context()
+    asked: list[Address] = []
+
+    async def locate(address: Address) -> Address:
+        asked.append(address)
+        return Address("127.0.0.1", origin.port)
+
+    transport = Transport(lambda _: context, "localhost", DIRECT, locate=locate)
+    for _ in range(2):
+        answer = await transport.send(Address("hook.ns.svc", 443), "GET", "/", [("Host", "localhost")])
+        assert await bounded(answer, 100, 20) == b"ok"
+    assert (asked, origin.connections) == ([Address("hook.ns.svc", 443)], 1)
+    transport.close()

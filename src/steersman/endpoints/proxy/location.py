@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-import ssl
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-from steersman.net.client.dial import dial, host_port
+from steersman.net.client.answer import Answer
+from steersman.net.client.dial import host_port
+from steersman.net.client.transport import Address, Transport
 from steersman.net.upgrade import UpgradedConnection
 
 _PATH_SAFE: Final = "/$&+,:;=@-_.~"
@@ -16,21 +18,20 @@ _PATH_SAFE: Final = "/$&+,:;=@-_.~"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """The URL of a backend, and how it is connected to.
+    """The URL of a backend, and what requests are sent with.
 
-    `path` is unescaped, `query` as sent. Without `port` it is the scheme's own. `tls` is used with the scheme https;
-    `addresses` are those that `host` was found to have, if that had to be known before; `server_name` is whom TLS is
-    spoken with if it is not the host.
+    `path` is unescaped, `query` as sent. Without `port` it is the scheme's own. `addresses` are those that `host` was
+    found to have, if that had to be known before.
     """
+
+    transport: Transport
 
     scheme: str
     host: str
     port: int | None = None
     path: str = ""
     query: str = ""
-    tls: ssl.SSLContext | None = None
     addresses: tuple[str, ...] = ()
-    server_name: str = ""
 
     @property
     def authority(self) -> str:
@@ -49,12 +50,22 @@ class Location:
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}{self.target}"
 
-    async def dial(self) -> UpgradedConnection:
-        """Connects. Raises DialError."""
+    @property
+    def _address(self) -> Address:
         secure = self.scheme == "https"
         port = self.port if self.port is not None else 443 if secure else 80
-        tls = self.tls if secure else None
-        return await dial(self.host, port, tls, addresses=self.addresses, server_name=self.server_name)
+        return Address(self.host, port, secure, self.addresses)
+
+    async def dial(self) -> UpgradedConnection:
+        """A connection of its own. Raises DialError."""
+        return await self.transport.dial(self._address)
+
+    async def send(
+        self, method: str, headers: Sequence[tuple[str, str]], body: AsyncIterator[bytes] | None = None, *,
+        chunked: bool = False,
+    ) -> Answer:  # fmt: skip
+        """Sends a request; see Transport.send."""
+        return await self.transport.send(self._address, method, self.target, headers, body, chunked=chunked)
 
 
 def escaped_path(path: str) -> str:

@@ -25,8 +25,8 @@ from steersman.machinery.errors.status import (
 )
 from steersman.machinery.go.urls import url_error
 from steersman.machinery.identity.schema import GroupResource
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
-from steersman.net.client.http_client import Answer, BadAnswer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
 from steersman.net.websocket.messages import MessageConnection, open_messages
 from steersman.net.websocket.streams import handshake, is_websocket_request, requested_protocols
@@ -44,13 +44,7 @@ async def stream_location(request: Request, location: Location, resource: GroupR
     Raises StatusError, also for what it says instead.
     """
     try:
-        connection = await location.dial()
-        try:
-            headers = [("Host", location.authority), ("User-Agent", "steersman")]
-            answer = await send(connection, "GET", location.target, headers)
-        except BaseException:
-            connection.close()
-            raise
+        answer = await location.send("GET", [("Host", location.authority), ("User-Agent", "steersman")])
     except (DialError, BadAnswer, ValueError) as error:
         raise plain_internal(f'Get "{location}": {error}') from None
     if 200 <= answer.status <= 206:

@@ -8,7 +8,7 @@ from functools import partial
 
 from steersman.endpoints.proxy.rewriting import PageBody
 from steersman.machinery.errors.status import service_unavailable
-from steersman.net.client.http_client import Answer
+from steersman.net.client.answer import Answer
 from steersman.net.message import Response, Upgraded
 
 

@@ -23,7 +23,7 @@ from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import lower
-from steersman.net.client.http_client import Answer
+from steersman.net.client.answer import Answer
 from steersman.net.message import BodyAborted
 
 MAX_PAGE_BYTES: Final = 8 << 20

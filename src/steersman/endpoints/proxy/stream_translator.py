@@ -19,8 +19,9 @@ from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import internal
 from steersman.machinery.go.strings import to_lower, trim_space
 from steersman.net.ascii import is_digits
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
-from steersman.net.client.http_client import Answer, BadAnswer, send
+from steersman.net.client.http1 import Http1Answer, send
 from steersman.net.message import BodyAborted, Response, Upgraded
 from steersman.net.spdy import PROTOCOL, Session, SpdyError, Stream
 from steersman.net.websocket.messages import MessageConnection, open_messages
@@ -183,17 +184,13 @@ class _Translation:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
-    async def _connect(self) -> tuple[Upgraded, Answer]:
+    async def _connect(self) -> tuple[Upgraded, Http1Answer]:
         headers = [("Host", self._location.authority), ("User-Agent", "steersman"), ("Content-Length", "0")]
         headers += [("X-Stream-Protocol-Version", each) for each in SPDY_PROTOCOLS]
         headers += [("Connection", "Upgrade"), ("Upgrade", PROTOCOL)]
         try:
             connection = await self._location.dial()
-            try:
-                answer = await send(connection, "POST", self._location.target, headers)
-            except BaseException:
-                connection.close()
-                raise
+            answer = await send(connection, "POST", self._location.target, headers)
         except (DialError, BadAnswer, ValueError) as error:
             raise _Failed(f'error sending request: Post "{self._location}": {error}') from None
         if answer.status == 101 and to_lower(PROTOCOL) in to_lower(answer.header("upgrade")):

@@ -21,8 +21,9 @@ from steersman.machinery.go.strings import to_lower
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.ascii import SPACE, lower
 from steersman.net.body import EmptyBody
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError
-from steersman.net.client.http_client import BROKEN, Answer, BadAnswer, UnaskedUpgrade, send
+from steersman.net.client.http1 import BROKEN, Http1Answer, UnaskedUpgrade, send
 from steersman.net.http1.head import content_length
 from steersman.net.message import Headers, Response, Upgraded
 
@@ -84,12 +85,7 @@ async def _plain_answer(request: Request, location: Location, rewriter: Rewriter
     body = request.http.body
     pieces = None if isinstance(body, EmptyBody) else aiter(body)
     try:
-        connection = await location.dial()
-        try:
-            return await send(connection, request.method, location.target, headers, pieces, chunked=chunked)
-        except BaseException:
-            connection.close()
-            raise
+        return await location.send(request.method, headers, pieces, chunked=chunked)
     except UnaskedUpgrade as error:
         raise plain_internal(str(error)) from None
     except (DialError, BadAnswer, ValueError) as error:
@@ -188,7 +184,7 @@ async def upgrade(request: Request, location: Location) -> Response:
     return taken_over(connection, answer)
 
 
-def taken_over(connection: Upgraded, answer: Answer) -> Response:
+def taken_over(connection: Upgraded, answer: Http1Answer) -> Response:
     """What a backend said to an upgrade: if it agrees, its connection and the client's become one."""
     if answer.status != 101:
         return refused_upgrade(answer)
@@ -208,7 +204,9 @@ def upgrade_headers(
     return [("Host", host), *kept, *more]
 
 
-async def connect_upgraded(location: Location, method: str, headers: list[tuple[str, str]]) -> tuple[Upgraded, Answer]:
+async def connect_upgraded(
+    location: Location, method: str, headers: list[tuple[str, str]]
+) -> tuple[Upgraded, Http1Answer]:
     """The connection to a backend that was asked to change the protocol, and what it said: 101, or from 400 on.
 
     Raises StatusError 500.
@@ -222,12 +220,8 @@ async def connect_upgraded(location: Location, method: str, headers: list[tuple[
     try:
         answer = await send(connection, method, location.target, headers)
     except (BadAnswer, ValueError) as error:
-        connection.close()
         why = str(error).removeprefix(BROKEN)
         raise plain_internal("unexpected EOF" if why == "EOF" else why) from None
-    except BaseException:
-        connection.close()
-        raise
     if answer.status != 101 and answer.status < 400:
         await answer.close()
         raise plain_internal(f"invalid upgrade response: status code {answer.status}")

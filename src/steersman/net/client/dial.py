@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address
 from typing import Final, cast
@@ -20,6 +21,7 @@ TLS_HANDSHAKE_TIMEOUT: Final = 10.0
 TLS_SHUTDOWN_TIMEOUT: Final = 5.0
 """Seconds in which what was written leaves, while what comes is read for nothing."""
 _WRITE_HIGH_WATER: Final = 256 << 10
+_READ_BYTES: Final = 256 << 10
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 7, 18, 19, 20, 21})
 """OpenSSL's codes for a certificate that leads to no known authority."""
 _OUT_OF_DATE: Final = frozenset({9, 10})
@@ -43,10 +45,42 @@ class DialError(Exception):
     """There is no connection; the text is Go's."""
 
 
-class _Dialed(asyncio.Protocol):
+class Received(asyncio.BufferedProtocol):
+    """A connection whose bytes come by way of one buffer for all of a thread.
+
+    With a plain Protocol, TLS would allocate and shrink 256 KB for every read. The loop fills the buffer and says so in
+    one go, and what has come is copied out first, so that one buffer is enough.
+    """
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the loop reads to."""
+        return _read_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """The loop has read."""
+        self.take(_read_buffer()[:nbytes].tobytes())
+
+    def take(self, data: bytes) -> None:
+        """Takes what has come."""
+        raise NotImplementedError
+
+
+_of_thread: Final = threading.local()
+
+
+def _read_buffer() -> memoryview:
+    try:
+        buffer: memoryview = _of_thread.buffer
+    except AttributeError:
+        buffer = _of_thread.buffer = memoryview(bytearray(_READ_BYTES))
+    return buffer
+
+
+class _Dialed(Received):
     """The events of a connection, passed on to who reads and writes it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
         self._loop = loop
         self._tls = False
         self._spoke = False
@@ -94,7 +128,7 @@ class _Dialed(asyncio.Protocol):
         transport.set_write_buffer_limits(high=_WRITE_HIGH_WATER)
         self.connection.secured(transport)
 
-    def data_received(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
         assert self.connection is not None
         self._spoke = True
         self.connection.feed(data)

@@ -1,44 +1,70 @@
 """Requests to servers with one configuration of TLS, as Go's http.Transport makes them: connections are kept by
 address, old ones are found out, and a proxy is gone through where the environment says so.
+
+Every request of this server to another one goes out here. An upgraded connection is dialled here, too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
-from steersman.net.client.dial import dial
-from steersman.net.client.http_client import Answer, BadAnswer, send
+from steersman.net.client.answer import Answer, BadAnswer
+from steersman.net.client.dial import dial, host_port
+from steersman.net.client.http1 import send
+from steersman.net.client.http2.answer import NotProcessed
+from steersman.net.client.http2.connection import Http2Connection
 from steersman.net.client.kept import KeptConnections
 from steersman.net.client.proxy_environment import ProxyEnvironment
-from steersman.net.client.tunnel import dial_through
+from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, offered
+from steersman.net.client.tunnel import authorization, dial_proxy, dial_through
 from steersman.net.upgrade import UpgradedConnection
 
 MOST_ADDRESSES: Final = 256
 """Addresses that connections are kept to; the one that was used least recently is let go."""
-_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe"})
+_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe", "unexpected EOF"})
 """What a request finds that is sent on a connection that the other side has closed."""
+_MOST_ATTEMPTS: Final = 7
+_JITTER: Final = 0.1
 _REPLAYED: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods of requests that may be sent twice."""
 
-Address = tuple[str, int]
+
+class Address(NamedTuple):
+    """Where requests go. `addresses` are those that `host` has been found to have, if they had to be judged before;
+    without `secure` there is no TLS."""
+
+    host: str
+    port: int
+    secure: bool = True
+    addresses: tuple[str, ...] = ()
+
+
+Locate = Callable[[Address], Awaitable[Address]]
+"""Finds out where a connection is made to that is not made to the address itself. Raises DialError."""
 
 
 class Transport:
-    """Sends requests to any address, under one name of the server.
+    """Sends requests to any address.
 
     `tls` gives the context of new connections; when it gives another one, those that are kept are closed.
+    `server_name` is whom TLS is spoken with, if that is not the host of the address. `protocols` are those that are
+    offered to servers for requests.
     """
 
     def __init__(
-        self, tls: Callable[[], ssl.SSLContext], server_name: str, proxies: ProxyEnvironment | None = None
-    ) -> None:
+        self, tls: ClientTLS, server_name: str = "", proxies: ProxyEnvironment | None = None, *,
+        protocols: Protocols = HTTP1, locate: Locate | None = None,
+    ) -> None:  # fmt: skip
         self._tls = tls
         self._server_name = server_name
         self._proxies = proxies or ProxyEnvironment()
+        self._protocols = offered(protocols)
+        self._locate = locate
         self._context: ssl.SSLContext | None = None
         self._kept: dict[Address, KeptConnections] = {}
 
@@ -50,50 +76,87 @@ class Transport:
 
     async def send(
         self, address: Address, method: str, target: str, headers: Sequence[tuple[str, str]],
-        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False,
+        body: AsyncIterator[bytes] | None = None, *, chunked: bool = False, whole: bytes = b"",
+        again: bool | None = None,
     ) -> Answer:  # fmt: skip
         """The answer, its head read. Closing it gives the connection back, if it can carry another request.
 
+        A body is given in pieces, or as a `whole`. `again` says whether the request may be sent twice, which happens
+        where a kept connection turns out to be closed; by default its method says so.
         Raises DialError, BadAnswer, and ValueError for what cannot stand in a head.
         """
+        proxy = None if address.secure else self._proxies.of("http", address.host, address.port)
+        if proxy is not None:  # it is told all of the URL
+            target = f"http://{host_port(address.host, address.port)}{target}"
+            headers = [*headers, *authorization(proxy)]
+        if again is None:
+            again = method in _REPLAYED and not whole
         connections = self._connections(address)
+        attempts = 0
         while True:
             connection, is_old = await connections.take()
             try:
-                answer = await send(connection, method, target, headers, body, chunked=chunked)
+                if isinstance(connection, Http2Connection):
+                    return await connection.send(method, target, headers, body, whole=whole)
+                answer = await send(connection, method, target, headers, body, chunked=chunked, whole=whole)
+            except NotProcessed as error:
+                await _before_another_attempt(attempts, error)
+                attempts += 1
             except BadAnswer as error:
-                connection.close()
-                if is_old and body is None and method in _REPLAYED and str(error) in _HUNG_UP:
-                    continue
-                raise
-            except BaseException:
-                connection.close()
-                raise
-            answer.keep(partial(connections.give_back, connection))
-            return answer
+                if not (is_old and again and body is None and str(error) in _HUNG_UP):
+                    raise
+                again = not isinstance(connection, Http2Connection)  # which others use, too: it is soon an old one
+            else:
+                answer.keep(partial(connections.give_back, connection))
+                return answer
 
     async def dial(self, address: Address) -> UpgradedConnection:
-        """A connection of its own, past any proxy. Raises DialError."""
-        return await dial(*address, self._tls(), server_name=self._server_name)
+        """A connection of its own for HTTP/1.1, past any proxy. Raises DialError."""
+        return await self._dial(address, HTTP1)
 
     def _connections(self, address: Address) -> KeptConnections:
-        context = self._tls()
-        if context is not self._context:
-            self.close()
-            self._context = context
+        if address.secure:
+            context = self._tls(self._protocols)
+            if context is not self._context:
+                self.close()
+                self._context = context
         kept = self._kept.pop(address, None)
         if kept is None:
-            kept = KeptConnections(partial(self._connect, address))
+            kept = KeptConnections(
+                partial(self._connect, address), multiplexes=address.secure and HTTP2[0] in self._protocols
+            )
             if len(self._kept) >= MOST_ADDRESSES:
                 self._kept.pop(next(iter(self._kept))).close()
         self._kept[address] = kept
         return kept
 
     async def _connect(self, address: Address) -> UpgradedConnection:
-        proxy = self._proxies.of("https", *address)
+        proxy = self._proxies.of("https" if address.secure else "http", address.host, address.port)
         if proxy is None:
-            return await self.dial(address)
-        return await dial_through(proxy, address, self._tls(), self._server_name)
+            return await self._dial(address, self._protocols)
+        if not address.secure:
+            return await dial_proxy(proxy)
+        server_name = self._server_name or address.host
+        return await dial_through(proxy, address[:2], self._tls(self._protocols), server_name)
+
+    async def _dial(self, address: Address, protocols: Protocols) -> UpgradedConnection:
+        place = address if self._locate is None else await self._locate(address)
+        tls = self._tls(protocols) if address.secure else None
+        server_name = self._server_name or address.host
+        return await dial(place.host, place.port, tls, addresses=place.addresses, server_name=server_name)
+
+
+async def _before_another_attempt(attempts: int, error: NotProcessed) -> None:
+    """Waits before what nothing was done for is sent again; not the first time. Raises BadAnswer if it cannot be."""
+    if attempts >= _MOST_ATTEMPTS:
+        raise error
+    if error.begun:
+        raise BadAnswer(
+            f"http2: Transport: cannot retry err [{error}] after Request.Body was written; define Request.GetBody to "
+            "avoid this error"
+        ) from None
+    if attempts:
+        await asyncio.sleep(2 ** (attempts - 1) * (1 + _JITTER * random.random()))
 
 
 async def bounded(answer: Answer, limit: int, seconds: float) -> bytes | None:

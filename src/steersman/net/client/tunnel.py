@@ -1,4 +1,4 @@
-"""Connections through an HTTP proxy (CONNECT, RFC 9110 9.3.6), as Go's transport makes them."""
+"""Connections to an HTTP proxy, and through it (CONNECT, RFC 9110 9.3.6), as Go's transport makes them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import ssl
 from functools import partial
 from typing import Final
 
-from steersman.net.client.dial import DialError, dial, host_port
-from steersman.net.client.http_client import request_head
+from steersman.net.client.dial import BeforeTLS, DialError, dial, host_port
+from steersman.net.client.http1 import request_head
 from steersman.net.client.proxy_environment import Proxy
 from steersman.net.message import Upgraded
 from steersman.net.upgrade import UpgradedConnection
@@ -23,24 +23,38 @@ async def dial_through(
     proxy: Proxy, address: tuple[str, int], tls: ssl.SSLContext, server_name: str
 ) -> UpgradedConnection:  # fmt: skip
     """Connects to `address` by way of the proxy, with TLS to the server there. Raises DialError."""
+    return await _dial(proxy, tls, server_name, partial(_connect, proxy, address))
+
+
+async def dial_proxy(proxy: Proxy) -> UpgradedConnection:
+    """Connects to the proxy itself, for requests that name their URL. Raises DialError."""
+    return await _dial(proxy)
+
+
+async def _dial(
+    proxy: Proxy, tls: ssl.SSLContext | None = None, server_name: str = "", before_tls: BeforeTLS | None = None
+) -> UpgradedConnection:  # fmt: skip
     if proxy.secure:
         raise DialError("proxyconnect tcp: proxies are spoken to without TLS only")
     try:
-        return await dial(
-            proxy.host, proxy.port, tls, server_name=server_name, before_tls=partial(_connect, proxy, address)
-        )
+        return await dial(proxy.host, proxy.port, tls, server_name=server_name, before_tls=before_tls)
     except DialError as error:
         text = str(error)
         raise DialError(f"proxyconnect tcp: {text}" if text.startswith("dial tcp") else text) from None
 
 
+def authorization(proxy: Proxy) -> list[tuple[str, str]]:
+    """The field that tells a proxy who this server is, if it is to be told."""
+    if proxy.user is None:
+        return []
+    pair = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
+    return [("Proxy-Authorization", f"Basic {pair}")]
+
+
 async def _connect(proxy: Proxy, address: tuple[str, int], connection: Upgraded) -> None:
     """Asks the proxy for a way to `address`. Raises DialError."""
     target = host_port(*address)
-    headers = [("Host", target)]
-    if proxy.user is not None:
-        pair = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
-        headers.append(("Proxy-Authorization", f"Basic {pair}"))
+    headers = [("Host", target), *authorization(proxy)]
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT):
             await connection.write(request_head("CONNECT", target, headers))

@@ -1,4 +1,4 @@
-"""From header blocks to the heads of requests: decoding within bounds, for one HTTP/2 connection."""
+"""From header blocks to fields, and to the heads of requests: decoding within bounds, for one HTTP/2 connection."""
 
 from __future__ import annotations
 
@@ -20,22 +20,15 @@ class TooLarge(Exception):
     """A block so far over a bound that it was not decoded: the table is lost, and the connection with it."""
 
 
-class BlockReader:
+class FieldDecoder:
     """Decodes blocks in the order in which they came, all of them: each may change the table for the next."""
 
-    __slots__ = ("_decoder", "_heads", "_known", "_max_bytes", "_max_count", "_repeatable")
+    __slots__ = ("_decoder", "_max_bytes", "_max_count")
 
-    def __init__(self, limits: Limits) -> None:
-        self._max_bytes = limits.max_header_list_bytes
-        self._max_count = limits.max_header_count
-        self._decoder = Decoder(self._max_bytes)
-        self._heads = HeadParser()
-        self._known: dict[bytes, Head] = {}
-        self._repeatable = False
-
-    def known(self, block: bytes) -> Head | None:
-        """The head that the same block had before, if it means the same now."""
-        return self._known.get(block)
+    def __init__(self, max_bytes: int, max_count: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_count = max_count
+        self._decoder = Decoder(max_bytes)
 
     def decode(self, block: bytes) -> Fields:
         """The fields of a block. Raises ConnectionFault, and TooLarge."""
@@ -50,17 +43,37 @@ class BlockReader:
             raise TooLarge from None
         except HPACKError:
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "header block cannot be decoded") from None
-        # Only a block of nothing but references to one-byte indexes (RFC 7541 section 6.1) leaves the table as it is,
-        # and means the same as long as no other block has changed the table.
-        self._repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
-        if not self._repeatable and self._known:
-            self._known.clear()
         return fields
 
     def is_over(self, fields: Fields) -> bool:
         """Whether a list of fields is longer than the settings allow."""
         size = sum(len(name) + len(value) for name, value, _ in fields)
         return size + _FIELD_OVERHEAD * len(fields) > self._max_bytes
+
+
+class BlockReader(FieldDecoder):
+    """The same for requests, whose blocks and heads are often those of one before."""
+
+    __slots__ = ("_heads", "_known", "_repeatable")
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits.max_header_list_bytes, limits.max_header_count)
+        self._heads = HeadParser()
+        self._known: dict[bytes, Head] = {}
+        self._repeatable = False
+
+    def known(self, block: bytes) -> Head | None:
+        """The head that the same block had before, if it means the same now."""
+        return self._known.get(block)
+
+    def decode(self, block: bytes) -> Fields:
+        fields = super().decode(block)
+        # Only a block of nothing but references to one-byte indexes (RFC 7541 section 6.1) leaves the table as it is,
+        # and means the same as long as no other block has changed the table.
+        self._repeatable = bool(block) and min(block) > 0x80 and 0xFF not in block
+        if not self._repeatable and self._known:
+            self._known.clear()
+        return fields
 
     def head(self, stream_id: int, block: bytes, fields: Fields) -> Head:
         """The head that the fields of the block decoded last are. Raises StreamFault."""

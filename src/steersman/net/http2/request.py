@@ -11,10 +11,12 @@ from steersman.net.ascii import is_digits
 from steersman.net.http2.frames import ErrorCode, StreamFault
 from steersman.net.message import Headers
 
-_NAME: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
+NAME: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~-]+")
+"""Of a field."""
 _METHOD: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEX_DIGITS: Final = bytes.maketrans(b"h0123456789abcdefABCDEF", b"." + b"h" * 22)
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""What no field's value has."""
 _OF_ONE_CONNECTION: Final = frozenset(
     {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
@@ -48,7 +50,7 @@ def _checked_name(raw: bytes) -> str:
         if name not in _PSEUDO:
             raise ValueError("unknown pseudo-header field")
         return name
-    if not _NAME.fullmatch(raw):
+    if not NAME.fullmatch(raw):
         raise ValueError("invalid field name")
     if raw in _OF_ONE_CONNECTION:
         raise ValueError("connection-specific field")
@@ -99,7 +101,7 @@ class HeadParser:
             return head
         try:
             target = raw_target.decode() if raw_target.isascii() else text_of(raw_target)
-            if not target.isprintable() and _CONTROL.search(target):
+            if not target.isprintable() and CONTROL.search(target):
                 raise ValueError("control character in :path")
             path, query = _split(target)
         except ValueError as error:
@@ -117,7 +119,7 @@ def parse_head(stream_id: int, fields: Fields) -> Head:
                 value = raw_value.decode()
             except UnicodeDecodeError:
                 value = raw_value.decode("latin-1")
-            if not value.isprintable() and _CONTROL.search(value):
+            if not value.isprintable() and CONTROL.search(value):
                 raise ValueError("control character in a field value")
             pairs.append((name, value))
         return _head(Headers.of(pairs), pairs)

@@ -32,7 +32,7 @@ from steersman.machinery.validation.selectors import validate_label_name
 from steersman.net.client.dial import DialError, resolve
 from steersman.net.message import Response
 from steersman.registry.core.node_annotations import validate_node_annotations
-from steersman.registry.core.pods.kubelet import is_global_unicast, pod_tls
+from steersman.registry.core.pods.kubelet import is_global_unicast
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
 from steersman.registry.printing.go_struct import go_struct
 from steersman.registry.services import Services
@@ -231,7 +231,7 @@ async def proxy_to_node(services: Services, ctx: Context, name: str, request: Re
         scheme="https" if at_kubelet else scheme or "http", host=host,
         port=kubelet_port if at_kubelet else proxied_port(port), addresses=tuple(addresses),
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
-        tls=kubelet.tls() if at_kubelet else pod_tls(),
+        transport=kubelet.transport() if at_kubelet else services.proxy_transport,
     )  # fmt: skip
     return await proxy(request, location, services.slow_lane.of(ctx.user.name))
 

@@ -5,9 +5,7 @@ Follows pkg/registry/core/pod (LogLocation, AttachLocation, ExecLocation, PortFo
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
-from functools import cache
 from typing import Final
 
 from steersman.api.core import v1 as core
@@ -33,7 +31,6 @@ from steersman.machinery.values.times import TimeError, canonical_time
 from steersman.net.ascii import is_digits
 from steersman.net.message import Response
 from steersman.registry.core.proxy_names import proxied_path, proxied_port, split_scheme_name_port
-from steersman.registry.kubelet import unverified_tls
 from steersman.registry.services import Services
 from steersman.rest.context import Context
 
@@ -210,7 +207,7 @@ def _at_kubelet(services: Services, node: core.Node, path: str, query: str, *, v
     kubelet = services.kubelet
     return Location(
         scheme="https", host=kubelet.host(node), port=kubelet.port(node), path=path, query=query,
-        tls=kubelet.tls(verify=verify),
+        transport=kubelet.transport(verify=verify),
     )  # fmt: skip
 
 
@@ -226,15 +223,10 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
         raise bad_request("address not allowed")
     location = Location(
         scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
-        path=join_preserving_trailing_slash("", proxied_path(request.subpath)), tls=pod_tls(),
+        path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
+        transport=services.proxy_transport,
     )  # fmt: skip
     return await proxy(request, location, services.slow_lane.of(ctx.user.name))
-
-
-@cache
-def pod_tls() -> ssl.SSLContext:
-    """The TLS for what is reached by address: no certificate is shown, and any is taken."""
-    return unverified_tls()
 
 
 def _first_port(pod: core.Pod) -> int | None:

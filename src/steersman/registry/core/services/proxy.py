@@ -20,7 +20,6 @@ from steersman.machinery.errors.go_numbers import parse_int
 from steersman.machinery.errors.status import StatusError, bad_request, not_found, service_unavailable
 from steersman.machinery.identity.schema import GroupResource
 from steersman.net.message import Response
-from steersman.registry.core.pods.kubelet import pod_tls
 from steersman.registry.core.proxy_names import proxied_path, split_scheme_name_port
 from steersman.registry.services import Services
 from steersman.rest.context import Context
@@ -51,7 +50,9 @@ async def locate(services: Services, ctx: Context, text: str) -> Location:
             continue
         for address in _from_anywhere(subset.addresses):
             if _is_pod(services, ctx, address):
-                return Location(scheme=scheme or "http", host=address.ip, port=number)
+                return Location(
+                    scheme=scheme or "http", host=address.ip, port=number, transport=services.proxy_transport
+                )
     raise service_unavailable(f"no endpoints available for service {quote(text)}")
 
 
@@ -98,4 +99,4 @@ async def proxy_to_service(services: Services, ctx: Context, name: str, request:
     """What an endpoint of the service answers to the request. Raises StatusError."""
     location = await locate(services, ctx, name)
     path = join_preserving_trailing_slash("", proxied_path(request.subpath))
-    return await proxy(request, replace(location, path=path, tls=pod_tls()), services.slow_lane.of(ctx.user.name))
+    return await proxy(request, replace(location, path=path), services.slow_lane.of(ctx.user.name))

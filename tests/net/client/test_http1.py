@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, dial, resolve
-from steersman.net.client.http_client import MAX_INTERIM, Answer, BadAnswer, UnaskedUpgrade, request_head, send
+from steersman.net.client.http1 import MAX_INTERIM, UnaskedUpgrade, request_head, send
 from steersman.net.message import BodyAborted
 
 Ask = Callable[..., Awaitable[Answer]]

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 from steersman.net.ascii import lower
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.http1.body import ChunkReader, KnownLength, MalformedChunks
 from steersman.net.http1.head import END_OF_HEAD, Fault, MalformedFields, content_length, quoted, read_fields
 from steersman.net.message import BodyAborted, Upgraded
@@ -19,16 +20,14 @@ MAX_HEAD_BYTES: Final = 1 << 20
 MAX_FIELDS: Final = 1000
 MAX_INTERIM: Final = 1000
 """Interim answers (1xx) before an answer. Go bounds their bytes only; each costs some microseconds."""
+_SHORT: Final = 64 << 10
+"""Bytes of a body that is sent with the head."""
 _STEPS_A_TURN: Final = 8
 BROKEN: Final = "net/http: HTTP/1.x transport connection broken: "
 """Before what is wrong with an answer, where Go's transport says it."""
 _VERSION: Final = re.compile(rb"HTTP/[0-9]\.[0-9]")
 _BODILESS: Final = frozenset({204, 304})
 _NO_TRAILER: Final = frozenset({"transfer-encoding", "trailer", "content-length"})
-
-
-class BadAnswer(Exception):
-    """The other server does not speak HTTP as it should, or has hung up; the text is Go's."""
 
 
 class UnaskedUpgrade(BadAnswer):
@@ -43,19 +42,13 @@ class UnaskedUpgrade(BadAnswer):
             super().__init__(f'backend tried to switch protocol {quoted(protocol.encode())} when "" was requested')
 
 
-class Answer:
-    """An answer whose body is to be read, once, with `async for`; `close()` in any case.
-
-    `headers` are as they came, with lower-case names. Raises BodyAborted if the body is cut off.
-    """
+class Http1Answer(Answer):
+    """An answer on a connection that carries nothing else meanwhile; closing it closes the connection, too."""
 
     def __init__(self, connection: Upgraded, sending: asyncio.Task[None] | None, *, head_only: bool) -> None:
-        self.status = 0
-        self.headers: list[tuple[str, str]] = []
+        super().__init__()
         self.leftover = b""
         """What came after a 101: the first bytes of the other protocol."""
-        self.length: int | None = None
-        """What the answer says of its body's length."""
         self._connection = connection
         self._sending = sending
         self._head_only = head_only
@@ -83,10 +76,6 @@ class Answer:
         return (
             is_sent and is_read and not closes and not self._cut and self._version == "HTTP/1.1" and self.status >= 200
         )
-
-    def header(self, name: str) -> str:
-        """The first value of a field, or ""."""
-        return next((value for key, value in self.headers if key == name), "")
 
     def protocol(self) -> str:
         """The protocol that the answer changes to, "" if it says none."""
@@ -254,15 +243,6 @@ class Answer:
             raise BodyAborted(str(error)) from None
         return piece, reader.complete
 
-    async def read(self, limit: int) -> bytes:
-        """The first `limit` bytes of the body. Raises BodyAborted."""
-        taken = bytearray()
-        async for piece in self:
-            taken += piece
-            if len(taken) >= limit:
-                break
-        return bytes(taken[:limit])
-
     def cut_off(self) -> None:
         """Closes the connection: who reads the body is told that it ended too early."""
         self._cut = True
@@ -345,21 +325,28 @@ async def send(
     *,
     chunked: bool = False,
     whole: bytes = b"",
-) -> Answer:
-    """Sends a request and reads the head of its answer; the body is sent meanwhile, or, given `whole`, with the head.
+) -> Http1Answer:
+    """Sends a request and reads the head of its answer; the body is sent meanwhile, or, if it is short, with the head.
 
-    Raises BadAnswer, and UnaskedUpgrade for a 101 if no field asks for an upgrade. The fields that frame the body
-    (content-length or transfer-encoding) are among `headers` already; with `chunked` its pieces are sent as chunks.
+    The fields that frame the body (content-length or transfer-encoding) are among `headers` already; with `chunked` its
+    pieces are sent as chunks. Raises BadAnswer, ValueError, and UnaskedUpgrade for a 101 if no field asks for an
+    upgrade; then the connection is closed.
     """
     sending: asyncio.Task[None] | None = None
     headers = list(headers)
+    if len(whole) >= _SHORT:
+        body, whole = _pieces(whole), b""
     try:
         await connection.write(request_head(method, target, headers) + whole)
     except ConnectionResetError:
+        connection.close()
         raise BadAnswer("write: broken pipe") from None
+    except BaseException:
+        connection.close()
+        raise
     if body is not None:
         sending = asyncio.create_task(_send_body(connection, body, chunked=chunked))
-    answer = Answer(connection, sending, head_only=method == "HEAD")
+    answer = Http1Answer(connection, sending, head_only=method == "HEAD")
     try:
         await answer.read_head()
         if answer.status == 101 and not any(lower(name) == "upgrade" for name, _ in headers):
@@ -368,6 +355,10 @@ async def send(
         await answer.close()
         raise
     return answer
+
+
+async def _pieces(whole: bytes) -> AsyncIterator[bytes]:
+    yield whole
 
 
 async def _send_body(connection: Upgraded, body: AsyncIterator[bytes], *, chunked: bool) -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from steersman.net.client.verification import judge_as_go
+from steersman.net.client.tls import HTTP1, client_context
 
 
 class Issuer:
@@ -64,8 +64,8 @@ class Issuer:
 
 def shake_hands(server: ssl.SSLContext, trusted: str) -> None:
     """A handshake in memory with `hook`. Raises ssl.SSLCertVerificationError."""
-    context = ssl.create_default_context(cadata=trusted)
-    judge_as_go(context)
+    context = client_context(HTTP1)
+    context.load_verify_locations(cadata=trusted)
     one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [context.wrap_bio(one, other, server_hostname="hook"), server.wrap_bio(other, one, server_side=True)]
     while ends:
