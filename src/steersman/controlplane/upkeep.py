@@ -5,13 +5,16 @@ These are kube-apiserver's own controllers, with its hooks' names and its interv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
 from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.policy_status import GROUP, PLURAL, PolicyStatus
 from steersman.controlplane.stores import Stores
+from steersman.openapi.remote import RemoteDocuments
 from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
@@ -27,7 +30,11 @@ _MINUTE: Final = 60.0
 class Upkeep:
     """Begins with the hooks of `server` and ends with `stop`."""
 
-    def __init__(self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap) -> None:
+    def __init__(
+        self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap,
+        remote: Callable[[], RemoteDocuments],
+    ) -> None:  # fmt: skip
+        """`remote` gives what other servers publish of OpenAPI."""
         self._server = server
         self._store = stores.store
         self._lease = IdentityLease(server, stores.objects("coordination.k8s.io", "leases"))
@@ -37,6 +44,7 @@ class Upkeep:
         self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
         self._authentication = Periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
         self._legacy_token_tracking = Periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
+        self._policy_status = PolicyStatus(server, stores.store(GROUP, PLURAL), stores.objects(GROUP, PLURAL), remote)
         self._renewal: Periodic | None = None
         self._running: list[Periodic] = []
 
@@ -56,9 +64,11 @@ class Upkeep:
         self._start(Periodic("the service kubernetes", self._bootstrap.kubernetes_service, _SOON))
         self._start(self._authentication)
         self._follow_config_map(*AUTHENTICATION_INFO, self._authentication, only_its_end=True)
+        self._policy_status.start()
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""
+        await self._policy_status.stop()
         for each in self._running:
             await each.stop()
         self._running.clear()
