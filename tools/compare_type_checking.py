@@ -151,9 +151,7 @@ def statuses(server: Client, definitions: list[Body], policies: list[Body]) -> B
     for each in policies:
         answer = server.ask("POST", _POLICIES, {"metadata": {"name": each["name"]}, "spec": each["spec"]})
         if answer.code != 201:
-            found[each["name"]] = {
-                "refused": answer.body.get("message") if isinstance(answer.body, dict) else answer.body
-            }
+            found[each["name"]] = {"refused": _VARIABLE.sub("_var", json.dumps(answer.body))}
     wanted = [each["name"] for each in policies if each["name"] not in found]
 
     def are_checked() -> bool:

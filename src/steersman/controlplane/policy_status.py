@@ -17,7 +17,6 @@ from steersman.api.admissionregistration.v1 import ExpressionWarning, Validating
 from steersman.controlplane.objects import StoreObjects
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.action import Action
-from steersman.openapi.remote import RemoteDocuments
 from steersman.rest.context import LOOPBACK, Context
 from steersman.rest.objects import Reading
 from steersman.server.server import Server
@@ -26,6 +25,7 @@ from steersman.store.store import Store
 
 if TYPE_CHECKING:
     from steersman.controlplane.type_checking import TypeChecker
+    from steersman.openapi.remote import RemoteDocuments
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ These are kube-apiserver's own controllers, with its hooks' names and its interv
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
@@ -14,12 +14,14 @@ from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, Legacy
 from steersman.controlplane.periodic import Periodic
 from steersman.controlplane.policy_status import GROUP, PLURAL, PolicyStatus
 from steersman.controlplane.stores import Stores
-from steersman.openapi.remote import RemoteDocuments
 from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
 from steersman.store.follower import Follower
+
+if TYPE_CHECKING:
+    from steersman.openapi.remote import RemoteDocuments
 
 REPAIR_INTERVAL: Final = 180.0
 """Seconds between looks at all addresses and ports of services."""
