@@ -11,7 +11,7 @@ import pytest
 from steersman.catalogue.catalogue import Catalogue
 from steersman.catalogue.kinds_for import MAX_TYPES, ResourceKinds, listed_versions
 from steersman.machinery.codec.serializer import encode
-from tests.catalogue.test_catalogue import resource
+from tests.catalogue.resources import resource
 from tests.unasked import unasked
 
 

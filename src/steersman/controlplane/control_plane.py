@@ -268,7 +268,7 @@ class ControlPlane:
             authentication_info=lambda: authentication_info(options, files),
         )  # fmt: skip
         openapi = OpenAPIOnFirstUse(server)
-        upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap, lambda: openapi.remote)
+        upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap, lambda: openapi.remote, options.controllers)
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)

@@ -1,7 +1,8 @@
 """Tells in the status of ValidatingAdmissionPolicies which of their expressions do not fit the kinds they are about.
 
-In a cluster kube-controller-manager does that (`pkg/controller/validatingadmissionpolicystatus`); what is written here
-is the same under the same name, once for each generation, so that whoever comes second has nothing to do.
+In a cluster kube-controller-manager does that (`pkg/controller/validatingadmissionpolicystatus`); what is written here,
+if `--controllers` says so, is the same under the same name, once for each generation, so that whoever comes second has
+nothing to do.
 """
 
 from __future__ import annotations
