@@ -20,7 +20,7 @@ from steersman.cel.library.quantities import QuantityValue
 from steersman.cel.library.semvers import SemverValue
 from steersman.cel.library.urls import URLValue
 from steersman.cel.types import Type
-from steersman.cel.values import Duration, Map, Optional, Timestamp, UInt
+from steersman.cel.values import Duration, Map, Optional, TextList, Timestamp, UInt
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.go_print import GoValue, go_source, go_value
 from steersman.machinery.values.durations import format_duration
@@ -53,7 +53,9 @@ class _Natives:
 
     def _field(self, value: Any) -> Any:
         """The value of a field: a list or a map there is one, its items are as they come. Raises NoTextKey."""
-        if isinstance(value, list | tuple) and not self._is_read(value):
+        while isinstance(value, Optional) and value.has_value:
+            value = value.value
+        if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_read(value):
             return [self._value(each) for each in value]
         if isinstance(value, Map):
             if not all(isinstance(key, str) for key in value):
@@ -97,6 +99,8 @@ class _Natives:
 def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, TextList):
+        return _go(value)
     return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
@@ -114,6 +118,8 @@ def _go(value: Any) -> GoValue:
             return GoValue(format_duration(value.nanos), str(value.nanos), "time.Duration")
         case Timestamp():
             return GoValue(_moment(value), _date(value), "time.Time")
+        case TextList():
+            return GoValue(f"[{' '.join(value)}]", f"[]string{{{', '.join(map(quote, value))}}}", "[]string")
         case list() | tuple():
             shown, sources = " ".join(map(_shown, value)), ", ".join(map(_source, value))
             return GoValue(f"[{shown}]", f"[]ref.Val{{{sources}}}", "[]ref.Val")
@@ -217,17 +223,21 @@ def _address(value: IPValue | CIDRValue) -> str:
 
 
 def _version(value: SemverValue) -> str:
-    before = ".".join(map(str, value.prerelease))
-    return ".".join(map(str, value.numbers)) + (f"-{before}" if before else "")
+    return ".".join(map(str, value.numbers)) + _behind("-", value.prerelease) + _behind("+", value.build)
+
+
+def _behind(mark: str, words: tuple[int | str, ...]) -> str:
+    return mark + ".".join(map(str, words)) if words else ""
 
 
 def _version_source(value: SemverValue) -> str:
     major, minor, patch = map(hex, value.numbers)
     parts = ", ".join(map(_prerelease, value.prerelease))
     before = f"{{{parts}}}" if parts else "(nil)"
+    build = f"{{{', '.join(map(quote, value.build))}}}" if value.build else "(nil)"
     return (
         f"semver.Version{{Major:{major}, Minor:{minor}, Patch:{patch}, "
-        f"Pre:[]semver.PRVersion{before}, Build:[]string(nil)}}"
+        f"Pre:[]semver.PRVersion{before}, Build:[]string{build}}}"
     )
 
 
