@@ -124,7 +124,7 @@ def _go(value: Any) -> GoValue:
             shown, sources = " ".join(map(_shown, value)), ", ".join(map(_source, value))
             return GoValue(f"[{shown}]", f"[]ref.Val{{{sources}}}", "[]ref.Val")
         case Map():
-            entries = sorted(value.items(), key=lambda entry: str(entry[0]))
+            entries = sorted(value.items(), key=lambda entry: (type(entry[0]).__name__, entry[0]))
             shown, sources = _joined(entries, " ", _shown), _joined(entries, ", ", _source)
             return GoValue(f"map[{shown}]", f"map[ref.Val]ref.Val{{{sources}}}", "map[ref.Val]ref.Val")
         case QuantityValue():
