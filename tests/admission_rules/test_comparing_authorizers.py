@@ -18,7 +18,8 @@ DECISION = "authorizer.path('/a').check('get')"
     [
         ("authorizer != authorizer", True), ("dyn(authorizer) != 1", True), (f"{DECISION} != {DECISION}", True),
         ("[authorizer] == [authorizer]", True), ("[authorizer] != [authorizer]", False),
-        ("[dyn(authorizer), dyn(1)] == [dyn(authorizer), dyn(2)]", False), ("{'a': authorizer} == {'a': authorizer}", True),
+        ("[dyn(authorizer), dyn(1)] == [dyn(authorizer), dyn(2)]", False),
+        ("{'a': authorizer} == {'a': authorizer}", True),
         ("authorizer in [authorizer]", False), ("dyn(1) in [dyn(authorizer), dyn(1)]", True),
         ("authorizer == authorizer", "no such overload"), (f"{DECISION} == {DECISION}", "no such overload"),
         ("dyn(authorizer)['a'] == 1", "no such key: a"),
