@@ -37,13 +37,20 @@ class Unanswered(Exception):
 
 
 class Answers:
-    """The answers that the expressions about one request have been given; each question is asked once."""
+    """The answers that the expressions about one request have been given; each question is asked once.
 
-    def __init__(self, ask: Ask, slow_lane: Callable[[], SlowLane] | None = None) -> None:
-        """`slow_lane` gives that of the user; without it everything is evaluated where it is begun."""
+    It is for one evaluation at a time.
+    """
+
+    def __init__(
+        self, ask: Ask, slow_lane: Callable[[], SlowLane] | None = None, known: dict[Check, Answer] | None = None
+    ) -> None:  # fmt: skip
+        """`slow_lane` gives that of the user; without it everything is evaluated where it is begun. `known` are the
+        answers that there are, which others of the same request may share and add to.
+        """
         self._ask: Final = ask
         self._slow_lane: Final = slow_lane
-        self._known: Final[dict[Check, Answer]] = {}
+        self._known: Final[dict[Check, Answer]] = {} if known is None else known
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._on_loop = False
         self._allowance = 0
