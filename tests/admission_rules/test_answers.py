@@ -66,3 +66,11 @@ async def test_answers_are_asked_for_on_the_loop_from_the_lane(lane: SlowLane) -
     text = "authorizer.path('/a').check('get').allowed() && authorizer.path('/a').check('get').reason() == ''"
     assert (await answers.settled(lane, _evaluate, inputs(), answers, _compiled(text))).value is True
     assert len(authorizer.asked) == 1
+
+
+async def test_a_pattern_that_is_not_compiled_yet_is_compiled_in_the_lane(lane: SlowLane) -> None:
+    answers = Answers(Authorizer().ask, lambda: lane)
+    text = "'a-b'.findAll('[a-z]' + '{1,1}') == ['a', 'b'] && 'a'.matches('[' + 'a]')"
+    THREADS.clear()
+    assert (await answers.settled(None, _evaluate, inputs(), answers, _compiled(text))).value is True
+    assert len(set(THREADS)) == 2

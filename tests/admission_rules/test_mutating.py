@@ -39,6 +39,10 @@ async def test_what_is_merged_leaves_the_object_as_it_is() -> None:
     assert before == config_map(a="1")
 
 
+async def test_a_field_that_may_be_missing_is_null() -> None:
+    assert (await _made(config_map(a="1"), apply="Object{immutable: optional.none()}"))["immutable"] is None
+
+
 async def test_a_configuration_cannot_be_of_another_kind() -> None:
     assert (await _made(config_map(), apply="Object{kind: 'Foo', apiVersion: 'bar'}"))["kind"] == "ConfigMap"
 
@@ -67,6 +71,29 @@ async def test_objects_in_patches_are_maps() -> None:
         ({"patch": "[JSONPatch{op: 'add', path: '/data', value: {1: 'a'}}]"},
          "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion "
          "from 'int' to string", "invalid_error"),
+        ({"apply": "Object{data: {1: 'x'}}"}, "invalid return type: *dynamic.ObjectVal", "invalid_error"),
+        ({"apply": "Object{data: {'p': timestamp('2020-01-01T00:00:00Z')}}"},
+         "error applying patch: failed to convert patch object to typed object: .data.p: expected string, got "
+         "&value.valueUnstructured{Value:time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)}", "invalid_error"),
+        ({"apply": "Object{data: null}"},
+         "error applying patch: failed to convert patch object to typed object: .data: expected map, got &{NULL_VALUE}",
+         "invalid_error"),
+        ({"apply": "Object{immutable: duration('1s')}"},
+         "error applying patch: failed to convert patch object to typed object: .immutable: expected boolean, got "
+         "&{1s}", "invalid_error"),
+        ({"apply": "Object{metadata: Object.metadata{creationTimestamp: quantity('1')}}"},
+         "error applying patch: failed to convert patch object to typed object: .metadata.creationTimestamp: expected "
+         "any scalar, got &{1}", "invalid_error"),
+        ({"apply": "Object{metadata: Object.metadata{finalizers: [null]}}"},
+         "error applying patch: failed to convert patch object to typed object: .metadata.finalizers[={{undefined}}]: "
+         "expected string, got &value.valueUnstructured{Value:0}", "invalid_error"),
+        ({"apply": "Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{uid: 1u}]}}"},
+         "error applying patch: failed to convert patch object to typed object: "
+         ".metadata.ownerReferences[uid={{undefined}}].uid: expected string, got &value.valueUnstructured{Value:0x1}",
+         "invalid_error"),
+        ({"apply": "Object{metadata: {'labels': {'a': 'b'}}}"},
+         "error applying patch: failed to convert patch object to typed object: .metadata.labels: expected map, got "
+         "&{map[a:b]}", "invalid_error"),
         ({"patch": "[JSONPatch{path: '/data', value: 1}]"}, "JSON Patch: Unexpected kind: ", "invalid_error"),
     ],
 )  # fmt: skip

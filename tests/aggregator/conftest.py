@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 @pytest.fixture
 async def client(keys_folder: Path, files: CertificateFiles) -> AsyncIterator[Client]:
     """Of the server in front, as its administrator."""
-    options = {"proxy_client_cert_file": str(files.admin), "proxy_client_key_file": str(files.admin_key)}
+    options: dict[str, Any] = {
+        "proxy_client_cert_file": str(files.admin), "proxy_client_key_file": str(files.admin_key),
+        "controllers": ("*",),
+    }  # fmt: skip
     async with Environment(users=USERS, folder=keys_folder, **options) as environment:
         yield environment.client()
 

@@ -18,6 +18,7 @@ from tests.aggregator.extension_server import (
     response,
     until_reason,
 )
+from tests.aggregator.extension_server import until as until_so
 
 PATH = f"{ROOT}/things"
 URL = f"/openapi/v3{ROOT}?hash=ABC"
@@ -106,3 +107,39 @@ async def test_what_is_no_document_changes_nothing(client: Client, behind: Exten
     await behind.asked("/openapi/v3")
     assert (await client.get("/openapi/v2")).json()["paths"] == before["paths"]
     assert GROUP not in str((await client.get("/openapi/v3")).json()["paths"].keys())
+
+
+@pytest.mark.parametrize("has_v3", [True, False])
+async def test_types_of_its_kinds_are_checked(client: Client, behind: ExtensionServer, has_v3: bool) -> None:
+    """By its v3 document, or that which is made of v2."""
+    gvk = {"x-kubernetes-group-version-kind": [{"group": GROUP, "version": "v1", "kind": "Thing"}]}
+    thing = {"type": "object", "properties": {"size": {"type": "integer"}}, **gvk}
+    name = ROOT.removeprefix("/")
+    if has_v3:
+        behind.paths["/openapi/v3"] = response({"paths": {name: {"serverRelativeURL": URL}}})
+        behind.paths[f"/openapi/v3{ROOT}"] = response({**V3, "components": {"schemas": {"Thing": thing}}})
+    else:
+        behind.paths["/openapi/v2"] = response({**V2, "definitions": {"Thing": thing}})
+    await publish(client, behind)
+    await until(client, "/openapi/v3", name)
+    assert client.plane.server is not None
+    catalogue = client.plane.server.catalogue
+
+    async def is_discovered() -> bool:
+        return bool(catalogue.remote_discovery(GROUP).get("v1"))
+
+    await until_so(is_discovered)
+    rule = {"apiGroups": [GROUP], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.size == ''"}, {"expression": "object.size == 1"}],
+    }
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    await client.post(policies, {"metadata": {"name": "a"}, "spec": spec})
+
+    async def is_checked() -> bool:
+        return "observedGeneration" in (await client.get(f"{policies}/a")).json()["status"]
+
+    await until_so(is_checked)
+    (warning,) = (await client.get(f"{policies}/a")).json()["status"]["typeChecking"]["expressionWarnings"]
+    assert warning["warning"].startswith(f"{GROUP}/v1, Kind=Thing: ERROR: <input>:1:13: found no matching overload")

@@ -36,6 +36,15 @@ from tests.cel.cel_sample import evaluate, plain
         ("o.map['zz']", "no such key: zz"),
         ("o.map[?'zz'].value()", "optional.none() dereference"),
         ("dyn('a') + 1", "no such overload"),
+        ("dyn('a') - 1", "no such overload"),
+        ("-dyn('a')", "no such overload"),
+        ("-dyn(true)", "no such overload"),
+        ("-dyn(1u)", "no such overload: -_"),
+        ("-dyn([1])", "no such overload: -_"),
+        ("dyn(1)[0]", "no such key: 0"),
+        ("dyn(duration('1s'))['a']", "no such key: a"),
+        ("dyn(quantity('1')).exists(x, true)", "got 'cel.Quantity', expected iterable type"),
+        ("dyn(type(1)).all(x, true)", "got '*types.Type', expected iterable type"),
         ("dyn(o.i).trim()", "no such overload: trim(int)"),
         ("o.s.startsWith(dyn(o.i))", "no such overload"),
         ("dyn(quantity('1')) == o.s", "no such overload"),
@@ -175,3 +184,17 @@ def test_values_are_plain_python() -> None:
         {"double": "3.5"},
         {"null": True},
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-dyn(duration('1s')) == duration('-1s')", True), ("dyn(quantity('1'))[?'a'].hasValue()", False),
+        ("'a b'.split(' ') == ['a', 'b'] && ['a', 'b'] == 'a b'.split(' ')", True),
+        ("'a b'.split(' ') != ['a', 'c'] && 'a b'.split(' ') != 'a b c'.split(' ')", True),
+        ("'a b'.split(' ') + ['c'] == ['a', 'b', 'c'] && ['c'] + 'a b'.split(' ') == ['c', 'a', 'b']", True),
+        ("type('a b'.split(' ')) == list && 'a' in 'a b'.split(' ') && 'a b'.split(' ').map(x, x) == ['a', 'b']", True),
+    ],
+)  # fmt: skip
+def test_texts_and_lengths_of_time(text: str, expected: bool) -> None:
+    assert evaluate(text) is expected

@@ -368,14 +368,37 @@ def webhook_admission(**configuration: str) -> dict[str, Any]:
     return {"name": "ValidatingAdmissionWebhook", "configuration": head | configuration}
 
 
+GATE = "Forbidden: staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
+
+
+def of_policies(**configuration: str) -> dict[str, Any]:
+    """The configuration of MutatingAdmissionPolicy."""
+    head = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "MutatingAdmissionPolicyConfiguration"}
+    return {"name": "MutatingAdmissionPolicy", "configuration": head | configuration}
+
+
 @pytest.mark.parametrize(
     ("plugin", "told"),
     [
         ({"name": "LimitRanger", "path": "nope"}, "Couldn't open admission plugin configuration "),
-        ({"name": "ValidatingAdmissionPolicy", "configuration": {}}, "not supported yet: "),
+        (
+            {"name": "ValidatingAdmissionPolicy", "configuration": {}},
+            f"{INIT}\"ValidatingAdmissionPolicy\": Object 'Kind' is missing in '{{}}'",
+        ),
+        (of_policies(staticManifestsDir="/etc"), f'{INIT}"MutatingAdmissionPolicy": staticManifestsDir: {GATE}'),
+        (
+            of_policies(kind="ValidatingAdmissionPolicyConfiguration"),
+            f'{INIT}"MutatingAdmissionPolicy": unexpected type: *policyconfig.ValidatingAdmissionPolicyConfiguration',
+        ),
+        (of_policies(foo="x"), f'{INIT}"MutatingAdmissionPolicy": strict decoding error: unknown field "foo"'),
+        (
+            of_policies(apiVersion="v1", kind="Pod"),
+            f'{INIT}"MutatingAdmissionPolicy": no kind "Pod" is registered for version "v1" {SCHEME}',
+        ),
         (webhook_admission(kubeConfigFile="hooks.yaml"), f'{OF_HOOKS}kubeConfigFile: Invalid value: "hooks.yaml": '),
         (webhook_admission(kubeConfigFile="/no/such.yaml"), f"{OF_HOOKS}stat /no/such.yaml: no such file"),
-        (webhook_admission(staticManifestsDir="/etc"), "not supported yet: staticManifestsDir"),
+        (webhook_admission(staticManifestsDir="/etc"), f"{OF_HOOKS}staticManifestsDir: {GATE}"),
+        (webhook_admission(staticManifestsDir="/etc", kubeConfigFile="x"), f"{OF_HOOKS}kubeConfigFile: Invalid value"),
         ({"name": "ResourceQuota", "configuration": {}}, f"{INIT}\"ResourceQuota\": Object 'Kind' is missing"),
     ],
 )
@@ -385,6 +408,15 @@ async def test_a_start_ends_with_what_a_plugin_that_is_on_cannot_use(
     with pytest.raises(OptionsError) as caught:
         await start_control_plane(admission_control_config_file=a_file(tmp_path, plugin))
     assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize("configuration", [{}, {"staticManifestsDir": ""}])
+async def test_policies_are_configured_with_nothing(
+    start_control_plane: Any, tmp_path: Path, configuration: dict[str, str]
+):
+    path = a_file(tmp_path, of_policies(**configuration))
+    plane = await start_control_plane(admission_control_config_file=path)
+    assert plane.server is not None
 
 
 async def test_event_rate_limit_needs_a_configuration(start_control_plane: Any):

@@ -62,6 +62,14 @@ class Attributes:
     annotations: dict[str, str] | None = None
     """What plugins tell an audit of the request; None if that is nothing."""
     _reinvocation: Reinvocation | None = None
+    _answers: dict[Any, Any] | None = None
+
+    @property
+    def answers(self) -> dict[Any, Any]:
+        """What the authorizer has answered expressions about this request, by what it was asked."""
+        if self._answers is None:
+            self._answers = {}
+        return self._answers
 
     @property
     def reinvocation(self) -> Reinvocation:

@@ -13,6 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 from steersman.cel.evaluator import Frame
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 P = ParamSpec("P")
@@ -35,18 +36,21 @@ class Unanswered(Exception):
         self.check = check
 
 
-class TakesLong(Exception):
-    """Stops an evaluation that holds the loop too long."""
-
-
 class Answers:
-    """The answers that the expressions about one request have been given; each question is asked once."""
+    """The answers that the expressions about one request have been given; each question is asked once.
 
-    def __init__(self, ask: Ask, slow_lane: Callable[[], SlowLane] | None = None) -> None:
-        """`slow_lane` gives that of the user; without it everything is evaluated where it is begun."""
+    It is for one evaluation at a time.
+    """
+
+    def __init__(
+        self, ask: Ask, slow_lane: Callable[[], SlowLane] | None = None, known: dict[Check, Answer] | None = None
+    ) -> None:  # fmt: skip
+        """`slow_lane` gives that of the user; without it everything is evaluated where it is begun. `known` are the
+        answers that there are, which others of the same request may share and add to.
+        """
         self._ask: Final = ask
         self._slow_lane: Final = slow_lane
-        self._known: Final[dict[Check, Answer]] = {}
+        self._known: Final[dict[Check, Answer]] = {} if known is None else known
         self._waiting: Final[dict[Check, Awaitable[Answer]]] = {}
         self._on_loop = False
         self._allowance = 0

@@ -10,6 +10,7 @@ from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.evaluation import BUDGET, Activation, Inputs, OutOfBudget
 from steersman.admission_rules.expressions import CompiledExpression, compile_admission
 from steersman.admission_rules.match_conditions import MatchConditions
+from steersman.admission_rules.native import NoTextKey, native_fields
 from steersman.admission_rules.variables import Variables
 from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicySpec
 from steersman.cel import types
@@ -86,7 +87,11 @@ class MutatingRules:
             made = self._value(expression, inputs, answers)
             _check_places(made)
             obj = inputs.object
-            configuration = {**_plain(made), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+            try:
+                fields = native_fields(made, inputs)
+            except NoTextKey:
+                raise MutationError("invalid return type: *dynamic.ObjectVal") from None
+            configuration = {**fields, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
             return _merged(schema, obj, configuration)
 
         return apply
@@ -149,46 +154,6 @@ def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
             yield path
         for index, item in enumerate(value):
             yield from _atomic_parts(kind.element, item, f"{path}[{index}]")
-
-
-class _Unfit:
-    """What becomes of null and bytes in a configuration: a value that fits nowhere, as Go prints it."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text: Final = text
-
-    def __str__(self) -> str:
-        return self._text
-
-
-_NULL: Final = _Unfit("0")
-
-
-def _plain(value: Any) -> Any:
-    """A value as a configuration has it; shares nothing with it."""
-    if isinstance(value, ObjectValue):
-        return {name: _plain(each) for name, each in value.fields.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if is_map(value):
-        return {_text_key(key): _plain(each) for key, each in entries(value)}
-    if isinstance(value, Optional):
-        return _plain(value.value) if value.has_value else _NULL
-    if isinstance(value, Duration):
-        return value.nanos
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
-    if isinstance(value, bytes):
-        return _Unfit(f"[]uint8{{{', '.join(map(hex, value))}}}")
-    return _NULL if value is None else value
-
-
-def _text_key(key: Any) -> str:
-    if not isinstance(key, str):
-        raise MutationError(f"map key {key} is of type {type_of_value(key).name}, not string")
-    return key
 
 
 def _operation(made: JSONPatchValue) -> Mapping[str, Any]:

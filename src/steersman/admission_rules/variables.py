@@ -15,7 +15,8 @@ from steersman.cel.declared import DeclaredType, declared_object
 from steersman.cel.environment import Environment
 from steersman.cel.types import Kind, Type
 
-_TYPE_NAME: Final = "kubernetes.variables"
+VARIABLES_TYPE: Final = "kubernetes.variables"
+"""The name of the type of all variables together."""
 
 
 class Named(Protocol):
@@ -34,7 +35,7 @@ class Variables:
     def __init__(self, *, params: bool) -> None:
         self._params: Final = params
         self._fields: Final[dict[str, DeclaredType]] = {}
-        self._type: Final = declared_object(_TYPE_NAME, self._fields)
+        self._type: Final = declared_object(VARIABLES_TYPE, self._fields)
         self.expressions: Final[dict[str, CompiledExpression]] = {}
         self.ask_authorizer = False
         """Whether any of them may ask the authorizer."""
@@ -43,12 +44,12 @@ class Variables:
     def environment(self, *, authorizer: bool = True, patches: bool = False) -> Environment:
         """What an expression may use that may name variables, those too that are added later."""
         base = environment(params=self._params, authorizer=authorizer, patches=patches)
-        return base.about({VARIABLES: self._type.type}, {**base.objects, _TYPE_NAME: self._type})
+        return base.about({VARIABLES: self._type.type}, {**base.objects, VARIABLES_TYPE: self._type})
 
     def add(self, name: str, expression: str) -> CompiledExpression:
         """Compiles a variable and adds it. One whose expression is wrong may be anything, and has no value."""
         compiled = compile_admission(expression, self._environment, ANYTHING)
-        self._fields[name] = DeclaredType(types.DYN if compiled.type is None else _known(compiled.type))
+        self._fields[name] = DeclaredType(types.DYN if compiled.type is None else told_of_variable(compiled.type))
         self.expressions[name] = compiled
         self.ask_authorizer |= compiled.asks_authorizer
         return compiled
@@ -65,10 +66,10 @@ _SCALARS: Final = frozenset({
 })  # fmt: skip
 
 
-def _known(type: Type) -> Type:
+def told_of_variable(type: Type) -> Type:
     """As much of a type as is told of a variable: scalars, and lists and maps of what is told."""
     if type.kind is Kind.LIST:
-        return types.list_of(_known(type.params[0]))
+        return types.list_of(told_of_variable(type.params[0]))
     if type.kind is Kind.MAP:
-        return types.map_of(_known(type.params[0]), _known(type.params[1]))
+        return types.map_of(told_of_variable(type.params[0]), told_of_variable(type.params[1]))
     return type if type.kind in _SCALARS else types.DYN

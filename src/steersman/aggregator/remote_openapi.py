@@ -6,6 +6,7 @@ of this server's; of v3 it is known which there are, and whoever wants one is pa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha512
@@ -25,6 +26,8 @@ from steersman.net.message import Response
 from steersman.openapi.converting import as_v3
 from steersman.openapi.merging import below
 from steersman.openapi.remote import RemoteDocument, RemoteDocuments, RemoteIndex
+
+logger = logging.getLogger(__name__)
 
 REFRESH: Final = 60.0
 LONGEST: Final = 3600.0
@@ -162,7 +165,9 @@ class RemoteOpenAPI:
         if name in self._registrations:
             self._without_v3.discard(name)
             self._documents.converted.pop(_document_name(name), None)
-            self._documents.v3[name] = RemoteIndex(urls, partial(_answer, self._backends, name))
+            self._documents.v3[name] = RemoteIndex(
+                urls, partial(_answer, self._backends, name), partial(_fetch, self._backends, name, urls)
+            )
         return REFRESH
 
 
@@ -170,6 +175,21 @@ async def _answer(backends: Callable[[str], Backend | None], name: str, request:
     backend = backends(name)
     assert backend is not None
     return await backend.answer(request)
+
+
+async def _fetch(
+    backends: Callable[[str], Backend | None], name: str, urls: dict[str, str], document: str
+) -> bytes | None:  # fmt: skip
+    backend = backends(name)
+    if backend is None:
+        return None
+    headers = [("Accept", "application/json")]
+    try:
+        answer = await backend.fetch(urls[document], _WHO_ASKS, headers, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+    except (Unreachable, NoRoute) as error:
+        logger.info("the OpenAPI document %s cannot be had: %s", document, error)
+        return None
+    return answer.body if answer.status == 200 else None
 
 
 def _document_name(name: str) -> str:

@@ -11,7 +11,6 @@ from steersman.cel.macros import MAP_INSERT
 from steersman.cel.types import Kind
 from steersman.cel.values import (
     EvaluationError,
-    Record,
     UInt,
     find_key,
     is_instance,
@@ -27,7 +26,8 @@ def find_field(container: Any, field: str) -> tuple[Any, Any] | None:
 
 
 def find_item(container: Any, key: Any) -> tuple[Any, Any] | None:
-    """The element of a list or a map, if there is one. Raises EvaluationError for anything else."""
+    """The element of a list or a map; None if there is none, and of anything else. Raises EvaluationError for what
+    cannot be an index."""
     if isinstance(container, list | tuple):
         kind = type(key)
         if kind is float:
@@ -37,11 +37,7 @@ def find_item(container: Any, key: Any) -> tuple[Any, Any] | None:
         elif kind is not int and kind is not UInt:
             raise EvaluationError(f"unsupported index type '{type_of_value(key).name}' in list")
         return (key, container[key]) if 0 <= key < len(container) else None
-    if is_map(container):
-        return find_key(container, key)
-    if isinstance(container, Record):
-        return None
-    raise EvaluationError("no such overload")
+    return find_key(container, key) if is_map(container) else None
 
 
 def iterate(container: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
@@ -51,19 +47,31 @@ def iterate(container: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
     if is_map(container):
         return list(container.items()) if two else [(key, None) for key in container]
     kind = type_of_value(container).name
-    raise EvaluationError(f"got 'types.{_GO_NAMES.get(kind, kind)}', expected iterable type")
+    raise EvaluationError(f"got '{_GO_NAMES.get(kind, f'types.{kind}')}', expected iterable type")
 
 
 _GO_NAMES: Final = {
-    "bool": "Bool",
-    "bytes": "Bytes",
-    "double": "Double",
-    "google.protobuf.Duration": "Duration",
-    "google.protobuf.Timestamp": "Timestamp",
-    "int": "Int",
-    "null_type": "Null",
-    "string": "String",
-    "uint": "Uint",
+    "bool": "types.Bool",
+    "bytes": "types.Bytes",
+    "double": "types.Double",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+    "int": "types.Int",
+    "null_type": "types.Null",
+    "optional_type": "*types.Optional",
+    "string": "types.String",
+    "type": "*types.Type",
+    "uint": "types.Uint",
+    "kubernetes.Quantity": "cel.Quantity",
+    "kubernetes.Semver": "cel.Semver",
+    "kubernetes.URL": "cel.URL",
+    "kubernetes.authorization.Authorizer": "library.authorizerVal",
+    "kubernetes.authorization.Decision": "library.decisionVal",
+    "kubernetes.authorization.GroupCheck": "library.groupCheckVal",
+    "kubernetes.authorization.PathCheck": "library.pathCheckVal",
+    "kubernetes.authorization.ResourceCheck": "library.resourceCheckVal",
+    "net.CIDR": "cel.CIDR",
+    "net.IP": "cel.IP",
 }
 
 

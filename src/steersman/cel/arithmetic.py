@@ -39,6 +39,8 @@ _NUMBERS: Final = frozenset({int, UInt, float})
 _WHOLE: Final = frozenset({int, UInt})
 _SUBTRACTABLE: Final = _NUMBERS | {Timestamp, Duration}
 _ADDABLE: Final = _SUBTRACTABLE | {str, bytes, list, tuple}
+_RECEIVERS: Final = frozenset({str, Timestamp, Duration})
+"""What has functions of its own: an operator that it has not is not named."""
 
 _INT_OVERFLOW: Final = "integer overflow"
 _UINT_OVERFLOW: Final = "unsigned integer overflow"
@@ -48,7 +50,8 @@ MAX_CONCATENATED: Final = 16 * 1024 * 1024
 
 def _refused(function: str, kind: type, able: frozenset[type]) -> EvaluationError:
     """An operator that does not fit its operands; named if it never fits the left one."""
-    return no_such_overload() if kind in able else EvaluationError(f"no such overload: {function}")
+    is_named = kind not in able and kind not in _RECEIVERS
+    return EvaluationError(f"no such overload: {function}") if is_named else no_such_overload()
 
 
 def to_int(value: int) -> int:
@@ -82,7 +85,9 @@ def add(left: Any, right: Any) -> Any:
         if kind is Duration:
             return duration(left.nanos + right.nanos)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return left.plus(right) if isinstance(left, CustomList) else [*left, *right]
+        if isinstance(left, CustomList):
+            return left.plus(right)
+        return [*left, *right] if left else right
     if {kind, other} == {Timestamp, Duration}:
         return timestamp(left.nanos + right.nanos)
     raise _refused("_+_", kind, _ADDABLE)
@@ -158,7 +163,9 @@ def negate(value: Any) -> Any:
         return to_int(-value)
     if type(value) is float:
         return -value
-    raise EvaluationError("no such overload: -_")
+    if type(value) is Duration:
+        return duration(-value.nanos)
+    raise _refused("-_", type(value), frozenset((bool,)))
 
 
 def compare(left: Any, right: Any) -> int:

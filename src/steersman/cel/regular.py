@@ -9,7 +9,7 @@ from typing import Any, Final
 import re2
 
 from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
-from steersman.cel.values import EvaluationError
+from steersman.cel.values import EvaluationError, TextList
 from steersman.machinery.lane.taking_long import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
@@ -102,9 +102,9 @@ def find(text: Any, pattern: Any) -> str:
     return "" if found is None else str(found.group())
 
 
-def find_all(text: Any, pattern: Any, limit: int = -1) -> list[str]:
+def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
     """All places where the expression matches, at most `limit` if it is not negative."""
-    found: list[str] = []
+    found = TextList()
     if limit == 0:
         return found
     previous = -1

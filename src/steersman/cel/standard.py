@@ -40,6 +40,7 @@ from steersman.cel.values import (
     Record,
     equal,
     find_key,
+    is_equal,
     is_map,
     no_such_overload,
     type_of_value,
@@ -79,7 +80,7 @@ def _equals(left: Any, right: Any) -> bool:
 
 def _is_in(value: Any, container: Any) -> bool:
     if isinstance(container, list | tuple):
-        return any(equal(value, each) for each in container)
+        return any(is_equal(value, each) for each in container)
     if is_map(container):
         return find_key(container, value) is not None
     raise no_such_overload()
@@ -171,7 +172,7 @@ STANDARD: Final = Library(
         Operator.NOT: overloads(_not, ("logical_not", (BOOL,), BOOL)),
         Operator.NOT_STRICTLY_FALSE: overloads(None, ("not_strictly_false", (BOOL,), BOOL)),
         Operator.EQUALS: overloads(_equals, ("equals", (A, A), BOOL)),
-        Operator.NOT_EQUALS: overloads(lambda left, right: not equal(left, right), ("not_equals", (A, A), BOOL)),
+        Operator.NOT_EQUALS: overloads(lambda left, right: not is_equal(left, right), ("not_equals", (A, A), BOOL)),
         Operator.ADD: overloads(
             arithmetic.add,
             ("add_bytes", (BYTES, BYTES), BYTES),

@@ -215,6 +215,18 @@ class CustomList(list[Any]):
         raise NotImplementedError
 
 
+class TextList(CustomList):
+    """Texts that a function has made of a text: they are held in another way than other lists, which some see."""
+
+    __slots__ = ()
+
+    def equals(self, other: Any) -> bool:
+        return isinstance(other, list | tuple) and len(self) == len(other) and _equal_items(self, other)
+
+    def plus(self, other: list[Any] | tuple[Any, ...]) -> list[Any]:
+        return [*self, *other] if other else self
+
+
 def entries(value: Any) -> Iterable[tuple[Any, Any]]:
     """Keys of a map with their values."""
     items: Iterable[tuple[Any, Any]] = value.items()
@@ -288,7 +300,10 @@ def compare_numbers(left: Any, right: Any) -> int:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two values are the same; values of different types are not, but for numbers."""
+    """Whether two values are the same; values of different types are not, but for numbers.
+
+    Raises EvaluationError for values that cannot be compared; in lists and maps, as upstream, they are the same.
+    """
     kind, other = type(left), type(right)
     if kind is other and kind in _IDENTICAL:
         return bool(left == right)
@@ -301,7 +316,7 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, CustomList | LazyMap):
         return left.equals(right)
     if isinstance(left, list | tuple):
-        return isinstance(right, list | tuple) and len(left) == len(right) and all(map(equal, left, right))
+        return isinstance(right, list | tuple) and len(left) == len(right) and _equal_items(left, right)
     if is_map(left):
         return is_map(right) and _equal_maps(left, right)
     if isinstance(left, Optional):
@@ -313,12 +328,34 @@ def equal(left: Any, right: Any) -> bool:
     return bool(kind is other and left == right)
 
 
+def is_equal(left: Any, right: Any) -> bool:
+    """Whether two values are the same and can be compared."""
+    try:
+        return equal(left, right)
+    except EvaluationError:
+        return False
+
+
+def _may_be_equal(left: Any, right: Any) -> bool:
+    try:
+        return equal(left, right)
+    except EvaluationError:
+        return True
+
+
+def _equal_items(left: Iterable[Any], right: Iterable[Any]) -> bool:
+    try:
+        return all(map(equal, left, right))
+    except EvaluationError:
+        return all(map(_may_be_equal, left, right))
+
+
 def _equal_maps(left: Any, right: Any) -> bool:
     if len(left) != len(right):
         return False
     for key, value in entries(left):
         found = find_key(right, key)
-        if found is None or not equal(value, found[1]):
+        if found is None or not _may_be_equal(value, found[1]):
             return False
     return True
 

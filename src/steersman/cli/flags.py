@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from steersman.controlplane.controllers import check_controllers
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.go.strings import trim_space
 from steersman.machinery.go.urls import url_error
@@ -164,6 +165,12 @@ def _plugins(text: str) -> tuple[str, ...]:
     return _names(text)
 
 
+def _controllers(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    check_controllers(names)
+    return names
+
+
 def _pairs(text: str) -> dict[str, str]:
     pairs = {}
     for each in text.split(","):
@@ -255,6 +262,7 @@ FLAGS: Final[dict[str, Flag]] = {
     "kubelet-port": Flag("kubelet_port", _port, "of nodes that tell none"),
     "kubelet-read-only-port": Flag("kubelet_read_only_port", _port, "has no effect"),
     "kubelet-timeout": Flag("kubelet_timeout", _seconds, "has no effect"),
+    "controllers": Flag("controllers", _controllers, "kube-controller-manager's to run here: * for all", repeats=True),
     "debug-loop-watchdog": Flag("debug_loop_watchdog", _seconds, "log what holds the event loop longer, 0s for never"),
     "v": Flag("verbosity", _number, "log level, 3 logs every request"),
 }  # fmt: skip

@@ -42,9 +42,9 @@ def _epilog() -> str:
 def serve(context: click.Context, flags: tuple[str, ...]) -> None:
     """Serve the Kubernetes API.
 
-    FLAGS are kube-apiserver's, by the same names, plus --data-dir, --storage and --debug-loop-watchdog. Defaults are
-    kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is ready it says
-    so in one line: where it is, and the kubeconfig of its administrator.
+    FLAGS are kube-apiserver's, by the same names, plus --data-dir, --storage, --controllers and --debug-loop-watchdog.
+    Defaults are kube-apiserver's too where it has any that a server by itself can use; RBAC is on. When the server is
+    ready it says so in one line: where it is, and the kubeconfig of its administrator.
     """
     if "-h" in flags:
         click.echo(context.get_help())

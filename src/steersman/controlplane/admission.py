@@ -45,8 +45,8 @@ from steersman.admission_plugins.storage_object_in_use_protection import STORAGE
 from steersman.admission_plugins.taint_nodes_by_condition import TAINT_NODES_BY_CONDITION
 from steersman.admission_plugins.webhook.mutating import MUTATING_ADMISSION_WEBHOOK
 from steersman.admission_plugins.webhook.validating import VALIDATING_ADMISSION_WEBHOOK
-from steersman.controlplane.admission_configuration import AdmissionConfiguration
-from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.admission_configuration import POLICY_PLUGINS, AdmissionConfiguration
+from steersman.controlplane.options import Options
 
 C = TypeVar("C")
 
@@ -111,12 +111,6 @@ PLUGINS: Final[tuple[Declaration | Configured, ...]] = (
 """In the order in which they are called, which no flag changes."""
 
 
-_NOT_CONFIGURABLE: Final = (
-    "MutatingAdmissionPolicy",
-    "ValidatingAdmissionPolicy",
-)
-"""On by default, and what upstream lets configure of them is not there: nobody should wait for it in vain."""
-
 NOTHING_TO_ADMIT: Final = frozenset({"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists"})
 """On by default upstream, and not there: the objects that they act by are not served. To enable one of them
 changes nothing on either side."""
@@ -129,12 +123,11 @@ def admission_chain(options: Options, server: Surroundings) -> Chain:
     """
     configuration = AdmissionConfiguration.load(options.admission_control_config_file)
     on, off = options.enable_admission_plugins, options.disable_admission_plugins
-    for name in _NOT_CONFIGURABLE:
-        if name not in off and configuration.document(name) is not None:
-            raise OptionsError(f"not supported yet: a configuration of {name} in --admission-control-config-file")
     plugins = []
     for each in PLUGINS:
         if (each.on_by_default or each.name in on) and each.name not in off:
             configuration.document(each.name)  # must be there, whether it is read or not
+            if each.name in POLICY_PLUGINS:
+                configuration.check_policies(each.name)
             plugins.append(each.made(server, configuration) if isinstance(each, Configured) else each.made(server))
     return Chain(tuple(plugins))

@@ -127,6 +127,14 @@ _WEBHOOKS: Final[Kinds] = {
     ),
 }
 
+POLICY_PLUGINS: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+_POLICIES: Final[Kinds] = {
+    ("apiserver.config.k8s.io/v1", f"{name}Configuration"): document_type(
+        f"v1.{name}Configuration", {"staticManifestsDir": STRING}
+    )
+    for name in POLICY_PLUGINS
+}
+
 _DURATION: Final = GoType("int64", "time.Duration")
 _IMAGE_POLICY: Final = struct_type(
     "imagepolicy.AdmissionConfig",
@@ -266,16 +274,25 @@ class AdmissionConfiguration:
             return lambda host: ANONYMOUS
         given = _decode(name, document, _WEBHOOKS)
         path = given.get("kubeConfigFile", "")
-        if given.get("staticManifestsDir"):
-            raise OptionsError(f"not supported yet: staticManifestsDir in the configuration of {name}")
+        if path and not path.startswith("/"):
+            raise _bad_init(name, fields.invalid(fields.Path("kubeConfigFile"), path, "must be an absolute file path"))
+        _check_manifests(name, given)
         if not path:
             return lambda host: ANONYMOUS
-        if not path.startswith("/"):
-            raise _bad_init(name, fields.invalid(fields.Path("kubeConfigFile"), path, "must be an absolute file path"))
         try:
             return load_logins(Path(path))
         except KubeconfigError as error:
             raise _bad_init(name, error) from None
+
+    def check_policies(self, name: str) -> None:
+        """The configuration of a plugin of policies (POLICY_PLUGINS), which says nothing that can be used."""
+        document = self.document(name)
+        if document is None:
+            return
+        given = _decode(name, document, _POLICIES)
+        if given["kind"] != f"{name}Configuration":
+            raise _bad_init(name, f"unexpected type: *policyconfig.{given['kind']}")
+        _check_manifests(name, given)
 
     def pod_tolerations(self) -> pod_toleration_restriction.Configuration:
         """The configuration of PodTolerationRestriction."""
@@ -348,6 +365,14 @@ def _legacy(data: bytes) -> list[str]:
 
 def _bad_init(plugin: str, why: object) -> OptionsError:
     return OptionsError(f"failed to apply admission: couldn't init admission plugin {fields.quote(plugin)}: {why}")
+
+
+def _check_manifests(plugin: str, given: Mapping[str, Any]) -> None:
+    """Raises OptionsError for a folder of objects, which upstream reads behind a feature gate that is off."""
+    path = fields.Path("staticManifestsDir")
+    if given.get("staticManifestsDir"):
+        gate = "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
+        raise _bad_init(plugin, fields.forbidden(path, gate))
 
 
 def _decode(plugin: str, document: bytes, kinds: Kinds, *, strict: bool = True) -> dict[str, Any]:

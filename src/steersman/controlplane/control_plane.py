@@ -276,11 +276,11 @@ class ControlPlane:
             server, stores.objects, service_range=ranges[0],
             authentication_info=lambda: authentication_info(options, files),
         )  # fmt: skip
-        upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap)
+        openapi = OpenAPIOnFirstUse(server)
+        upkeep = self._upkeep = Upkeep(server, stores, services, bootstrap, lambda: openapi.remote, options.controllers)
         running.push_async_callback(upkeep.stop)
         running.push_async_callback(server.stop)
         self._add_checks(server, stores)
-        openapi = OpenAPIOnFirstUse(server)
         aggregator = Aggregator(
             server, stores.store, stores.objects, common.registry, lambda: openapi.remote, _aggregation(options)
         )  # fmt: skip

@@ -191,9 +191,11 @@ class StoreObjects:
         return await self._whole((await self._store.update(ctx, name, change_of)).item)
 
     async def apply(
-        self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = ""
-    ) -> Any:
-        """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there.
+        self, ctx: Context, name: str, configuration: dict[str, Any], manager: str, *, subresource: str = "",
+        uid: str = "",
+    ) -> Any:  # fmt: skip
+        """Server-side apply of a configuration (plain data with kind and apiVersion) to an object that is there, of
+        this `uid` if it is given.
 
         What others own is taken from them. Raises StatusError.
         """
@@ -212,7 +214,7 @@ class StoreObjects:
             new.metadata.managed_fields = applied.entries
             return new
 
-        updated = await self._store.update(ctx, name, Change(make, subresource=subresource))
+        updated = await self._store.update(ctx, name, Change(make, uid=uid, subresource=subresource))
         return await self._whole(updated.item)
 
     async def delete(self, ctx: Context, name: str, options: DeleteOptions | None = None) -> Any:

@@ -83,6 +83,8 @@ class Options:
     proxy_client_key_file: str = ""
     enable_aggregator_routing: bool = False
     aggregator_reject_forwarding_redirect: bool = True
+    controllers: tuple[str, ...] = ()
+    """Names of kube-controller-manager's controllers to run here, see `controllers`."""
     debug_loop_watchdog: float = 0.0
     verbosity: int = 0
 

@@ -5,18 +5,24 @@ These are kube-apiserver's own controllers, with its hooks' names and its interv
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from steersman.controlplane.bootstrap import AUTHENTICATION_INFO, Bootstrap
+from steersman.controlplane.controllers import POLICY_STATUS, is_enabled
 from steersman.controlplane.identity_lease import COLLECTION, RENEWAL, IdentityLease
 from steersman.controlplane.legacy_token_tracking import NAME, NAMESPACE, LegacyTokenTracking
 from steersman.controlplane.periodic import Periodic
+from steersman.controlplane.policy_status import GROUP, PLURAL, PolicyStatus
 from steersman.controlplane.stores import Stores
 from steersman.registry.core.services.ip_repair import ServiceIPRepair
 from steersman.registry.core.services.services import ServiceAllocator
 from steersman.registry.services import Services
 from steersman.server.server import Server
 from steersman.store.follower import Follower
+
+if TYPE_CHECKING:
+    from steersman.openapi.remote import RemoteDocuments
 
 REPAIR_INTERVAL: Final = 180.0
 """Seconds between looks at all addresses and ports of services."""
@@ -27,7 +33,11 @@ _MINUTE: Final = 60.0
 class Upkeep:
     """Begins with the hooks of `server` and ends with `stop`."""
 
-    def __init__(self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap) -> None:
+    def __init__(
+        self, server: Server, stores: Stores, services: Services, bootstrap: Bootstrap,
+        remote: Callable[[], RemoteDocuments], controllers: Sequence[str],
+    ) -> None:  # fmt: skip
+        """`remote` gives what other servers publish of OpenAPI; `controllers` are those of the option."""
         self._server = server
         self._store = stores.store
         self._lease = IdentityLease(server, stores.objects("coordination.k8s.io", "leases"))
@@ -37,6 +47,10 @@ class Upkeep:
         self._address_repair = Periodic("service address repair", self._addresses.run, _SOON)
         self._authentication = Periodic("authentication information", bootstrap.authentication_configmap, _MINUTE)
         self._legacy_token_tracking = Periodic("legacy token tracking", self._legacy_tokens.sync, _MINUTE)
+        self._policy_status: PolicyStatus | None = None
+        if is_enabled(POLICY_STATUS, controllers):
+            policies = stores.store(GROUP, PLURAL), stores.objects(GROUP, PLURAL)
+            self._policy_status = PolicyStatus(server, *policies, remote)
         self._renewal: Periodic | None = None
         self._running: list[Periodic] = []
 
@@ -56,9 +70,13 @@ class Upkeep:
         self._start(Periodic("the service kubernetes", self._bootstrap.kubernetes_service, _SOON))
         self._start(self._authentication)
         self._follow_config_map(*AUTHENTICATION_INFO, self._authentication, only_its_end=True)
+        if self._policy_status is not None:
+            self._policy_status.start()
 
     async def stop(self) -> None:
         """Returns once nothing of it runs any more."""
+        if self._policy_status is not None:
+            await self._policy_status.stop()
         for each in self._running:
             await each.stop()
         self._running.clear()

@@ -59,7 +59,8 @@ def served_versions(resource: Resource[Any]) -> list[ServedResource]:
     return [ServedResource(resource, other) for other in (None, *resource.other_versions)]
 
 
-def _singular(resource: Resource[Any]) -> str:
+def singular(resource: Resource[Any]) -> str:
+    """What one object of a resource is called: "pod"."""
     return resource.singular or to_lower(resource.kind.name)
 
 
@@ -89,7 +90,7 @@ def _api_resource(each: ServedResource) -> dict[str, Any]:
     resource = each.resource
     out: dict[str, Any] = {
         "name": resource.plural,
-        "singularName": _singular(resource),
+        "singularName": singular(resource),
         "namespaced": resource.namespaced,
         "kind": each.kind,
         "verbs": _verbs(resource),
@@ -147,7 +148,7 @@ def _resource_discovery(each: ServedResource) -> dict[str, Any]:
         "resource": resource.plural,
         "responseKind": {"group": "", "version": "", "kind": each.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": _singular(resource),
+        "singularResource": singular(resource),
         "verbs": _verbs(resource),
     }
     if resource.short_names:

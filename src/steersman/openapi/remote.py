@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from steersman.machinery.codec.serializer import decode_plain
@@ -26,10 +26,14 @@ class RemoteDocument:
 
 @dataclass(frozen=True, slots=True)
 class RemoteIndex:
-    """The v3 documents of another server: where each is, by name, and what answers for them."""
+    """The v3 documents of another server: where each is, by name, and what answers for them.
+
+    `fetch` gives one by its name, as JSON; None if the server does not answer with it.
+    """
 
     urls: Mapping[str, str]
     answer: PathHandler
+    fetch: Callable[[str], Awaitable[bytes | None]]
 
 
 @dataclass(slots=True)

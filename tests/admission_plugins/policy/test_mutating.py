@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -150,3 +151,58 @@ async def test_updates_are_changed_too_and_mutations_are_counted(client: Client)
         'apiserver_mutating_admission_policy_check_total{error_type="no_error",policy="p",policy_binding="p-0"} 1'
         in metrics
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        ({"kind": "ConfigMap", "apiVersion": "v1"}, 201, ""), ({"kind": ""}, 201, ""), ({"apiVersion": None}, 201, ""),
+        ({"kind": "Secret"}, 500,
+         "failed to convert object: converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({"kind": "Pod", "immutable": True}, 500, 'strict decoding error: unknown field "immutable"'),
+        ({"kind": "Nothing"}, 500,
+         'no kind "Nothing" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"'),
+        ({"apiVersion": "apps/v1"}, 500,
+         'no kind "ConfigMap" is registered for version "apps/v1" in scheme "pkg/runtime/scheme.go:111"'),
+        ({"apiVersion": "a/b/c"}, 500, "unexpected GroupVersion string: a/b/c"),
+        ({"kind": 1}, 500, "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct "
+         "field .kind of type string"),
+    ],
+)  # fmt: skip
+async def test_a_patch_may_name_another_kind_which_the_object_is_not(
+    client: Client, changes: dict[str, Any], code: int, message: str
+) -> None:
+    made = ", ".join(
+        f"JSONPatch{{op: 'add', path: '/{name}', value: {to_cel(value)}}}" for name, value in changes.items()
+    )
+    await enforce(client, "p", patching(f"[{made}]"))
+    answer = await create(client, "x")
+    assert answer.status == code, answer.body
+    if message:
+        assert answer.json()["message"] == f"Internal error occurred: {message}"
+
+
+def to_cel(value: Any) -> str:
+    """A literal of a value."""
+    return f"'{value}'" if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "message"),
+    [
+        ("kind", "Secret", 422, 'Secret.example.com "x" is invalid: kind: Invalid value: "Secret": must be Thing'),
+        ("apiVersion", "v2", 500, "Internal error occurred: failed to convert object: /v2, Kind=Thing is unstructured "
+         'and is not suitable for converting to "example.com/v1"'),
+        ("kind", "", 500, "Internal error occurred: Object 'Kind' is missing in '{"),
+    ],
+)  # fmt: skip
+async def test_a_custom_resource_stays_of_its_kind(
+    client: Client, name: str, value: str, code: int, message: str
+) -> None:  # fmt: skip
+    path = await define(client, "things", "Thing")
+    rule = {"operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["things"]}
+    patch = f"[JSONPatch{{op: 'add', path: '/{name}', value: '{value}'}}]"
+    await enforce(client, "p", patching(patch, rules=[rule]))
+    made = await client.post(path, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}})
+    assert made.status == code, made.body
+    assert made.json()["message"].startswith(message)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from steersman.admission_plugins.policy import params
 from steersman.testing import Client
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, GROUP, config_map, create, define, enforce, validating
 
@@ -111,3 +112,27 @@ async def test_large_parameters_are_read_beside_the_loop(client: Client) -> None
     await enforce(client, "p", policy, limits(name="large", namespace="default"))
     assert (await create(client, "x")).status == 201
     assert (await client.get(f"{GROUP}/validatingadmissionpolicies/p")).status == 200
+
+
+@pytest.mark.parametrize(("bytes_kept", "made"), [(1 << 20, 2), (400, 4)])
+async def test_parameters_are_kept_as_far_as_their_bytes_go(
+    client: Client, monkeypatch: pytest.MonkeyPatch, bytes_kept: int, made: int
+) -> None:
+    """Each of the two is some 250 bytes of JSON, of which the last one is always kept."""
+    decoded: list[bytes] = []
+    make = params._made
+
+    def counted(served: Any, body: bytes) -> Any:
+        decoded.append(body)
+        return make(served, body)
+
+    monkeypatch.setattr(params, "_made", counted)
+    monkeypatch.setattr(params, "_MOST_BYTES_KEPT", bytes_kept)
+    for name in ("one", "two"):
+        await create(client, name, {"most": "2"}, labels={"limit": "yes"})
+    await enforce(
+        client, "p", validating(AT_MOST, paramKind=CONFIG), limits(selector={"matchLabels": {"limit": "yes"}})
+    )
+    for name in ("x", "y"):
+        assert (await create(client, name, {"a": ""})).status == 201
+    assert len(decoded) == made

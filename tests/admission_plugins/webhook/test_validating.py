@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from steersman.admission_plugins.matching import expressions
 from steersman.testing import Client, Environment
+from tests.admission_plugins.policy.policies import enforce, validating
 from tests.admission_plugins.webhook.admission_hook import (
     CONFIGURATIONS,
     MUTATING,
@@ -134,6 +136,24 @@ async def test_each_object_of_a_deleted_collection_is_asked_about(client: Client
     assert (await client.delete(f"{CONFIG_MAPS}?labelSelector=mine")).status == 200
     assert {request["oldObject"]["metadata"]["name"] for request in hook.of("/w")} == {"a", "b", "c"}
     assert all("name" not in request for request in hook.of("/w"))
+
+
+async def test_what_several_ask_the_authorizer_about_one_request_is_asked_once(
+    client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[Any] = []
+    ask = expressions._asked
+    monkeypatch.setattr(expressions, "_asked", lambda check, user: asked.append(check) or ask(check, user))
+    expression = "authorizer.group('').resource('pods').namespace('default').check('break').allowed()"
+    conditions = [{"name": "may-break", "expression": expression}]
+    webhook = hook.webhook("/w", "configmaps", matchConditions=conditions)
+    for name in ("a", "b"):
+        await configure(client, VALIDATING, webhook, name=name)
+    await enforce(client, "p", validating(expression, matchConditions=conditions))
+    for count in (1, 2):
+        answer = await client.post(CONFIG_MAPS, config_map(f"x{count}"))
+        assert answer.status == 201, answer.body
+        assert len(asked) == count
 
 
 async def test_match_conditions_may_ask_the_authorizer(client: Client, hook: AdmissionHook):

@@ -34,8 +34,9 @@ def inputs_of(
     )  # fmt: skip
 
 
-def answers_about(user: UserInfo, authorizer: Authorizer, slow_lane: SlowLane) -> Answers:
-    """What the authorizer answers expressions about one request of a user."""
+def answers_about(attributes: Attributes, authorizer: Authorizer, slow_lane: SlowLane) -> Answers:
+    """What the authorizer answers expressions about one request: what is answered is not asked again."""
+    user = attributes.user
 
     def ask(check: Check) -> Any:
         asked = _asked(check, user)
@@ -49,7 +50,7 @@ def answers_about(user: UserInfo, authorizer: Authorizer, slow_lane: SlowLane) -
 
         return answered()
 
-    return Answers(ask, lambda: slow_lane.of(user.name))
+    return Answers(ask, lambda: slow_lane.of(user.name), attributes.answers)
 
 
 def _answer(verdict: Verdict) -> Answer:

@@ -166,7 +166,7 @@ class PolicyPlugin(Plugin):
         """What the authorizer says of the user of a request."""
         from steersman.admission_plugins.matching.expressions import answers_about  # slow to import
 
-        return answers_about(attributes.user, self._authorizer, self._slow_lane)
+        return answers_about(attributes, self._authorizer, self._slow_lane)
 
     async def _inputs(self, attributes: Attributes, seen: Seen, form: Form) -> Inputs:
         """What expressions are evaluated with, without parameters. Raises StatusError."""

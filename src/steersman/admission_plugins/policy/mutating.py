@@ -9,13 +9,12 @@ from steersman.admission.interface import CONNECT, CREATE, UPDATE, Attributes, R
 from steersman.admission_plugins.declaration import Declaration
 from steersman.admission_plugins.matching.versions import Form
 from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigured, PolicyPlugin
+from steersman.admission_plugins.policy.patched import patched
 from steersman.admission_plugins.policy.policies import Policy
 from steersman.kinds.kind import Kind
-from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.strict import DecodeError
-from steersman.machinery.errors.status import Cause, StatusError, internal
-from steersman.machinery.large_work.nesting import is_too_deep
-from steersman.machinery.large_work.slow_lane import check_count, done
+from steersman.machinery.errors.status import Cause, StatusError
+from steersman.machinery.large_work.slow_lane import done
 from steersman.machinery.managed_fields import Schema
 
 if TYPE_CHECKING:
@@ -231,20 +230,8 @@ def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schem
 
 
 def _patched(kind: Kind[Any], plain: Any) -> Any:
-    """The object that a JSON Patch has made. Raises StatusError 500 for what is none."""
-    data = encode_in_order(plain)
-    if is_too_deep(data):
-        raise internal("the object that a patch has made is nested too deeply")
-    check_count(data)
-    try:
-        read = kind.read_own(data, strict=not kind.is_open)
-        if read.warnings:
-            raise DecodeError(f"strict decoding error: {', '.join(read.warnings)}")
-        if why := kind.internal_error(read.obj):
-            raise DecodeError(why)
-    except DecodeError as error:
-        raise internal(error) from None
-    return _without_type(read.obj)
+    """The object that a JSON Patch has made. Raises StatusError."""
+    return _without_type(patched(kind, plain))
 
 
 def _applied(kind: Kind[Any], plain: Any) -> Any:

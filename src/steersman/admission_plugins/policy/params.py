@@ -22,6 +22,8 @@ from steersman.rest.objects import Objects
 _NOT_FOUND: Final = 404
 _MOST_KEPT: Final = 1_000
 """Parameters that are kept as plain data."""
+_MOST_BYTES_KEPT: Final = 4 << 20
+"""Bytes of JSON that these are made of; as plain data they take up to ten times as much. Any one object is smaller."""
 
 Plain = Mapping[str, Any]
 
@@ -47,6 +49,7 @@ class Params:
         self._slow_lane: Final = slow_lane
         self._kept: Final[dict[tuple[int, GroupVersionKind], tuple[bytes, Plain]]] = {}
         """By the identity of what an object is made of, and its kind: that, and the object."""
+        self._bytes_kept = 0
 
     def check(self, policy: Policy) -> None:
         """Raises ParamError if the kind of parameters of a policy is not served."""
@@ -110,8 +113,12 @@ class Params:
             return kept[1]
         lane = self._slow_lane if is_large(item.body) else None
         made = await done(lane, _made, served, item.body)
-        if len(self._kept) >= _MOST_KEPT:
+        size = len(item.body)
+        if len(self._kept) >= _MOST_KEPT or self._bytes_kept + size > _MOST_BYTES_KEPT:
             self._kept.clear()
+            self._bytes_kept = 0
+        if key not in self._kept:  # somebody else may have made it meanwhile
+            self._bytes_kept += size
         self._kept[key] = item.body, made
         return made
 

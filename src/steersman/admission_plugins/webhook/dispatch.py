@@ -93,7 +93,7 @@ class WebhookPlugin(Plugin):
         if compiled is None:
             compiled = await self._slow_lane.run(conditions.compile)
         obj, old = await done(lane, lambda: shown.plain)
-        answers = answers_about(attributes.user, self._authorizer, self._slow_lane)
+        answers = answers_about(attributes, self._authorizer, self._slow_lane)
         began = perf_counter()
         match = await compiled.match(inputs_of(attributes, seen, obj, old), answers, lane)
         self._condition_metrics.observe(

@@ -18,14 +18,17 @@ _WORD: Final = re.compile("[0-9A-Za-z-]*", re.ASCII)
 
 
 class SemverValue(Extension):
-    """A version; what stands behind a plus does not count."""
+    """A version; what stands behind a plus, its `build`, does not count."""
 
-    __slots__ = ("numbers", "prerelease")
+    __slots__ = ("build", "numbers", "prerelease")
     cel_type = SEMVER
 
-    def __init__(self, numbers: tuple[int, int, int], prerelease: tuple[int | str, ...]) -> None:
+    def __init__(
+        self, numbers: tuple[int, int, int], prerelease: tuple[int | str, ...], build: tuple[str, ...] = ()
+    ) -> None:  # fmt: skip
         self.numbers: Final = numbers
         self.prerelease: Final = prerelease
+        self.build: Final = build
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SemverValue) and compare_versions(self, other) == 0
@@ -57,12 +60,13 @@ def parse_version(text: str) -> SemverValue:
     patch, dash, prerelease = patch.partition("-")
     numbers = (_number("Major", parts[0]), _number("Minor", parts[1]), _number("Patch", patch))
     found = tuple(map(_prerelease, prerelease.split("."))) if dash else ()
-    for part in build.split(".") if plus else ():
+    words = tuple(build.split(".")) if plus else ()
+    for part in words:
         if not part:
             raise EvaluationError("Build meta data is empty")
         if not _WORD.fullmatch(part):
             raise EvaluationError(f"Invalid character(s) found in build meta data {json.dumps(part)}")
-    return SemverValue(numbers, found)
+    return SemverValue(numbers, found, words)
 
 
 def _number(name: str, text: str) -> int:

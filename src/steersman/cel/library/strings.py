@@ -7,7 +7,7 @@ from typing import Any, Final
 from steersman.cel.environment import Library, Overload
 from steersman.cel.library.formatting import format_string, validate_format
 from steersman.cel.types import DYN, INT, STRING, Type, list_of
-from steersman.cel.values import EvaluationError, print_value
+from steersman.cel.values import EvaluationError, TextList, print_value
 
 _LIST: Final = list_of(STRING)
 _MAX_RESULT: Final = 16 * 1024 * 1024
@@ -60,14 +60,14 @@ def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     return text.replace(old, new, times)
 
 
-def _split(text: str, separator: str, count: int = -1) -> list[str]:
+def _split(text: str, separator: str, count: int = -1) -> TextList:
     if count == 0:
-        return []
+        return TextList()
     if separator:
-        return text.split(separator, count - 1 if count > 0 else -1)
+        return TextList(text.split(separator, count - 1 if count > 0 else -1))
     if count < 0 or count >= len(text):
-        return list(text)
-    return [*text[: count - 1], text[count - 1 :]]
+        return TextList(text)
+    return TextList((*text[: count - 1], text[count - 1 :]))
 
 
 def _substring(text: str, start: int) -> str:

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, STRING, list_of, map_of, object_type
-from steersman.cel.values import EvaluationError, Extension
+from steersman.cel.values import EvaluationError, Extension, TextList
 from steersman.machinery.go.urls import ESCAPE, Parts, UrlError, failed, parse, uri_error
 from steersman.net.ascii import is_digits
 
@@ -63,15 +63,15 @@ def _escaped_path(value: URLValue) -> str:
     return quote(value.parts.path, safe=_PATH_SAFE)
 
 
-def _query(value: URLValue) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _query(value: URLValue) -> dict[str, TextList]:
+    found: dict[str, TextList] = {}
     for pair in value.parts.query.split("&"):
         if not pair or ";" in pair:
             continue
         name, _, content = pair.partition("=")
         if ESCAPE.search(name) or ESCAPE.search(content):
             continue
-        found.setdefault(_unescaped(name), []).append(_unescaped(content))
+        found.setdefault(_unescaped(name), TextList()).append(_unescaped(content))
     return found
 
 

@@ -18,7 +18,7 @@ from steersman.cli.flags import FLAGS, arguments_by_flag, parse
 from steersman.cli.serve import fail, run
 from steersman.controlplane.options import Options, OptionsError
 
-NOT_UPSTREAM: Final = frozenset(("data-dir", "storage", "unsafe-no-fsync", "debug-loop-watchdog"))
+NOT_UPSTREAM: Final = frozenset(("data-dir", "storage", "unsafe-no-fsync", "controllers", "debug-loop-watchdog"))
 """Flags of `steersman serve` that kube-apiserver has not."""
 OWN: Final = {
     "etcd-servers": "http://ADDRESS:PORT of the etcd beside it, whose folder holds the data",

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from steersman.machinery.errors.field import format_float, quote
+
+
+@dataclass(frozen=True, slots=True)
+class GoValue:
+    """A value that JSON has not: as %v prints it, as %#v does, and its type."""
+
+    value: str
+    source: str
+    type: str
+
 
 _TYPES: Final = {
     dict: "map[string]interface {}",
@@ -19,6 +30,8 @@ _TYPES: Final = {
 
 def go_type(value: Any) -> str:
     """The Go type that JSON of this value decodes to; whole numbers that an int64 cannot hold become floats."""
+    if isinstance(value, GoValue):
+        return value.type
     return "float64" if _is_too_big(value) else _TYPES.get(type(value), "<nil>")
 
 
@@ -76,12 +89,16 @@ def go_source(value: Any) -> str:
         return f"map[string]interface {{}}{{{members}}}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(go_source(item) for item in value) + "}"
+    if isinstance(value, GoValue):
+        return value.source
     if value is None:
         return "interface {}(nil)"
     return quote(value) if isinstance(value, str) else _scalar(value)
 
 
-def _scalar(value: bool | int | float) -> str:
+def _scalar(value: bool | int | float | GoValue) -> str:
+    if isinstance(value, GoValue):
+        return value.value
     if isinstance(value, bool):
         return "true" if value else "false"
     return format_float(float(value)) if isinstance(value, float) or _is_too_big(value) else str(value)

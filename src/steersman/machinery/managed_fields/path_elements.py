@@ -16,6 +16,7 @@ import msgspec
 
 from steersman.machinery.codec.serializer import decode_plain, encode
 from steersman.machinery.errors.field import format_float, quote
+from steersman.machinery.errors.go_print import GoValue
 from steersman.machinery.lane.threads import give_way
 
 from .typed_error import TypedError
@@ -31,6 +32,8 @@ _NUMBER, _TEXT, _BOOLEAN, _OTHER, _NULL = range(5)
 _quoted = encoder.encode_basestring
 
 
+_UNDEFINED: Final = '{"{{undefined}}":""}'
+"""What stands for a value that JSON has not."""
 _REMEMBERED: Final = 256
 """Longer text is worked out anew every time, for what is remembered is what clients send."""
 
@@ -41,7 +44,7 @@ def scalar_text(value: Any) -> str:
         text: str = _quoted(value)
         if "<" not in text and ">" not in text and "&" not in text and text.isascii():
             return text
-    return encode(value).decode()
+    return json_text(value)
 
 
 def key_text(fields: Iterable[tuple[str, Any]]) -> str:
@@ -61,8 +64,8 @@ def value_text(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """The JSON of any value a client may have put into a path element."""
-    return encode(value).decode()
+    """The JSON of any value a client may have put into a path element. What JSON has not is in none that is kept."""
+    return _UNDEFINED if isinstance(value, GoValue) else encode(value).decode()
 
 
 def canonical(text: str) -> str | None:
@@ -140,6 +143,8 @@ def _shown(value: Any) -> str:
         return quote(value)
     if isinstance(value, list):
         return f"[{','.join(map(_shown, value))}]"
+    if value == {"{{undefined}}": ""}:
+        return "{{undefined}}"
     if isinstance(value, dict):
         return "".join(f"{name}={_shown(item)}" for name, item in value.items())
     return format_float(value) if isinstance(value, float) else encode(value).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from steersman.machinery.errors.go_print import go_source, go_type, go_value
+from steersman.machinery.errors.go_print import GoValue, go_source, go_type, go_value
 from steersman.machinery.lane.threads import paced
 
 from .field_set import EMPTY, LEAF, FieldSet, Node
@@ -64,7 +64,7 @@ def kind_of(atom: Atom, value: Any) -> MapType | ListType | str:
     elif isinstance(value, list):
         if atom.list is not None:
             return atom.list
-    elif value is not None and atom.scalar:
+    elif value is not None and atom.scalar and not isinstance(value, GoValue):
         return atom.scalar
     if atom.map is not None:
         return atom.map
@@ -173,7 +173,7 @@ def _scalar_errors(scalar: str, value: Any) -> Found:
             yield "", f"expected string, got &value.valueUnstructured{{Value:{go_source(value)}}}"
         case "boolean" if not is_boolean:
             yield "", f"expected boolean, got &{{{go_value(value)}}}"
-        case "untyped" if isinstance(value, dict | list):
+        case "untyped" if isinstance(value, dict | list | GoValue):
             yield "", f"expected any scalar, got &{{{go_value(value)}}}"
 
 

@@ -1,0 +1,113 @@
+"""The object that a JSON Patch of a policy has made, read anew (apiserver `policy/mutating/patch` json_patch.go).
+
+As upstream, a patch may name another kind; then the object is read as that, and told to be none of the request.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.api.index import MODULES
+from steersman.kinds.built_in import find
+from steersman.kinds.kind import Kind
+from steersman.machinery.codec.serializer import encode_in_order, encode_sorted
+from steersman.machinery.codec.strict import DecodeError
+from steersman.machinery.errors.field import Path
+from steersman.machinery.errors.field import invalid as invalid_field
+from steersman.machinery.errors.status import internal, invalid
+from steersman.machinery.identity.schema import (
+    GroupKind,
+    GroupVersion,
+    GroupVersionError,
+    GroupVersionKind,
+    parse_group_version,
+)
+from steersman.machinery.large_work.nesting import is_too_deep
+from steersman.machinery.large_work.slow_lane import check_count
+
+_UNREADABLE: Final = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+_META: Final = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_JSON_KINDS: Final = {bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+
+
+def patched(kind: Kind[Any], plain: Any) -> Any:
+    """The object of a kind that a patch has made. Raises StatusError 500 for what is none, 422 for a custom resource of
+    another kind."""
+    data = encode_in_order(plain)
+    if is_too_deep(data):
+        raise internal("the object that a patch has made is nested too deeply")
+    check_count(data)
+    made = _said(plain)
+    if kind.is_open:
+        _check_custom(kind, made, plain)
+    elif (said := _with_defaults(made, kind)) != kind.gvk:
+        raise internal(_not_converted(kind, said, data))
+    try:
+        return _read(kind, data)
+    except DecodeError as error:
+        raise internal(error) from None
+
+
+def _read(kind: Kind[Any], data: bytes) -> Any:
+    """Raises DecodeError."""
+    read = kind.read_own(data, strict=not kind.is_open)
+    if read.warnings:
+        raise DecodeError(f"strict decoding error: {', '.join(read.warnings)}")
+    if why := kind.internal_error(read.obj):
+        raise DecodeError(why)
+    return read.obj
+
+
+def _said(plain: Any) -> tuple[GroupVersion, str]:
+    """The version and the kind that an object says, empty where it says none. Raises StatusError 500."""
+    if not isinstance(plain, dict):
+        raise internal(f"{_UNREADABLE} {_JSON_KINDS.get(type(plain), 'string')} into Go value of type {_META}")
+    texts = []
+    for name in ("apiVersion", "kind"):
+        value = plain.get(name)
+        if not isinstance(value, str | None):
+            raise internal(f"{_UNREADABLE} {_JSON_KINDS[type(value)]} into Go struct field .{name} of type string")
+        texts.append(value or "")
+    try:
+        return parse_group_version(texts[0]), texts[1]
+    except GroupVersionError as error:
+        raise internal(error) from None
+
+
+def _check_custom(kind: Kind[Any], said: tuple[GroupVersion, str], plain: dict[str, Any]) -> None:
+    """Raises StatusError for another kind or version, or none."""
+    version, name = said
+    if not name:
+        raise internal(f"Object 'Kind' is missing in '{encode_sorted(plain).decode()}'")
+    if version != kind.gvk.group_version:
+        shown = f"{version.group}/{version.version}, Kind={name}"
+        raise internal(
+            f"failed to convert object: {shown} is unstructured and is not suitable for converting to "
+            f'"{kind.gvk.group_version}"'
+        )
+    if name != kind.name:
+        metadata = plain.get("metadata")
+        called = metadata.get("name") if isinstance(metadata, dict) else ""
+        error = invalid_field(Path("kind"), name, f"must be {kind.name}")
+        raise invalid(GroupKind(kind.group, name), called if isinstance(called, str) else "", (error,))
+
+
+def _with_defaults(said: tuple[GroupVersion, str], kind: Kind[Any]) -> GroupVersionKind:
+    """The kind that an object says it is; what it does not say is as expected."""
+    version, name = said
+    return (version if version.version else kind.gvk.group_version).with_kind(name or kind.name)
+
+
+def _not_converted(kind: Kind[Any], said: GroupVersionKind, data: bytes) -> str:
+    """Why an object of another kind than expected is none."""
+    other = find(said)
+    if other is None:
+        return f'no kind "{said.kind}" is registered for version "{said.group_version}" in scheme "{_SCHEME}"'
+    try:
+        _read(other, data)
+    except DecodeError as error:
+        return str(error)
+    package = MODULES.get((kind.group, kind.version), kind.group).partition(".")[0]
+    internal_type = f"{'core' if package == 'events' else package}.{kind.name}"
+    return f"failed to convert object: converting ({said.version}.{said.kind}) to ({internal_type}): unknown conversion"

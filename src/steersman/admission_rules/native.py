@@ -1,0 +1,247 @@
+"""What Go has for the values of expressions, as an apply configuration takes them (apiserver `cel/mutation/dynamic`).
+
+A configuration may have what JSON has. Other values fit nowhere in an object and are told of in messages as Go prints
+them; so are lists and maps that an expression has made within others it has made, as Go holds these in another way than
+those that were read from JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from ipaddress import IPv4Address
+from typing import Any, Final
+
+from steersman.admission_rules.evaluation import Inputs
+from steersman.cel.library.addresses import CIDRValue, IPValue
+from steersman.cel.library.mutation import JSONPatchValue, ObjectValue
+from steersman.cel.library.quantities import QuantityValue
+from steersman.cel.library.semvers import SemverValue
+from steersman.cel.library.urls import URLValue
+from steersman.cel.types import Type
+from steersman.cel.values import Duration, Map, Optional, TextList, Timestamp, UInt
+from steersman.machinery.errors.field import quote
+from steersman.machinery.errors.go_print import GoValue, go_source, go_value
+from steersman.machinery.values.durations import format_duration
+
+_SECOND: Final = 10**9
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SOMEWHERE: Final = "0xc000000000"
+"""Stands for an address, of which Go has another one each time."""
+_ERROR: Final = GoValue("no such overload", f"(*types.Err)({_SOMEWHERE})", "*types.Err")
+_NULL: Final = GoValue("NULL_VALUE", "0", "structpb.NullValue")
+_OBJECTS: Final = "*dynamic.ObjectVal"
+
+
+class NoTextKey(Exception):
+    """A map in an object has a key that is no text."""
+
+
+def native_fields(made: ObjectValue, inputs: Inputs) -> dict[str, Any]:
+    """The fields of an object that an expression made of these inputs; shares nothing with them. Raises NoTextKey."""
+    return _Natives(inputs).fields(made)
+
+
+class _Natives:
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs: Final = inputs
+
+    def fields(self, made: ObjectValue) -> dict[str, Any]:
+        """Raises NoTextKey."""
+        return {name: self._field(each) for name, each in made.fields.items()}
+
+    def _field(self, value: Any) -> Any:
+        """The value of a field: a list or a map there is one, its items are as they come. Raises NoTextKey."""
+        while isinstance(value, Optional) and value.has_value:
+            value = value.value
+        if isinstance(value, list | tuple) and not isinstance(value, TextList) and not self._is_read(value):
+            return [self._value(each) for each in value]
+        if isinstance(value, Map):
+            if not all(isinstance(key, str) for key in value):
+                raise NoTextKey
+            return {key: self._value(each) for key, each in value.items()}
+        return self._value(value)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, ObjectValue):
+            try:
+                return self.fields(value)
+            except NoTextKey:
+                return _ERROR
+        if isinstance(value, Optional):
+            return self._value(value.value) if value.has_value else None
+        if isinstance(value, dict) or (isinstance(value, list) and self._is_read(value)):
+            return _copied(value)
+        if isinstance(value, UInt) or not isinstance(value, bool | int | float | str):
+            return value.name if isinstance(value, Type) else _go(value)
+        return int(value) if type(value) is int else value
+
+    def _is_read(self, value: Any) -> bool:
+        return id(value) in self._read
+
+    @cached_property
+    def _read(self) -> frozenset[int]:
+        """The identities of all lists in the inputs, which live as long as they are asked for."""
+        inputs = self._inputs
+        found: list[int] = []
+        pending: list[Any] = [inputs.object, inputs.old_object, inputs.request, inputs.namespace, inputs.params]
+        while pending:
+            each = pending.pop()
+            if isinstance(each, dict):
+                pending.extend(each.values())
+            elif isinstance(each, list):
+                found.append(id(each))
+                pending.extend(each)
+        return frozenset(found)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    if isinstance(value, TextList):
+        return _go(value)
+    return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def _go(value: Any) -> GoValue:
+    """What JSON has not."""
+    match value:
+        case None:
+            return _NULL
+        case UInt():
+            return GoValue(str(int(value)), hex(value), "uint64")
+        case bytes():
+            octets = ", ".join(map(hex, value))
+            return GoValue(f"[{' '.join(map(str, value))}]", f"[]uint8{{{octets}}}", "[]uint8")
+        case Duration():
+            return GoValue(format_duration(value.nanos), str(value.nanos), "time.Duration")
+        case Timestamp():
+            return GoValue(_moment(value), _date(value), "time.Time")
+        case TextList():
+            return GoValue(f"[{' '.join(value)}]", f"[]string{{{', '.join(map(quote, value))}}}", "[]string")
+        case list() | tuple():
+            shown, sources = " ".join(map(_shown, value)), ", ".join(map(_source, value))
+            return GoValue(f"[{shown}]", f"[]ref.Val{{{sources}}}", "[]ref.Val")
+        case Map():
+            entries = sorted(value.items(), key=lambda entry: (type(entry[0]).__name__, entry[0]))
+            shown, sources = _joined(entries, " ", _shown), _joined(entries, ", ", _source)
+            return GoValue(f"map[{shown}]", f"map[ref.Val]ref.Val{{{sources}}}", "map[ref.Val]ref.Val")
+        case QuantityValue():
+            return _pointer(str(value.amount), "*resource.Quantity")
+        case URLValue():
+            return _pointer(value.text, "*url.URL")
+        case IPValue():
+            return GoValue(str(value.address), _address(value), "netip.Addr")
+        case CIDRValue():
+            source = f"netip.Prefix{{ip:{_address(value)}, bitsPlusOne:{value.bits + 1:#x}}}"
+            return GoValue(f"{value.address}/{value.bits}", source, "netip.Prefix")
+        case SemverValue():
+            return GoValue(_version(value), _version_source(value), "semver.Version")
+        case JSONPatchValue():
+            return _pointer(_SOMEWHERE, "*mutation.JSONPatchVal")
+    return _ERROR
+
+
+def _pointer(shown: str, kind: str) -> GoValue:
+    return GoValue(shown, f"({kind})({_SOMEWHERE})", kind)
+
+
+def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[Any], str]) -> str:
+    return between.join(f"{show(key)}:{show(each)}" for key, each in entries)
+
+
+def _shown(value: Any) -> str:
+    """An item that an expression has made, as %v prints it."""
+    match value:
+        case None:
+            return "0"
+        case list() | tuple():
+            return f"[{', '.join(map(_shown, value))}]"
+        case Map():
+            return "{" + ", ".join(f"{_shown(key)}: {_shown(each)}" for key, each in value.items()) + "}"
+        case Type():
+            return value.name
+        case ObjectValue():
+            return _SOMEWHERE
+        case UInt() | bytes() | Duration() | Timestamp():
+            return _go(value).value
+    return go_value(value)
+
+
+def _source(value: Any) -> str:
+    """The same as %#v prints it."""
+    match value:
+        case Duration():
+            return f"types.Duration{{Duration:{value.nanos}}}"
+        case bytes():
+            return f"types.Bytes{{{', '.join(map(hex, value))}}}"
+        case list() | tuple():
+            return f"(*types.baseList)({_SOMEWHERE})"
+        case Map() | dict():
+            return f"(*types.baseMap)({_SOMEWHERE})"
+        case ObjectValue():
+            return f"({_OBJECTS})({_SOMEWHERE})"
+        case Type():
+            return f"(*types.Type)({_SOMEWHERE})"
+        case None | UInt() | Timestamp():
+            return _go(value).source
+    return go_source(value)
+
+
+def _at(moment: Timestamp) -> tuple[datetime, int]:
+    """A moment to the second, and the nanoseconds beyond."""
+    seconds, nanos = divmod(moment.nanos, _SECOND)
+    return _EPOCH + timedelta(seconds=seconds), nanos
+
+
+def _moment(moment: Timestamp) -> str:
+    at, nanos = _at(moment)
+    fraction = f".{nanos:09}".rstrip("0") if nanos else ""
+    return f"{at.year:04}-{at:%m-%d %H:%M:%S}{fraction} +0000 UTC"
+
+
+def _date(moment: Timestamp) -> str:
+    at, nanos = _at(moment)
+    month = _MONTHS[at.month - 1]
+    return f"time.Date({at.year}, time.{month}, {at.day}, {at.hour}, {at.minute}, {at.second}, {nanos}, time.UTC)"
+
+
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+
+
+def _address(value: IPValue | CIDRValue) -> str:
+    number = int(value.address)
+    if isinstance(value.address, IPv4Address):
+        number |= 0xFFFF << 32
+    high, low = divmod(number, 1 << 64)
+    detail = f"unique.Handle[net/netip.addrDetail]{{value:(*netip.addrDetail)({_SOMEWHERE})}}"
+    return f"netip.Addr{{addr:netip.uint128{{hi:{high:#x}, lo:{low:#x}}}, z:{detail}}}"
+
+
+def _version(value: SemverValue) -> str:
+    return ".".join(map(str, value.numbers)) + _behind("-", value.prerelease) + _behind("+", value.build)
+
+
+def _behind(mark: str, words: tuple[int | str, ...]) -> str:
+    return mark + ".".join(map(str, words)) if words else ""
+
+
+def _version_source(value: SemverValue) -> str:
+    major, minor, patch = map(hex, value.numbers)
+    parts = ", ".join(map(_prerelease, value.prerelease))
+    before = f"{{{parts}}}" if parts else "(nil)"
+    build = f"{{{', '.join(map(quote, value.build))}}}" if value.build else "(nil)"
+    return (
+        f"semver.Version{{Major:{major}, Minor:{minor}, Patch:{patch}, "
+        f"Pre:[]semver.PRVersion{before}, Build:[]string{build}}}"
+    )
+
+
+def _prerelease(part: int | str) -> str:
+    if isinstance(part, int):
+        return f'semver.PRVersion{{VersionStr:"", VersionNum:{part:#x}, IsNum:true}}'
+    return f"semver.PRVersion{{VersionStr:{quote(part)}, VersionNum:0x0, IsNum:false}}"

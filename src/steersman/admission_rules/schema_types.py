@@ -1,0 +1,198 @@
+"""Kinds as types of expressions, by their OpenAPI v3 schemas (apiserver `cel/common` schemas.go, `cel/openapi`).
+
+A type is made when an expression first looks at it: the schema of a Pod comes to thousands, of which few are asked for.
+What has no type, or one of several, is not there for expressions, nor are members that no schema tells of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from steersman.cel import declared
+from steersman.cel.declared import DeclaredType, declared_list, declared_map, declared_object
+from steersman.cel.names import escape
+
+Schema = Mapping[str, Any]
+SchemaOf = Callable[[str], Schema]
+"""Gives the schema that a reference is to."""
+
+MAX_WRAPPED: Final = 100
+"""Lists and maps one in the other; what is deeper may be anything. Upstream has no limit."""
+_UNLIMITED: Final = -1
+_PLACEHOLDER: Final[Schema] = {"type": "object"}
+"""What stands for a schema within itself."""
+_TEXT: Final[Schema] = {"type": "string"}
+_METADATA: Final[Schema] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
+_OF_RESOURCES: Final[Mapping[str, Schema]] = {"kind": _TEXT, "apiVersion": _TEXT, "metadata": _METADATA}
+_SCALARS: Final = {"boolean": declared.BOOL, "number": declared.DOUBLE, "integer": declared.INT}
+_FORMATS: Final = {
+    "byte": declared.BYTES, "duration": declared.DURATION, "date": declared.TIMESTAMP, "date-time": declared.TIMESTAMP,
+}  # fmt: skip
+
+_Above = frozenset[str]
+"""The references that a schema lies within."""
+
+
+class SchemaTypes:
+    """The types of one schema. Those with members are put into `objects` as they are made, by their names."""
+
+    def __init__(self, schema_of: SchemaOf, objects: dict[str, DeclaredType]) -> None:
+        self._schema_of: Final = schema_of
+        self._objects: Final = objects
+
+    def root(self, schema: Schema, name: str, reference: str = "") -> DeclaredType | None:
+        """The type of the objects of a kind; None if the schema does not say what they are.
+
+        `reference` is what the schema is referred to by within itself. Raises LookupError for a reference to nothing.
+        """
+        return self._of(schema, frozenset((reference,)), name, is_root=True)
+
+    def _of(self, schema: Schema, above: _Above, name: str, *, is_root: bool = False) -> DeclaredType | None:
+        around: list[Callable[[DeclaredType], DeclaredType]] = []
+        while len(around) < MAX_WRAPPED:
+            schema, above = self.resolved(schema, above)
+            below, wrap, suffix = _wrapped(schema)
+            if below is None:
+                found = self._plain(schema, above, name, is_resource=is_root or _says(schema, _EMBEDDED))
+                break
+            schema, name, is_root = below, f"{name}{suffix}", False
+            around.append(wrap)
+        else:
+            found = declared.DYN
+        if found is not None:
+            for each in reversed(around):
+                found = each(found)
+        return found
+
+    def _plain(self, schema: Schema, above: _Above, name: str, *, is_resource: bool) -> DeclaredType | None:
+        """The type of what is neither a list nor a map."""
+        if _is_int_or_string(schema):
+            return declared.DYN
+        kind = _type(schema)
+        if kind == "object":
+            members = self._members(schema, above, is_resource=is_resource)
+            made = declared_object(name, _Members(self, members, above, name))
+            self._objects[name] = made
+            return made
+        if kind == "string":
+            return _FORMATS.get(schema.get("format", ""), declared.STRING)
+        return _SCALARS.get(kind)
+
+    def _members(self, schema: Schema, above: _Above, *, is_resource: bool) -> Mapping[str, Schema]:
+        """The members of an object; those that every resource has are there, unless the schema says all of them."""
+        members = _schemas(schema.get("properties"))
+        if not is_resource:
+            return members
+        metadata, inside = self.resolved(members.get("metadata", {}), above)
+        names = _schemas(metadata.get("properties"))
+        if (
+            "object" in _types(metadata)
+            and all(
+                "string" in _types(self.resolved(members.get(name, {}), above)[0]) for name in ("kind", "apiVersion")
+            )
+            and all(
+                "string" in _types(self.resolved(names.get(name, {}), inside)[0]) for name in ("name", "generateName")
+            )
+        ):
+            return members
+        return {**members, **_OF_RESOURCES}
+
+    def resolved(self, schema: Schema, above: _Above) -> tuple[Schema, _Above]:
+        """What a schema refers to, and what that lies within; the schema itself if it refers to none."""
+        reference = _reference(schema)
+        if reference is None:
+            return schema, above
+        if reference in above:
+            return _PLACEHOLDER, above
+        return self._schema_of(reference), above | {reference}
+
+    def member(self, schema: Schema, above: _Above, name: str) -> DeclaredType | None:
+        """The type of a member, which is called `name`; None if it is not there for expressions."""
+        return self._of(schema, above, name)
+
+
+class _Members(Mapping[str, DeclaredType]):
+    """The members of an object by the names that expressions have for them, each made when it is asked for."""
+
+    def __init__(self, types: SchemaTypes, members: Mapping[str, Schema], above: _Above, name: str) -> None:
+        self._types: Final = types
+        self._above: Final = above
+        self._name: Final = name
+        escaped = ((escape(each), schema) for each, schema in members.items())
+        self._schemas: Final = {each: schema for each, schema in escaped if each is not None}
+        self._known: Final[dict[str, DeclaredType | None]] = {}
+
+    def __getitem__(self, name: str) -> DeclaredType:
+        if name not in self._known:
+            self._known[name] = self._types.member(self._schemas[name], self._above, f"{self._name}.{name}")
+        found = self._known[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._schemas if self.get(name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+
+
+def _wrapped(schema: Schema) -> tuple[Schema | None, Callable[[DeclaredType], DeclaredType], str]:
+    """What a list or a map is of, what makes its type of the type of that, and what the name of that ends with."""
+    kind = "" if _is_int_or_string(schema) else _type(schema)
+    if kind == "array":
+        items = schema.get("items")
+        return (items if isinstance(items, Mapping) else _PLACELESS), _list_of, ".@idx"
+    values = schema.get("additionalProperties") if kind == "object" else None
+    return (values if isinstance(values, Mapping) else None), _map_of, ".@elem"
+
+
+_PLACELESS: Final[Schema] = {}
+"""The schema of the items of a list that does not tell it: no type."""
+
+
+def _list_of(items: DeclaredType) -> DeclaredType:
+    return declared_list(items, _UNLIMITED)
+
+
+def _map_of(values: DeclaredType) -> DeclaredType:
+    return declared_map(declared.STRING, values, _UNLIMITED)
+
+
+def _is_int_or_string(schema: Schema) -> bool:
+    return schema.get("format") == "int-or-string" or _says(schema, "x-kubernetes-int-or-string")
+
+
+def _says(schema: Schema, extension: str) -> bool:
+    return schema.get(extension) is True
+
+
+def _types(schema: Schema) -> list[Any]:
+    found = schema.get("type")
+    return found if isinstance(found, list) else [found]
+
+
+def _type(schema: Schema) -> str:
+    found = _types(schema)
+    return found[0] if found and isinstance(found[0], str) else ""
+
+
+def _schemas(found: Any) -> Mapping[str, Schema]:
+    return {name: each for name, each in found.items() if isinstance(each, Mapping)} if isinstance(found, dict) else {}
+
+
+def _reference(schema: Schema) -> str | None:
+    """What a schema refers to, itself or within `allOf`, where a description may stand beside it."""
+    pending: list[Any] = [schema]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            reference = each.get("$ref")
+            if isinstance(reference, str):
+                return reference
+            pending.extend(reversed(each.get("allOf") or ()))
+    return None

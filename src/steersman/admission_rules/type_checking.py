@@ -1,0 +1,134 @@
+"""Whether the expressions of a ValidatingAdmissionPolicy fit the kinds that it is about (apiserver
+`admission/plugin/policy/validating` typechecking.go).
+
+What does not fit is a warning in the status of the policy and changes nothing of what the policy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.admission_rules import environments
+from steersman.admission_rules.schema_types import SchemaOf, SchemaTypes
+from steersman.admission_rules.variables import VARIABLES_TYPE, told_of_variable
+from steersman.api.admissionregistration.v1 import (
+    ExpressionWarning,
+    ValidatingAdmissionPolicySpec,
+    Variable,
+)
+from steersman.cel import types
+from steersman.cel.declared import DeclaredType, declared_object
+from steersman.cel.environment import Environment
+from steersman.cel.errors import CompileError
+from steersman.cel.expression import compile_expression
+from steersman.cel.library.authorizer import AUTHORIZER
+from steersman.cel.types import Type
+from steersman.machinery.errors.field import Path
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.lane.threads import give_way
+
+_VALIDATIONS: Final = Path("spec", "validations")
+MAX_CHECKED: Final = 4 << 20
+"""Bytes of expressions that are checked, each counted for every kind: some 20 s. The kinds that come first are checked.
+Upstream has no limit."""
+_OF_OBJECTS: Final = 0
+_OF_PARAMS: Final = 1
+"""What follows the kind in the names of types; upstream's numbers are of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedKind:
+    """A kind and its schema. `reference` is what the schema is referred to by within itself."""
+
+    gvk: GroupVersionKind
+    schema: Mapping[str, Any]
+    schema_of: SchemaOf
+    reference: str = ""
+
+
+class TooMuchToSay(Exception):
+    """The warnings are larger than any object may be."""
+
+    def __init__(self) -> None:
+        super().__init__("what is wrong with them is more than an object may hold")
+
+
+def check(
+    spec: ValidatingAdmissionPolicySpec, kinds: Sequence[TypedKind], params: TypedKind | None, *, limit: int
+) -> list[ExpressionWarning]:  # fmt: skip
+    """The warnings, in the order of the validations, each about all kinds that it is wrong for, in their order.
+
+    `params` is None where nothing is known of the kind of parameters. Takes some 200 us for an expression and a kind.
+    Raises TooMuchToSay for more than `limit` bytes.
+    """
+    expressions = list(_expressions(spec))
+    size = sum(len(each.expression) for each in spec.variables) + sum(len(text) for _, text in expressions)
+    checked = [(each.gvk, _environment(spec, each, params)) for each in kinds[: max(1, MAX_CHECKED // max(1, size))]]
+    found: list[ExpressionWarning] = []
+    for path, text in expressions:
+        said, limit = _said_of(text, checked, limit)
+        if said:
+            found.append(ExpressionWarning(field_ref=str(path), warning=said))
+    return found
+
+
+def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[Path, str]]:
+    """Those that are checked."""
+    for index, each in enumerate(spec.validations):
+        yield _VALIDATIONS[index] / "expression", each.expression
+        if each.message_expression:
+            yield _VALIDATIONS[index] / "messageExpression", each.message_expression
+
+
+def _said_of(text: str, checked: Sequence[tuple[GroupVersionKind, Environment]], limit: int) -> tuple[str, int]:
+    """What is wrong with an expression, and how much more may be said then. Raises TooMuchToSay."""
+    said = []
+    for gvk, environment in checked:
+        give_way()
+        try:
+            compile_expression(text, environment)
+        except CompileError as error:
+            said.append(f"{gvk}: {error}\n")
+            limit -= len(said[-1].encode())
+            if limit < 0:
+                raise TooMuchToSay from None
+    return "\n".join(said), limit
+
+
+def _environment(spec: ValidatingAdmissionPolicySpec, kind: TypedKind, params: TypedKind | None) -> Environment:
+    """What expressions may use where objects are of a kind. As upstream, the authorizer has no `requestResource`."""
+    base = environments.environment(params=False, authorizer=False)
+    told: dict[str, DeclaredType] = {}
+    named = declared_object(VARIABLES_TYPE, told)
+    objects = {**base.objects, VARIABLES_TYPE: named}
+    of_object = _type(kind, _OF_OBJECTS, objects)
+    variables = {
+        environments.OBJECT: of_object,
+        environments.OLD_OBJECT: of_object,
+        environments.AUTHORIZER_NAME: AUTHORIZER,
+        environments.VARIABLES: named.type,
+    }
+    if spec.param_kind is not None:
+        variables[environments.PARAMS] = types.DYN if params is None else _type(params, _OF_PARAMS, objects)
+    made = base.about(variables, objects)
+    _tell(spec.variables, told, made)
+    return made
+
+
+def _type(kind: TypedKind, number: int, objects: dict[str, DeclaredType]) -> Type:
+    found = SchemaTypes(kind.schema_of, objects).root(kind.schema, f"{kind.gvk.kind}{number}", kind.reference)
+    return types.DYN if found is None else found.type
+
+
+def _tell(variables: Iterable[Variable], told: dict[str, DeclaredType], environment: Environment) -> None:
+    """Adds the types of the variables, which may refer to those before them. One that is wrong may be anything."""
+    for each in variables:
+        give_way()
+        try:
+            compiled = compile_expression(each.expression, environment)
+        except CompileError:
+            told[each.name] = DeclaredType(types.DYN)
+        else:
+            told[each.name] = DeclaredType(told_of_variable(compiled.type))

@@ -1,0 +1,124 @@
+"""Tells in the status of ValidatingAdmissionPolicies which of their expressions do not fit the kinds they are about.
+
+In a cluster kube-controller-manager does that (`pkg/controller/validatingadmissionpolicystatus`); what is written here,
+if `--controllers` says so, is the same under the same name, once for each generation, so that whoever comes second has
+nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from steersman.aggregator.work_queue import WorkQueue
+from steersman.api.admissionregistration.v1 import ExpressionWarning, ValidatingAdmissionPolicy
+from steersman.controlplane.objects import StoreObjects
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.action import Action
+from steersman.rest.context import LOOPBACK, Context
+from steersman.rest.objects import Reading
+from steersman.server.server import Server
+from steersman.store.follower import Follower
+from steersman.store.store import Store
+
+if TYPE_CHECKING:
+    from steersman.controlplane.type_checking import TypeChecker
+    from steersman.openapi.remote import RemoteDocuments
+
+logger = logging.getLogger(__name__)
+
+GROUP: Final = "admissionregistration.k8s.io"
+PLURAL: Final = "validatingadmissionpolicies"
+MANAGER: Final = "validatingadmissionpolicy-status"
+"""Who owns the status, and on whose account the lane is used: it has no more of it than any user."""
+_FIRST: Final = 1.0
+_LONGEST: Final = 300.0
+_GONE: Final = (404, 409)
+"""The policy was deleted meanwhile, or another of its name was made; the new one has its turn."""
+
+_GENERATIONS: Final[Reading[tuple[int, int]]] = Reading(
+    lambda policy: (policy.metadata.generation, policy.status.observed_generation),
+    "metadata.generation", "status.observedGeneration",
+)  # fmt: skip
+
+
+class PolicyStatus:
+    """Follows the policies from `start` to `stop`, and checks one at a time."""
+
+    def __init__(
+        self, server: Server, store: Store[Any], objects: StoreObjects, remote: Callable[[], RemoteDocuments]
+    ) -> None:  # fmt: skip
+        self._server: Final = server
+        self._objects: Final = objects
+        self._remote: Final = remote
+        self._lane: Final = server.config.slow_lane.of(MANAGER)
+        self._checker: TypeChecker | None = None
+        self._queue: Final = WorkQueue("policy status", self._sync, workers=1, first=_FIRST, longest=_LONGEST)
+        self._follower: Final = Follower(store, self._changed)
+
+    def start(self) -> None:
+        """Checks all policies that are not checked yet, and from now on those that change."""
+        self._queue.start()
+        self._follower.begin()
+
+    async def stop(self) -> None:
+        """Returns once nothing is checked any more."""
+        await self._queue.stop()
+
+    def _changed(self, namespace: str, name: str, entry: object) -> None:
+        if entry is None:
+            self._queue.forget(name)
+        else:
+            self._queue.add(name)
+
+    async def _sync(self, name: str) -> None:
+        """Raises StatusError if the status cannot be written now."""
+        known = self._objects.known("", name, _GENERATIONS)
+        if known is None or known[0] <= known[1]:
+            return
+        policy: ValidatingAdmissionPolicy | None = await self._objects.find("", name)
+        if policy is None:
+            return
+        checker = await self._type_checker()
+        from steersman.admission_rules.type_checking import TooMuchToSay
+
+        try:
+            warnings = await checker.check(policy.spec)
+        except TooMuchToSay as error:
+            logger.warning("the types of policy %s are not checked: %s", name, error)
+            return
+        configuration = {
+            "apiVersion": f"{GROUP}/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+            "status": {"observedGeneration": policy.metadata.generation, "typeChecking": _told(warnings)},
+        }  # fmt: skip
+        ctx = Context(LOOPBACK, Action(name=name), lane=self._lane)
+        try:
+            await self._objects.apply(ctx, name, configuration, MANAGER, subresource="status", uid=policy.metadata.uid)
+        except StatusError as error:
+            if error.code not in _GONE:
+                raise
+
+    async def _type_checker(self) -> TypeChecker:
+        """What is imported, in a thread, with the first policy."""
+        if self._checker is None:
+            module = await asyncio.to_thread(import_module, "steersman.controlplane.type_checking")
+            made: TypeChecker = module.TypeChecker(self._server.catalogue, self._fetch, self._lane)
+            self._checker = made
+        return self._checker
+
+    async def _fetch(self, name: str) -> bytes | None:
+        remote = self._remote()
+        converted = remote.converted.get(name)
+        if converted is not None:
+            return converted.data
+        index = next((each for each in remote.v3.values() if name in each.urls), None)
+        return None if index is None else await index.fetch(name)
+
+
+def _told(warnings: list[ExpressionWarning]) -> dict[str, Any]:
+    if not warnings:
+        return {}
+    return {"expressionWarnings": [{"fieldRef": each.field_ref, "warning": each.warning} for each in warnings]}

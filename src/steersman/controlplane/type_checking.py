@@ -1,0 +1,77 @@
+"""Checks the types of one policy's expressions, by the kinds that are served (see `policy_status`).
+
+Slow to import, as expressions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from steersman.admission_rules.type_checking import TypedKind, check
+from steersman.api.admissionregistration.v1 import ExpressionWarning, ParamKind, ValidatingAdmissionPolicySpec
+from steersman.catalogue.catalogue import Catalogue
+from steersman.catalogue.kinds_for import ListedVersion, ResourceKinds, listed_versions
+from steersman.endpoints.discovery import ServedResource
+from steersman.endpoints.scope import root_of
+from steersman.machinery.identity.schema import GroupVersionError, GroupVersionKind, parse_group_version
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.openapi.kind_schemas import KindSchema, of_built_in, of_document, of_served
+
+LIMIT: Final = 3 << 20
+"""Bytes of all warnings of a policy: nothing that is larger can be stored."""
+
+FetchDocument = Callable[[str], Awaitable[bytes | None]]
+"""The v3 document of another server by its name, e.g. "apis/example.com/v1"; None if there is none."""
+
+
+class TypeChecker:
+    """Checks policies one after the other, in the lane; what it makes of discovery is kept until that changes."""
+
+    def __init__(self, catalogue: Catalogue, fetch: FetchDocument, lane: SlowLane) -> None:
+        self._catalogue: Final = catalogue
+        self._fetch: Final = fetch
+        self._lane: Final = lane
+        self._resources: tuple[int, ResourceKinds] | None = None
+
+    async def check(self, spec: ValidatingAdmissionPolicySpec) -> list[ExpressionWarning]:
+        """The warnings. Raises TooMuchToSay."""
+        rules = spec.match_constraints.resource_rules if spec.match_constraints is not None else []
+        resources = await self._resource_kinds()
+        gvks = await self._lane.run(resources.of_rules, rules)
+        found = [await self._typed(each) for each in gvks]
+        kinds = [each for each in found if each is not None]
+        params = None if not kinds or spec.param_kind is None else await self._params(spec.param_kind)
+        return await self._lane.run(check, spec, kinds, params, limit=LIMIT)
+
+    async def _resource_kinds(self) -> ResourceKinds:
+        revision = self._catalogue.revision
+        if self._resources is None or self._resources[0] != revision:
+            self._resources = revision, await self._lane.run(_resource_kinds, listed_versions(self._catalogue))
+        return self._resources[1]
+
+    async def _params(self, kind: ParamKind) -> TypedKind | None:
+        try:
+            group, version = parse_group_version(kind.api_version)
+        except GroupVersionError:
+            return None
+        return await self._typed(GroupVersionKind(group, version, kind.kind))
+
+    async def _typed(self, gvk: GroupVersionKind) -> TypedKind | None:
+        """A kind with its schema, None if that is not known."""
+        found = await self._lane.run(_known_here, gvk, self._catalogue.resources(gvk.group, gvk.version))
+        if found is None:
+            data = await self._fetch(root_of(gvk.group, gvk.version).removeprefix("/"))
+            found = None if data is None else await self._lane.run(of_document, data, gvk)
+        return None if found is None else TypedKind(gvk, found.schema, found.schema_of, found.reference)
+
+
+def _resource_kinds(versions: list[ListedVersion]) -> ResourceKinds:
+    return ResourceKinds(versions)
+
+
+def _known_here(gvk: GroupVersionKind, resources: list[ServedResource]) -> KindSchema | None:
+    built_in = of_built_in(gvk)
+    if built_in is not None:
+        return built_in
+    return next((found for each in resources if (found := of_served(each, gvk)) is not None), None)

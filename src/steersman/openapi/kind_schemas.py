@@ -1,0 +1,111 @@
+"""The schema of one kind with those that it refers to, as clients find it in OpenAPI v3 (`cel/openapi/resolver`).
+
+That of a built-in kind is known without a document; kinds that bring their schemas, and those of other servers, are
+looked for in what is published of their group version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from steersman.api.index import MODULES
+from steersman.endpoints.discovery import ServedResource
+from steersman.machinery.codec.derived_types import schema_name
+from steersman.machinery.codec.serializer import decode_plain
+from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.openapi.custom import ObjectTexts, schemas_of
+from steersman.openapi.derived import GVK, Schema
+from steersman.openapi.names import META, name_of_kind
+from steersman.openapi.schemas import recorded, references
+from steersman.openapi.structural import V3_PREFIX
+
+SchemaOf = Callable[[str], Mapping[str, Any]]
+"""Gives the schema that a reference is to. Raises LookupError."""
+
+_NO_TEXTS = ObjectTexts({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class KindSchema:
+    """The schema of a kind. `reference` is what other schemas refer to it by, if they may be met within it: upstream
+    does not know it again in a document."""
+
+    schema: Mapping[str, Any]
+    schema_of: SchemaOf
+    reference: str = ""
+
+
+def of_built_in(gvk: GroupVersionKind) -> KindSchema | None:
+    """The schema of a kind of Kubernetes, its lists and options too; None of another kind."""
+    module = MODULES.get((gvk.group, gvk.version))
+    names = (schema_name(f"{module}.{gvk.kind}") if module else "", f"{META}{gvk.kind}")
+    schema_of = cache(_built_in)
+    for reference in (f"{V3_PREFIX}{name}" for name in names if name):
+        try:
+            schema = schema_of(reference)
+        except LookupError:
+            continue
+        if _is_of(schema, gvk):
+            return KindSchema(schema, schema_of, reference)
+    return None
+
+
+def _built_in(reference: str) -> Schema:
+    return recorded(reference.removeprefix(V3_PREFIX))
+
+
+def _is_of(schema: Any, gvk: GroupVersionKind) -> bool:
+    said = schema.get(GVK) if isinstance(schema, dict) else None
+    wanted = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    return isinstance(said, list) and wanted in said
+
+
+def of_served(served: ServedResource, gvk: GroupVersionKind) -> KindSchema | None:
+    """The schema of the kind of a resource that brings it, or of the list of that; None if `gvk` is neither."""
+    kind = served.form
+    if not kind.brings_openapi or gvk.kind not in (kind.name, kind.list_name):
+        return None
+    own = schemas_of(kind, served.resource.plural, (), _NO_TEXTS).schemas
+
+    @cache
+    def schema_of(reference: str) -> Schema:
+        name = reference.removeprefix(V3_PREFIX)
+        return own[name] if name in own else recorded(name)
+
+    return KindSchema(own[name_of_kind(kind, gvk.kind)], schema_of)
+
+
+def of_document(data: bytes, gvk: GroupVersionKind) -> KindSchema | None:
+    """The schema of a kind in a v3 document of another server; None if it has none, or one that refers to nothing."""
+    schemas = _schemas(data)
+    found = next((each for each in schemas.values() if _is_of(each, gvk)), None)
+    if found is None:
+        return None
+    schema_of = partial(_in_document, schemas)
+    pending, seen = [found], set[str]()
+    while pending:
+        for name in references(pending.pop()):
+            if name not in seen:
+                seen.add(name)
+                if name not in schemas:
+                    return None
+                pending.append(schemas[name])
+    return KindSchema(found, schema_of)
+
+
+def _schemas(data: bytes) -> dict[str, Any]:
+    """The schemas of a document, none if it cannot be read."""
+    try:
+        document = decode_plain(data)
+    except ValueError:
+        return {}
+    components = document.get("components") if isinstance(document, dict) else None
+    schemas = components.get("schemas") if isinstance(components, dict) else None
+    return {name: each for name, each in schemas.items() if isinstance(each, dict)} if isinstance(schemas, dict) else {}
+
+
+def _in_document(schemas: Mapping[str, Schema], reference: str) -> Schema:
+    return schemas[reference.removeprefix(V3_PREFIX)]
