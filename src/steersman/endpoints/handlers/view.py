@@ -129,15 +129,15 @@ async def _store(
             record = write.admission(UPDATE, view, before, kind=kind.gvk)
             await mutated(write, record)
             view = record.obj
-        version = view.metadata.resource_version
-        if version and version != old.metadata.resource_version:
-            text = "the object has been modified; please apply your changes to the latest version and try again"
-            raise conflict(scope.group_resource, write.request.action.name, text)
         if is_applied:
             await done(ctx.lane, own_applied_view, scope, new, view)
         else:
             await done(ctx.lane, own_view, scope, write.request, kind, new, view, before, manager)
         view_of.write(new, view)
+        version = view.metadata.resource_version
+        if version and version != old.metadata.resource_version:
+            text = "the object has been modified; please apply your changes to the latest version and try again"
+            raise conflict(scope.group_resource, write.request.action.name, text)
         return new
 
     async def check(new: Any, old: Any) -> None:
