@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -105,9 +106,10 @@ def cluster(folder: Path, images: Programs) -> Iterator[ServerProcess]:
             process = subprocess.Popen([program, *flags, "--secure-port=0", *own], stderr=log)
             stack.callback(process.wait)
             stack.callback(process.terminate)
-        programs = PodPrograms(server, stack.enter_context(server.client()), images)
+        client = stack.enter_context(server.client())
+        programs = PodPrograms(server, client, images)
         stack.callback(programs.stop)
-        agent = NodeAgent(stack.enter_context(server.client()), NODES, programs)
+        agent = NodeAgent(client, NODES, programs)
         agent.start()
         stack.callback(agent.stop)
         yield server
@@ -120,6 +122,7 @@ def main() -> int:
     parser.add_argument("--skip", default=SKIP, help="no tests whose names match")
     parser.add_argument("--timeout", type=int, default=60, metavar="MINUTES")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # what was started is ended on the way out
     program = built("conformance.test", "test", "-c", ".")
     images = Programs(built("webhooks", "build", "./webhooks"), built_sample_apiserver(), Path(find("etcd")))
     with (
