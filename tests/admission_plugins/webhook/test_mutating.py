@@ -155,3 +155,24 @@ async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: Ad
     answer = await client.get("/api/v1/namespaces/default/pods/p/exec?command=rm&command=-rf&stdout=true")
     assert answer.status == 400
     assert answer.json()["message"].endswith('denied the request: ["ls"]')
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made", "owner"), [(0, 2, None), (3, 2, "scale"), (2, 1, "scale"), (1, 2, "")]
+)  # fmt: skip
+async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
+    client: Client, hook: AdmissionHook, wanted: int, made: int, owner: str | None
+):
+    """Zero replicas are none in a Scale, so nobody owns them, and what is as it was stays whose it was; it does not
+    matter what a webhook makes of either."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await created(client, path, {"metadata": {"name": "d"}, "spec": spec})
+    hook.answers["/a"] = patch(add("/spec/replicas", made))
+    await configure(client, MUTATING, hook.webhook("/a", "deployments/scale"))
+    assert (await client.patch(f"{path}/d/scale?fieldManager=me", {"spec": {"replicas": wanted}})).status == 200
+    found = (await client.get(f"{path}/d")).json()
+    owners = [each for each in found["metadata"]["managedFields"] if "f:replicas" in each["fieldsV1"]["f:spec"]]
+    assert found["spec"]["replicas"] == made
+    assert [each.get("subresource", "") for each in owners] == ([] if owner is None else [owner])
