@@ -136,6 +136,37 @@ async def test_a_patch_that_does_not_fit_ends_the_request(client: Client, hook: 
     assert (await client.get(f"{CONFIG_MAPS}/x")).status == 404
 
 
+RETYPE = patch({"op": "replace", "path": "/kind", "value": "Secret"})
+
+
+@pytest.mark.parametrize(
+    ("data", "later", "message"),
+    [
+        ({"a": "1"}, None, "Internal error occurred: illegal base64 data at input byte 0"),
+        ({}, None, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({}, {"op": "test", "path": "/kind", "value": "Secret"},
+         "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({}, {"op": "test", "path": "/kind", "value": "ConfigMap"},
+         "Internal error occurred: testing value /kind failed: test failed"),
+    ],
+)  # fmt: skip
+async def test_an_object_that_becomes_one_of_another_kind_is_shown_to_others_and_not_stored(
+    client: Client, hook: AdmissionHook, data: dict[str, str], later: dict[str, Any] | None, message: str
+):
+    hook.answers |= {"/a": RETYPE, "/b": patch(*([] if later is None else [later]))}
+    await configure(client, MUTATING, hook.webhook("/a", "configmaps"), hook.webhook("/b", "configmaps"))
+    answer = await client.post(CONFIG_MAPS, config_map("x", **data))
+    assert (answer.status, answer.json()["message"]) == (500, message)
+    if later is not None:
+        assert hook.of("/b")[0]["object"]["kind"] == "Secret"
+
+
+async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Client, hook: AdmissionHook):
+    hook.answers |= {"/a": RETYPE, "/b": patch({"op": "replace", "path": "/kind", "value": "ConfigMap"})}
+    await configure(client, MUTATING, hook.webhook("/a", "configmaps"), hook.webhook("/b", "configmaps"))
+    assert (await created(client, CONFIG_MAPS, config_map("x")))["metadata"]["name"] == "x"
+
+
 async def test_what_is_deleted_cannot_be_patched(client: Client, hook: AdmissionHook):
     await created(client, CONFIG_MAPS, config_map("x"))
     hook.answers["/p"] = patch(add("/data", {}))

@@ -34,6 +34,10 @@ class Shown:
         self.obj_json: Final = obj_json
         self.old_json: Final = old_json
 
+    def become(self, obj: Any, document: bytes) -> Shown:
+        """The same with an object of another kind in the place of this one."""
+        return Shown(self.form, obj, self.old, document, self.old_json)
+
     @cached_property
     def is_change(self) -> bool:
         """Whether the request sets fields: it makes the object, or another of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
@@ -66,18 +67,30 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             kept.object_changed()
         try:
             shown: tuple[Seen, Shown] | None = None
+            lost: StatusError | None = None
             for hook, seen in about:
                 if not self._is_selected(hook, attributes):
                     continue
                 if shown is None or shown[0] != seen:
+                    if lost is not None:
+                        break
                     shown = seen, await self._shown(attributes, seen)
                 conditions = hook.conditions
                 if conditions is not None and not await self._is_met(conditions, hook, attributes, seen, shown[1]):
                     continue
                 if context.is_second and hook.uid not in kept.again:
                     continue  # even if it would want to be asked now: it was not before
-                if await self._ask(hook, attributes, seen, shown[1], kept, context):
+                patched = await self._ask(hook, attributes, seen, shown[1], kept, context)
+                if patched is None:
+                    continue
+                lost = patched.lost
+                if lost is not None:  # the others are shown what it has become, and then it cannot be stored
+                    shown = seen, shown[1].become(patched.obj, patched.document)
+                else:
+                    attributes.obj = await shown[1].form.taken_back(attributes, patched.obj)
                     shown = None
+            if lost is not None:
+                raise lost
         finally:
             if any(hook.reinvoked for hook, _ in about):
                 kept.last = await self._outline(attributes)
@@ -91,8 +104,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def _ask(
         self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
-    ) -> bool:  # fmt: skip
-        """Asks one webhook; whether it has sent a patch. Raises StatusError."""
+    ) -> _Patched | None:  # fmt: skip
+        """Asks one webhook; what its patch makes of the object, if it sends one. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         patched: _Patched | None = None
@@ -113,18 +126,20 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if hook.reinvoked:
             kept.asked.add(hook.uid)
         self._caller.judge(hook, attributes, failed, began)
-        if patched is None:
-            return False
-        attributes.obj = await shown.form.taken_back(attributes, patched.obj)
-        return True
+        return patched
 
 
+@dataclass(frozen=True)
 class _Patched:
-    """An object that a patch has made, and whether it is another than it was."""
+    """An object that a patch has made."""
 
-    def __init__(self, obj: Any, *, is_changed: bool) -> None:
-        self.obj: Final = obj
-        self.is_changed: Final = is_changed
+    obj: Any
+    is_changed: bool
+    """Whether it is another than it was."""
+    lost: StatusError | None = None
+    """What is told in the end of an object of another kind than the request's."""
+    document: bytes = b""
+    """The JSON of such an object."""
 
 
 def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
@@ -146,14 +161,30 @@ def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
         patched = json_patch.apply(decode_plain(shown.obj_json), operations)
     except json_patch.PatchError as error:
         raise internal(error) from None
-    obj = _read(patched, shown.form.kind)
-    return _Patched(obj, is_changed=obj != shown.obj)
+    kind, own = _kind_of(patched, shown.form.kind), shown.form.kind
+    obj = _read(patched, kind)
+    if kind is own:
+        return _Patched(obj, obj != shown.obj)
+    target = f"{own.group.partition('.')[0] or 'core'}.{own.name}"
+    lost = plain_internal(f"converting ({kind.version}.{kind.name}) to ({target}): unknown conversion")
+    return _Patched(obj, True, lost, kind.prefix + kind.body(obj))
+
+
+def _kind_of(patched: Any, own: Kind[Any]) -> Kind[Any]:
+    """The kind that a document says to be of. Raises StatusError 500 where nothing has it."""
+    if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) == (own.api_version, own.name):
+        return own
+    said = patched.get("apiVersion"), patched.get("kind")
+    api_version, name = (each if isinstance(each, str) else "" for each in said)
+    group, _, version = api_version.rpartition("/")
+    found = None if own.is_open else find(GroupVersionKind(group, version, name))
+    if found is None:
+        raise internal(no_kind_registered(name, api_version))
+    return found
 
 
 def _read(patched: Any, kind: Kind[Any]) -> Any:
     """The object in a document. Raises StatusError 500."""
-    if isinstance(patched, dict) and (patched.get("apiVersion"), patched.get("kind")) != (kind.api_version, kind.name):
-        raise _other_kind(patched, kind)
     data = encode_in_order(patched)
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
@@ -166,17 +197,6 @@ def _read(patched: Any, kind: Kind[Any]) -> Any:
         raise internal(error) from None
     found.kind = found.api_version = ""
     return found
-
-
-def _other_kind(patched: dict[str, Any], kind: Kind[Any]) -> StatusError:
-    """What upstream says of an object that has become one of another kind."""
-    said = patched.get("apiVersion"), patched.get("kind")
-    api_version, name = (each if isinstance(each, str) else "" for each in said)
-    group, _, version = api_version.rpartition("/")
-    if kind.is_open or find(GroupVersionKind(group, version, name)) is None:
-        return internal(no_kind_registered(name, api_version))
-    target = f"{kind.group.partition('.')[0] or 'core'}.{kind.name}"
-    return plain_internal(f"converting ({version}.{name}) to ({target}): unknown conversion")
 
 
 MUTATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(
