@@ -167,6 +167,30 @@ async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Cl
     assert (await created(client, CONFIG_MAPS, config_map("x")))["metadata"]["name"] == "x"
 
 
+async def test_what_an_apply_makes_is_found_by_the_name_that_was_applied_even_if_a_webhook_renames_it(
+    client: Client, hook: AdmissionHook
+):
+    """As kube-apiserver has it; such an object can only be deleted."""
+    hook.answers["/r"] = patch({"op": "replace", "path": "/metadata/name", "value": "renamed"})
+    await configure(client, MUTATING, hook.webhook("/r", "configmaps"))
+    for name in ("a", "b"):
+        answer = await client.request(
+            "PATCH",
+            f"{CONFIG_MAPS}/{name}?fieldManager=m",
+            config_map(name),
+            content_type="application/apply-patch+yaml",
+        )
+        assert (answer.status, answer.json()["metadata"]["name"]) == (201, "renamed")
+        assert (await client.get(f"{CONFIG_MAPS}/{name}")).json()["metadata"]["name"] == "renamed"
+    assert len(hook.paths) == 2
+    assert (await client.get(f"{CONFIG_MAPS}/renamed")).status == 404
+    del hook.answers["/r"]
+    answer = await client.put(f"{CONFIG_MAPS}/a", config_map("a"))
+    assert (answer.status, answer.json()["reason"]) == (422, "Invalid")
+    deleted = await client.delete(f"{CONFIG_MAPS}/a")
+    assert (deleted.status, deleted.json()["details"]["name"]) == (200, "renamed")
+
+
 async def test_what_is_deleted_cannot_be_patched(client: Client, hook: AdmissionHook):
     await created(client, CONFIG_MAPS, config_map("x"))
     hook.answers["/p"] = patch(add("/data", {}))
