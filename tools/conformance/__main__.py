@@ -47,7 +47,7 @@ SKIP: Final = "|".join((
     # passes by itself only: kubectl keeps what it has discovered, and does not know a new short name
     "explain works for CR with the same",
     # a container has to run
-    "DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume|[Vv]olume",
+    "by-node|DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume|[Vv]olume",
     "master service|to NodePort|to ClusterIP|to ExternalName|multiple (ports|endpoint IPs) spec|Kubectl (logs|expose)",
     "be consumable|EmptyDir|Downward|Projected|PreStop|InPlace|Security Context|Variable Expansion|should mount|OIDC",
     "serve a basic|Job should (run|allow|execute|mark|terminate|delete a)|successPolicy|failing daemon|complex daemon",
