@@ -47,11 +47,12 @@ SKIP: Final = "|".join((
     # passes by itself only: kubectl keeps what it has discovered, and does not know a new short name
     "explain works for CR with the same",
     # a container has to run
-    "by-node|DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume|[Vv]olume",
+    "DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume",
     "master service|to NodePort|to ClusterIP|to ExternalName|multiple (ports|endpoint IPs) spec|Kubectl (logs|expose)",
     "be consumable|EmptyDir|Downward|Projected|PreStop|InPlace|Security Context|Variable Expansion|should mount|OIDC",
     "serve a basic|Job should (run|allow|execute|mark|terminate|delete a)|successPolicy|failing daemon|complex daemon",
     "StatefulSet.*(predictable|evicted|Burst|canary|rolling)|NoExecute|SchedulerPre.*(valid|runs)|exists conflict",
+    "[Vv]olume|by-node",
     # minutes of waiting
     r"CronJob should (not|replace|sched)|podspec updates",
 ))  # fmt: skip
