@@ -231,3 +231,22 @@ async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
     owners = [each for each in found["metadata"]["managedFields"] if "f:replicas" in each["fieldsV1"]["f:spec"]]
     assert found["spec"]["replicas"] == made
     assert [each.get("subresource", "") for each in owners] == ([] if owner is None else [owner])
+
+
+@pytest.mark.parametrize(("wanted", "asked"), [(0, ["/a", "/b"]), (3, ["/a", "/b", "/a"])])
+async def test_what_has_no_owners_does_not_change_by_a_patch_without_effect(
+    client: Client, hook: AdmissionHook, wanted: int, asked: list[str]
+):
+    """Nobody owns zero replicas in a Scale, so there is no time of an owner that comes back without nanoseconds."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await created(client, path, {"metadata": {"name": "d"}, "spec": spec})
+    again = {"reinvocationPolicy": "IfNeeded"}
+    hook.answers["/b"] = patch(add("/unknown", 1))
+    await configure(
+        client, MUTATING, hook.webhook("/a", "deployments/scale", **again),
+        hook.webhook("/b", "deployments/scale", **again),
+    )  # fmt: skip
+    assert (await client.patch(f"{path}/d/scale", {"spec": {"replicas": wanted}})).status == 200
+    assert hook.paths == asked
