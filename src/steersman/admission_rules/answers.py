@@ -1,8 +1,8 @@
 """Where expressions are evaluated, and what the authorizer answers those that ask it.
 
 Evaluation cannot wait. It stops where an answer is not there yet; that is waited for, and evaluation begins again, with
-the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there is
-begun again in the slow lane.
+the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there, or
+has a regular expression that is not compiled yet, is begun again in the slow lane.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 from steersman.cel.evaluator import Frame
 from steersman.cel.library.authorizer import Answer, Check
 from steersman.cel.library.kubernetes_costs import CHECK_COST
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.slow_lane import SlowLane, done
 
 P = ParamSpec("P")
@@ -33,10 +34,6 @@ class Unanswered(Exception):
     def __init__(self, check: Check) -> None:
         super().__init__("the authorizer was asked by code that cannot wait for its answer")
         self.check = check
-
-
-class TakesLong(Exception):
-    """Stops an evaluation that holds the loop too long."""
 
 
 class Answers:
