@@ -164,6 +164,8 @@ class Comparison:
 
     def _custom(self, body: Body) -> None:
         body["metadata"].pop("namespace", None)
+        if "generateName" in body["metadata"]:
+            body["metadata"]["generateName"] = "some-gen-"  # what comparisons know as such
         found = self._paths.collection(body)
         if found is not None:
             strict = Step("POST", f"{found[0]}?dryRun=All&fieldValidation=Strict", body)
