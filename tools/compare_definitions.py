@@ -79,10 +79,10 @@ def definitions_of(module: str) -> Iterator[Body]:
 
 
 def definitions_in(text: bytes) -> Iterator[Body]:
-    """Those among the objects of a file."""
+    """Those among the objects of a file; patches of them, without names or groups, are none."""
     for each in documents(text):
         is_definition = (each["kind"], each["apiVersion"]) == ("CustomResourceDefinition", "apiextensions.k8s.io/v1")
-        if is_definition and isinstance(each.get("spec"), dict):
+        if is_definition and "name" in each["metadata"] and "group" in (each.get("spec") or ()):
             each["spec"].pop("conversion", None)
             yield each
 

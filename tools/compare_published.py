@@ -85,7 +85,7 @@ class Source:
             self.files.setdefault(file.parent, []).extend(documents(text))
         self.definitions = {
             each["metadata"]["name"]: each for _, text in texts if b"CustomResourceDef" in text
-            for each in definitions_in(text) if "name" in each["metadata"] and "group" in each["spec"]
+            for each in definitions_in(text)
         }  # fmt: skip
 
     def of(self, kinds: Sequence[str], api_version: str = _VERSION) -> Iterator[tuple[Path, Body]]:
