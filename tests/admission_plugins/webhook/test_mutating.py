@@ -136,6 +136,19 @@ async def test_a_patch_that_does_not_fit_ends_the_request(client: Client, hook: 
     assert (await client.get(f"{CONFIG_MAPS}/x")).status == 404
 
 
+async def test_an_object_of_another_version_is_not_converted_between_two_webhooks(client: Client, hook: AdmissionHook):
+    """The target of an autoscaler of v1 is added by conversion alone."""
+    target = {"kind": "Foo", "name": "d", "apiVersion": "a/v1"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": target}
+    hook.answers["/a"] = patch({"op": "replace", "path": "/spec", "value": spec})
+    await configure(client, MUTATING, *(hook.webhook(f"/{each}", "horizontalpodautoscalers") for each in "ab"))
+    body = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": spec}
+    made = await created(client, AUTOSCALERS.format("v1"), body)
+    seen = [hook.of(path)[0]["object"]["spec"].get("targetCPUUtilizationPercentage") for path in ("/a", "/b")]
+    assert (seen, made["spec"]["targetCPUUtilizationPercentage"]) == ([80, None], 80)
+    assert hook.of("/b")[0]["object"]["spec"]["minReplicas"] == 1
+
+
 RETYPE = patch({"op": "replace", "path": "/kind", "value": "Secret"})
 
 
@@ -158,7 +171,8 @@ async def test_an_object_that_becomes_one_of_another_kind_is_shown_to_others_and
     answer = await client.post(CONFIG_MAPS, config_map("x", **data))
     assert (answer.status, answer.json()["message"]) == (500, message)
     if later is not None:
-        assert hook.of("/b")[0]["object"]["kind"] == "Secret"
+        shown = hook.of("/b")[0]["object"]
+        assert (shown["kind"], shown["type"]) == ("Secret", "Opaque")
 
 
 async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Client, hook: AdmissionHook):

@@ -9,6 +9,7 @@ from typing import Any, Final
 from steersman.admission.interface import Attributes, Reinvocation
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
 from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.versions import Versions
 from steersman.admission_plugins.webhook.calling import CallFailed, Denied
 from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
@@ -87,13 +88,25 @@ class MutatingAdmissionWebhook(WebhookPlugin):
                 if lost is not None:  # the others are shown what it has become, and then it cannot be stored
                     shown = seen, shown[1].become(patched.obj, patched.document)
                 else:
-                    attributes.obj = await shown[1].form.taken_back(attributes, patched.obj)
-                    shown = None
+                    shown = await self._taken_back(attributes, seen, shown[1], patched)
             if lost is not None:
                 raise lost
         finally:
             if any(hook.reinvoked for hook, _ in about):
                 kept.last = await self._outline(attributes)
+
+    async def _taken_back(
+        self, attributes: Attributes, seen: Seen, shown: Shown, patched: _Patched
+    ) -> tuple[Seen, Shown] | None:  # fmt: skip
+        """Takes what a patch has made into `attributes`. What is of another version is shown to those that see the same
+        as it is now: conversion, there and back, might add to it. Raises StatusError."""
+        form = shown.form
+        again = None
+        if form.converts:
+            document = await done(attributes.lane, _defaulted, form.kind, patched.obj)
+            again = seen, shown.become(await done(attributes.lane, _decoded, document, form.kind), document)
+        attributes.obj = await form.taken_back(attributes, patched.obj)
+        return again
 
     async def _outline(self, attributes: Attributes) -> Any:
         """What tells an object from what it was."""
@@ -114,7 +127,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             if verdict.patch:
                 if attributes.lane is None and is_large(verdict.patch):
                     attributes.lane = attributes.lane_where(self._slow_lane)  # the object may be large from now on
-                patched = await done(attributes.lane, _patched, hook, verdict, shown)
+                patched = await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
         if patched is not None:
@@ -142,7 +155,7 @@ class _Patched:
     """The JSON of such an object."""
 
 
-def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
+def _patched(hook: Hook, verdict: Verdict, shown: Shown, versions: Versions) -> _Patched | None:
     """What a patch makes of the object, None where it is empty. Raises CallFailed, and StatusError 500 for a patch that
     does not fit."""
     try:
@@ -161,26 +174,34 @@ def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
         patched = json_patch.apply(decode_plain(shown.obj_json), operations)
     except json_patch.PatchError as error:
         raise internal(error) from None
-    kind, own = _kind_of(patched, shown.form.kind), shown.form.kind
+    own = shown.form.kind
+    kind = _kind_of(patched, own, versions)
     obj = _read(patched, kind)
     if kind is own:
         return _Patched(obj, obj != shown.obj)
     target = f"{own.group.partition('.')[0] or 'core'}.{own.name}"
     lost = plain_internal(f"converting ({kind.version}.{kind.name}) to ({target}): unknown conversion")
-    return _Patched(obj, True, lost, kind.prefix + kind.body(obj))
+    return _Patched(obj, True, lost, _defaulted(kind, obj))
 
 
-def _kind_of(patched: Any, own: Kind[Any]) -> Kind[Any]:
+def _defaulted(kind: Kind[Any], obj: Any) -> bytes:
+    """The JSON of an object once it is defaulted."""
+    kind.default(obj)
+    return kind.prefix + kind.body(obj)
+
+
+def _kind_of(patched: Any, own: Kind[Any], versions: Versions) -> Kind[Any]:
     """The kind that a document says to be of. Raises StatusError 500 where nothing has it."""
     if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) == (own.api_version, own.name):
         return own
     said = patched.get("apiVersion"), patched.get("kind")
     api_version, name = (each if isinstance(each, str) else "" for each in said)
     group, _, version = api_version.rpartition("/")
-    found = None if own.is_open else find(GroupVersionKind(group, version, name))
+    gvk = GroupVersionKind(group, version, name)
+    found = None if own.is_open else find(gvk)
     if found is None:
         raise internal(no_kind_registered(name, api_version))
-    return found
+    return versions.of_kind(gvk) or found
 
 
 def _read(patched: Any, kind: Kind[Any]) -> Any:
@@ -189,6 +210,11 @@ def _read(patched: Any, kind: Kind[Any]) -> Any:
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
     check_count(data)
+    return _decoded(data, kind)
+
+
+def _decoded(data: bytes, kind: Kind[Any]) -> Any:
+    """Raises StatusError 500."""
     try:
         found = kind.read_own(data, strict=False).obj
         if why := kind.internal_error(found):
