@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from steersman.controlplane.control_plane import ControlPlane
 from steersman.machinery.large_work import nesting
 from steersman.rest.capabilities import Change, Updated
+from steersman.server.certificates import CertificateFiles, ensure_certificates
 from steersman.store.store import Store
 from steersman.testing import WITHOUT_ACCOUNTS, Client, Environment, ServerProcess, User
 
@@ -53,6 +54,12 @@ def _what_is_stored_stays_as_it_is() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "update", watched)
         yield
+
+
+@pytest.fixture(scope="session")
+def hook_files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    """The authority and certificate of webhooks, at 127.0.0.1 and as the Service `hook` in `default`."""
+    return ensure_certificates(tmp_path_factory.mktemp("hook"), ["127.0.0.1", "hook.default.svc"])
 
 
 @pytest.fixture(scope="session")

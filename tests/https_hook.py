@@ -7,13 +7,13 @@ import base64
 import json
 import ssl
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 from steersman.server.certificates import CertificateFiles
 
 
 class HttpsHook(ABC):
-    """Answers what is posted to it, over connections that it keeps."""
+    """Answers what is posted to it, over connections that it keeps, in `async with`."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
@@ -26,6 +26,13 @@ class HttpsHook(ABC):
         self.port = 0
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     @abstractmethod
     def answered(self, target: str, body: Any) -> bytes:

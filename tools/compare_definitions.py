@@ -10,17 +10,12 @@ versions, and the answers to objects made at random of their schemas.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from random import Random
-from typing import Any, Final
-
-import yaml
+from typing import Final
 
 from .compare_openapi import comparable
 from .compare_openapi import differences as document_differences
@@ -30,6 +25,7 @@ from .differential.custom import Cases
 from .differential.custom_definitions import COLLECTION, Defined
 from .differential.server import Client, Server
 from .differential.serving import await_served
+from .published import Body, documents, files_of, folder_of
 
 MODULES: Final = (
     "github.com/argoproj/argo-rollouts@v1.8.3", "github.com/cert-manager/cert-manager@v1.21.2",
@@ -40,15 +36,13 @@ MODULES: Final = (
     "knative.dev/serving@v0.51.0", "sigs.k8s.io/cluster-api@v1.14.2", "sigs.k8s.io/gateway-api@v1.4.0",
     "sigs.k8s.io/karpenter@v1.8.0", "github.com/argoproj/argo-workflows/v3@v3.7.0",
     "knative.dev/eventing@v0.46.0", "github.com/crossplane/crossplane@v1.20.0",
+    "github.com/open-policy-agent/gatekeeper/v3@v3.23.1", "sigs.k8s.io/kueue@v0.14.0",
 )  # fmt: skip
 _MARK: Final = b"kind: CustomResourceDefinition"
-_LARGEST: Final = 8 << 20
 _SETTLED: Final = 3.0
 """Seconds after the last definition is served until the first object is made."""
 _PUBLISHED: Final = 40.0
 """Seconds that a document may take to have all of a group version."""
-
-Body = dict[str, Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,26 +74,17 @@ def _name(definition: Body) -> str:
 
 def definitions_of(module: str) -> Iterator[Body]:
     """The definitions in the YAML files of a Go module, without conversion by webhooks. Raises CalledProcessError."""
-    told = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, text=True, check=True)
-    for file in sorted(Path(json.loads(told.stdout)["Dir"]).rglob("*.yaml")):
-        if "testdata" in file.parts or not file.is_file() or file.stat().st_size > _LARGEST:
-            continue
-        text = file.read_bytes()
-        if _MARK in text and b"{{" not in text.replace(b"`{{", b""):
-            yield from _in_file(text)
+    for _, text in files_of(folder_of(module), _MARK):
+        yield from definitions_in(text)
 
 
-def _in_file(text: bytes) -> Iterator[Body]:
-    try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError:
-        return  # a template
-    for each in documents:
-        if not isinstance(each, dict) or each.get("kind") != "CustomResourceDefinition":
-            continue
-        if each.get("apiVersion") == "apiextensions.k8s.io/v1" and isinstance(each.get("spec"), dict):
+def definitions_in(text: bytes) -> Iterator[Body]:
+    """Those among the objects of a file; patches of them, without names or groups, are none."""
+    for each in documents(text):
+        is_definition = (each["kind"], each["apiVersion"]) == ("CustomResourceDefinition", "apiextensions.k8s.io/v1")
+        if is_definition and "name" in each["metadata"] and "group" in (each.get("spec") or ()):
             each["spec"].pop("conversion", None)
-            yield json.loads(json.dumps(each, default=str))
+            yield each
 
 
 class _Comparison:

@@ -11,6 +11,7 @@ from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.environments import environment
 from steersman.admission_rules.evaluation import BUDGET, Activation, Evaluation, Inputs
 from steersman.admission_rules.expressions import ANYTHING, CompiledExpression, compile_admission
+from steersman.cel.regular import compile_pattern
 from steersman.machinery.large_work.slow_lane import SlowLane
 from tests.admission_rules.requests import Authorizer, inputs
 
@@ -46,6 +47,17 @@ async def test_what_is_cheap_stays_on_the_loop_and_what_is_not_is_begun_again(la
     assert (await answers.settled(None, _evaluate, inputs(), answers, dear)).value is True
     assert THREADS[1] == here
     assert THREADS[2] != here
+
+
+async def test_regular_expressions_are_compiled_in_the_lane(lane: SlowLane) -> None:
+    compile_pattern.cache_clear()
+    answers = Answers(Authorizer().ask, lambda: lane)
+    matches = _compiled("'v1.4.0'.matches(r'v1\\.[0-4]\\.\\d+') && 'a1'.find('[0-9]') == '1'")
+    THREADS.clear()
+    assert (await answers.settled(None, _evaluate, inputs(), answers, matches)).value is True
+    assert len(THREADS) == 2
+    assert (await answers.settled(None, _evaluate, inputs(), answers, matches)).value is True
+    assert THREADS[2] == threading.current_thread().name
 
 
 async def test_checks_cost_no_time_of_the_loop(lane: SlowLane) -> None:

@@ -23,17 +23,10 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 FAILED = f"conversion webhook for {GROUP}/v1, Kind=Foo failed: "
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    return ensure_certificates(tmp_path_factory.mktemp("certificates"), ["127.0.0.1", "hook.default.svc"])
-
-
 @pytest.fixture
-async def hook(files: CertificateFiles) -> AsyncIterator[Hook]:
-    found = Hook(files)
-    await found.start()
-    yield found
-    await found.stop()
+async def hook(hook_files: CertificateFiles) -> AsyncIterator[Hook]:
+    async with Hook(hook_files) as found:
+        yield found
 
 
 def foo(version: str, name: str, spec: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -187,15 +187,18 @@ def test_a_resource_that_can_all_it_declares_stays_as_it_is(catalogue: Catalogue
 
 
 def test_what_is_not_announced_answers_and_is_not_told_of(catalogue: Catalogue) -> None:
+    """But requests for it can be judged, so who judges them finds its kind."""
     told: list[str] = []
     catalogue.subscribe(told.append)
     catalogue.put(*unasked(resource("foos", by_definition=True)), announced=False)
     assert "/apis/e.x/v1/namespaces/{namespace}/foos" in catalogue.routes
     assert (list(catalogue.groups()), list(catalogue.served()), told) == ([], [], [])
+    assert names([catalogue.mapper.of_resource("e.x", "v1", "foos")]) == ["v1/foos"]
     assert catalogue.is_defined("/apis/e.x/v1")
     catalogue.announce("e.x", "foos")
     catalogue.announce("e.x", "foos")
     assert (names(catalogue.served()), told) == (["v1/foos"], ["e.x"])
+    assert names(catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))) == ["v1/foos"]
     catalogue.remove("e.x", "foos")
     assert not catalogue.is_defined("/apis/e.x/v1")
 
@@ -204,5 +207,7 @@ def test_what_was_never_announced_is_taken_out(catalogue: Catalogue) -> None:
     told: list[str] = []
     catalogue.subscribe(told.append)
     catalogue.put(*unasked(resource("foos")), announced=False)
+    assert len(catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))) == 1
     catalogue.remove("e.x", "foos")
     assert (catalogue.routes, catalogue.roots, told) == ({}, {}, [])
+    assert not catalogue.mapper.of_kind(GroupVersionKind("e.x", "v1", "Foos"))

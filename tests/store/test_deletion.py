@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steersman.api.core.v1 import ConfigMap
-from steersman.api.meta.v1 import DeleteOptions
+from steersman.api.meta.v1 import DeleteOptions, Preconditions
 from steersman.machinery.errors.status import StatusError, bad_request
 from steersman.machinery.values import times
 from steersman.rest.capabilities import ListOptions
@@ -337,18 +337,31 @@ async def test_an_object_that_is_gone_already_does_not_matter_to_a_collection(cl
     assert await client.names() == []
 
 
-async def test_a_refusal_ends_a_collection_when_what_was_begun_is_over(client: StoreClient) -> None:
-    for name in "abc":
+async def test_a_refusal_ends_a_collection_there(client: StoreClient) -> None:
+    """What stands before it is gone, what stands behind it is not even looked at."""
+    for name in "abcde":
         await client.create(name)
+    looked_at = []
 
     async def check(obj: Any) -> None:
-        if obj.metadata.name == "a":
-            raise bad_request("no")
+        looked_at.append(obj.metadata.name)
         await asyncio.sleep(0)
+        if obj.metadata.name == "c":
+            raise bad_request("no")
 
     work = client.store.delete_collection(client.context(), DeleteOptions(), ListOptions(), check)
     await refused(work, 400, "BadRequest", "no")
-    assert await client.names() == ["a"]
+    assert (looked_at, await client.names()) == (["a", "b", "c"], ["c", "d", "e"])
+
+
+async def test_a_collection_ends_at_an_object_that_is_another_now(client: StoreClient) -> None:
+    for name in "abc":
+        await client.create(name)
+    found = client.plain((await client.list()).items[0])["metadata"]["uid"]
+    options = DeleteOptions(preconditions=Preconditions(uid=found))
+    with pytest.raises(StatusError, match="does not match the UID in record"):
+        await client.store.delete_collection(client.context(), options, ListOptions())
+    assert await client.names() == ["b", "c"]
 
 
 async def test_large_objects_of_a_collection_are_deleted_one_by_one(client: StoreClient) -> None:

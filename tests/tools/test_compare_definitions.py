@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.compare_definitions import _in_file
+from tools.compare_definitions import definitions_in
 
 DEFINITION = b"""
 apiVersion: apiextensions.k8s.io/v1
@@ -13,10 +13,10 @@ spec: {group: example.com, conversion: {strategy: Webhook}}
 
 
 def test_definitions_are_found_among_other_documents_and_convert_nothing() -> None:
-    [found] = _in_file(b"kind: ConfigMap\n---\n" + DEFINITION + b"---\n- a list\n---\n")
+    [found] = definitions_in(b"kind: ConfigMap\n---\n" + DEFINITION + b"---\n- a list\n---\n")
     assert found["metadata"]["name"] == "foos.example.com"
     assert found["spec"] == {"group": "example.com"}
 
 
 def test_a_file_that_is_no_yaml_has_none() -> None:
-    assert not list(_in_file(DEFINITION + b"  {{ if }}: [\n"))
+    assert not list(definitions_in(DEFINITION + b"  {{ if }}: [\n"))

@@ -15,14 +15,9 @@ import pytest_asyncio
 import yaml
 
 from steersman.machinery.errors.status import StatusError
-from steersman.server.certificates import CertificateFiles, ensure_certificates
+from steersman.server.certificates import CertificateFiles
 from steersman.webhooks.client import MAX_ANSWER_BYTES, WebhookClient, WebhookError
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, load_kubeconfig
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
-    return ensure_certificates(tmp_path_factory.mktemp("certificates"), ["127.0.0.1"])
 
 
 class Hook:
@@ -51,11 +46,11 @@ class Hook:
 
 
 @pytest_asyncio.fixture
-async def hook(files: CertificateFiles) -> AsyncIterator[Hook]:
+async def hook(hook_files: CertificateFiles) -> AsyncIterator[Hook]:
     found = Hook()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files.server, files.server_key)
-    context.load_verify_locations(files.ca)
+    context.load_cert_chain(hook_files.server, hook_files.server_key)
+    context.load_verify_locations(hook_files.ca)
     context.verify_mode = ssl.CERT_OPTIONAL
     async with await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=context) as server:
         found.port = server.sockets[0].getsockname()[1]
@@ -83,8 +78,8 @@ class Waits(list[float]):
 
 
 @pytest.fixture
-def client(hook: Hook, files: CertificateFiles, tmp_path: Path) -> WebhookClient:
-    cluster = {"server": f"https://127.0.0.1:{hook.port}/policy", "certificate-authority": str(files.ca)}
+def client(hook: Hook, hook_files: CertificateFiles, tmp_path: Path) -> WebhookClient:
+    cluster = {"server": f"https://127.0.0.1:{hook.port}/policy", "certificate-authority": str(hook_files.ca)}
     return WebhookClient(load_kubeconfig(a_kubeconfig(tmp_path, cluster)), 1.0, Waits())
 
 
@@ -104,15 +99,15 @@ async def test_json_is_posted_and_the_answer_given(client: WebhookClient, hook: 
     assert "authorization" not in headers
 
 
-async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, files: CertificateFiles, tmp_path: Path):
+async def test_the_user_of_the_kubeconfig_is_shown(hook: Hook, hook_files: CertificateFiles, tmp_path: Path):
     hook.answer(200, b"{}")
     (tmp_path / "token").write_text("from-file\n")
     pair = base64.b64encode(b"me:secret").decode()
     inline = {
-        "client-certificate-data": base64.b64encode(files.admin.read_bytes()).decode(),
-        "client-key-data": base64.b64encode(files.admin_key.read_bytes()).decode(),
+        "client-certificate-data": base64.b64encode(hook_files.admin.read_bytes()).decode(),
+        "client-key-data": base64.b64encode(hook_files.admin_key.read_bytes()).decode(),
     }
-    authority = base64.b64encode(files.ca.read_bytes()).decode()
+    authority = base64.b64encode(hook_files.ca.read_bytes()).decode()
     for user, expected in (
         ({"token": "t"}, "Bearer t"),
         ({"token": "t", "tokenFile": "token"}, "Bearer from-file"),

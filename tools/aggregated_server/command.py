@@ -93,12 +93,12 @@ def running(arguments: Sequence[str | Path], log: Path) -> Iterator[None]:
 
 
 def kubeconfig(found: dict[str, Any], path: Path) -> Path:
-    """The kubeconfig of a server's administrator."""
+    """Writes the kubeconfig of whom a token is of, for a server whose `url` and `ca` are in `found`."""
     path.write_text(json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{"name": "it", "cluster": {"server": found["url"], "certificate-authority": found["ca"]}}],
-        "users": [{"name": "admin", "user": {"token": found["token"]}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "admin"}}],
+        "users": [{"name": "user", "user": {"token": found["token"]}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "user"}}],
     }))  # fmt: skip
     return path
 

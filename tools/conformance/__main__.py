@@ -2,12 +2,12 @@
 
     python -m tools.conformance [--focus REGEXP] [--skip REGEXP] [--timeout MINUTES]
 
-Those are run that need no container that really runs and no aggregated API server; of custom resources also those
-that are no conformance tests. The server has the real kube-controller-manager and kube-scheduler
-beside it (from the folder that $STEERSMAN_REFERENCE names, or from PATH), kubectl, and an agent that says of pods what
-a kubelet would say, and runs those that are webhooks. The tests are built from the Go module in this folder at the
-first time, which needs Go 1.26, some gigabytes of downloads and cache, and a quarter of an hour. Exit code 1 if a test
-fails.
+Those are run that need no container that really runs; of custom resources, webhooks and aggregated servers also those
+that are no conformance tests. The server has the real kube-controller-manager and kube-scheduler beside it (from the
+folder that $STEERSMAN_REFERENCE names, or from PATH), kubectl, and an agent that says of pods what a kubelet would say,
+and runs webhooks and the sample-apiserver as programs, the latter with etcd and on port 443 of this machine. The tests
+are built from the Go module in this folder at the first time, which needs Go 1.26, some gigabytes of downloads and
+cache, and a quarter of an hour. Exit code 1 if a test fails.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,9 +24,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from steersman.server.certificates import ensure_certificates
 from steersman.testing import ServerProcess
+from tools.aggregated_server.command import built as built_sample_apiserver
 from tools.conformance.node_agent import NodeAgent
-from tools.conformance.webhook_pods import WebhookPods
+from tools.conformance.pod_programs import PodPrograms, Programs
 
 HERE: Final = Path(__file__).resolve().parent
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -36,17 +39,20 @@ FOCUS: Final = "|".join((
     r"\[sig-(api-machinery|apps|auth|cli|instrumentation|network|node|scheduling|storage)\].*\[Conformance\]",
     # of custom resources, all
     r"CustomResource|CRDs?\b|CRDValidationRatcheting|[Cc]ustom resource|Kubectl validation.*\bCR\b",
+    # of admission and aggregated servers, all
+    r"AdmissionWebhook|AdmissionPolicy|Aggregat",
 ))  # fmt: skip
 SKIP: Final = "|".join((
-    r"NodeConformance|Aggregator\b",
+    "NodeConformance",
     # passes by itself only: kubectl keeps what it has discovered, and does not know a new short name
     "explain works for CR with the same",
     # a container has to run
-    "DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume|[Vv]olume",
+    "DNS|session aff|functioning|HostPort|Proxy version|Guestbook|Update Demo|should serve|ImageVolume",
     "master service|to NodePort|to ClusterIP|to ExternalName|multiple (ports|endpoint IPs) spec|Kubectl (logs|expose)",
     "be consumable|EmptyDir|Downward|Projected|PreStop|InPlace|Security Context|Variable Expansion|should mount|OIDC",
     "serve a basic|Job should (run|allow|execute|mark|terminate|delete a)|successPolicy|failing daemon|complex daemon",
     "StatefulSet.*(predictable|evicted|Burst|canary|rolling)|NoExecute|SchedulerPre.*(valid|runs)|exists conflict",
+    "[Vv]olume|by-node",
     # minutes of waiting
     r"CronJob should (not|replace|sched)|podspec updates",
 ))  # fmt: skip
@@ -75,13 +81,19 @@ def built(name: str, *command: str) -> Path:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[ServerProcess]:
+def cluster(folder: Path, images: Programs) -> Iterator[ServerProcess]:
     """A server with controllers, a scheduler and nodes."""
     manager, scheduler = find("kube-controller-manager"), find("kube-scheduler")
     key = folder / "sa.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-    server = ServerProcess(folder / "data", f"--service-account-signing-key-file={key}", "--allow-privileged",
-                           "--service-cluster-ip-range=10.0.0.0/20")  # fmt: skip
+    proxy = ensure_certificates(folder / "proxy", ["127.0.0.1"])
+    server = ServerProcess(
+        folder / "data", f"--service-account-signing-key-file={key}", "--allow-privileged",
+        "--service-cluster-ip-range=10.0.0.0/20", "--enable-aggregator-routing",
+        f"--requestheader-client-ca-file={proxy.ca}", "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={proxy.admin}", f"--proxy-client-key-file={proxy.admin_key}",
+    )  # fmt: skip
     with ExitStack() as stack:
         server.start()
         stack.callback(server.stop)
@@ -95,9 +107,10 @@ def cluster(folder: Path) -> Iterator[ServerProcess]:
             process = subprocess.Popen([program, *flags, "--secure-port=0", *own], stderr=log)
             stack.callback(process.wait)
             stack.callback(process.terminate)
-        webhooks = WebhookPods(stack.enter_context(server.client()), built("webhooks", "build", "./webhooks"))
-        stack.callback(webhooks.stop)
-        agent = NodeAgent(stack.enter_context(server.client()), NODES, webhooks)
+        client = stack.enter_context(server.client())
+        programs = PodPrograms(server, client, images)
+        stack.callback(programs.stop)
+        agent = NodeAgent(client, NODES, programs)
         agent.start()
         stack.callback(agent.stop)
         yield server
@@ -110,8 +123,13 @@ def main() -> int:
     parser.add_argument("--skip", default=SKIP, help="no tests whose names match")
     parser.add_argument("--timeout", type=int, default=60, metavar="MINUTES")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # what was started is ended on the way out
     program = built("conformance.test", "test", "-c", ".")
-    with tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder, cluster(Path(folder)) as server:
+    images = Programs(built("webhooks", "build", "./webhooks"), built_sample_apiserver(), Path(find("etcd")))
+    with (
+        tempfile.TemporaryDirectory(prefix="steersman-conformance-") as folder,
+        cluster(Path(folder), images) as server,
+    ):
         arguments = {
             "kubeconfig": server.kubeconfig, "kubectl-path": find("kubectl"), "provider": "skeleton",
             "ginkgo.focus": options.focus, "ginkgo.skip": options.skip, "ginkgo.no-color": "true",

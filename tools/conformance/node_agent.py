@@ -1,4 +1,4 @@
-"""Says of nodes and pods what kubelets would say if every container ran as it should; only webhooks run."""
+"""Says of nodes and pods what kubelets would say if containers ran as they should; few do (`PodPrograms`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from steersman.testing import BlockingClient
-from tools.conformance.webhook_pods import WebhookPods
+from tools.conformance.pod_programs import PodPrograms
 
 HEARTBEAT: Final = 8.0
 PAUSE: Final = 0.4
@@ -23,10 +23,10 @@ _ROOM: Final = {"cpu": "32", "memory": "64Gi", "pods": "500", "ephemeral-storage
 class NodeAgent:
     """The kubelets of some nodes, until `stop`."""
 
-    def __init__(self, client: BlockingClient, nodes: list[str], webhooks: WebhookPods) -> None:
+    def __init__(self, client: BlockingClient, nodes: list[str], programs: PodPrograms) -> None:
         self._client = client
         self._nodes = nodes
-        self._webhooks = webhooks
+        self._programs = programs
         self._addresses = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="node agent")
@@ -51,7 +51,7 @@ class NodeAgent:
                 for node in self._nodes:
                     self._patch(f"/api/v1/nodes/{node}/status", _node_status(node))
             pods = self._client.json("GET", "/api/v1/pods")[1]["items"]
-            self._webhooks.keep([pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]])
+            self._programs.keep([pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]])
             for pod in pods:
                 if pod["spec"].get("nodeName") in self._nodes:
                     self._tend(pod)
@@ -72,7 +72,7 @@ class NodeAgent:
             return
         self._addresses += 1
         free = f"10.88.{self._addresses // 250}.{self._addresses % 250 + 1}"
-        address = pod["status"].get("podIP") or self._webhooks.run(pod) or free
+        address = pod["status"].get("podIP") or self._programs.run(pod) or free
         self._patch(f"{target}/status", _pod_status(pod, phase, address))
 
     def _patch(self, target: str, status: dict[str, Any]) -> None:

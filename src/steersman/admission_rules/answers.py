@@ -1,8 +1,8 @@
 """Where expressions are evaluated, and what the authorizer answers those that ask it.
 
 Evaluation cannot wait. It stops where an answer is not there yet; that is waited for, and evaluation begins again, with
-the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there is
-begun again in the slow lane.
+the answer remembered. It begins on the loop, unless the object is large; what costs more than is let pass there, or
+has a regular expression that is not compiled yet, is begun again in the slow lane.
 """
 
 from __future__ import annotations

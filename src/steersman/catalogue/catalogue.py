@@ -67,7 +67,7 @@ class Catalogue:
         """How many resources there are below the path of a group version, e.g. "/apis/apps/v1"."""
         self._entries: dict[tuple[str, str], CatalogueEntry] = {}
         self._hidden: set[tuple[str, str]] = set()
-        """Those that nobody has been told of."""
+        """Those that nobody has been told of, but the mapper."""
         self._defined: set[str] = set()
         """The paths of groups in which definitions make all resources."""
         self._by_version: dict[str, dict[str, dict[str, ServedResource]]] = {}
@@ -116,6 +116,7 @@ class Catalogue:
             self.roots[root] = self.roots.get(root, 0) + 1
             if resource.by_definition and each.group not in self._by_version:
                 self._defined.add(f"/apis/{each.group}")
+            self.mapper.add(each)  # whoever judges requests finds what they are about, announced or not
         if announced or known is not None:
             self._announce(entry, *([known] if known is not None else []))
         else:
@@ -132,7 +133,6 @@ class Catalogue:
         plural = entry.resource.plural
         for each in entry.versions:
             self._by_version.setdefault(each.group, {}).setdefault(each.version, {})[plural] = each
-            self.mapper.add(each)
         self._tell(*others, entry)
 
     def remove(self, group: str, plural: str) -> ResourceStorage:
@@ -165,6 +165,7 @@ class Catalogue:
             self.roots[root] -= 1
             if not self.roots[root]:
                 del self.roots[root]
+            self.mapper.remove(each)
             if is_hidden:
                 if each.group not in self._by_version:
                     self._defined.discard(f"/apis/{each.group}")
@@ -176,7 +177,6 @@ class Catalogue:
             if not versions:
                 del self._by_version[each.group]
                 self._defined.discard(f"/apis/{each.group}")
-            self.mapper.remove(each)
 
     def prioritize(self, group: str, version: str, priority: Priority | None) -> None:
         """Says where a group version stands; with None it comes last again, as those of which nothing is said."""

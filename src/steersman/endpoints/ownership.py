@@ -191,16 +191,6 @@ def show_in_view(scope: Scope, parent: Any, view: Any) -> None:
 
 
 def own_view(
-    scope: Scope, request: Request, kind: Kind[Any], parent: Any, view: Any, before: Any, given: str
-) -> None:  # fmt: skip
-    """Puts who owns the number of replicas after a write of the Scale into the parent."""
-    show_in_view(scope, parent, before)
-    entries = _view_manager(kind).update(view, before, _manager(request, given), times.now())
-    own = parent.metadata
-    own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, scope.replicas_paths)
-
-
-def show_change_in_view(
     scope: Scope, request: Request, kind: Kind[Any], parent: Any, view: Any, before: Any, given: str, is_applied: bool
 ) -> None:  # fmt: skip
     """Gives a Scale that is to be written, and what it was, their entries, as admission sees them; that of an apply has
@@ -210,8 +200,8 @@ def show_change_in_view(
         view.metadata.managed_fields = _view_manager(kind).update(view, before, _manager(request, given), times.now())
 
 
-def own_applied_view(scope: Scope, parent: Any, view: Any) -> None:
-    """Puts who owns the number of replicas after an apply of the Scale into the parent."""
+def own_by_view(scope: Scope, parent: Any, view: Any) -> None:
+    """Puts who owns the number of replicas after a write of the Scale into the parent."""
     own = parent.metadata
     entries = view.metadata.managed_fields
     own.managed_fields = to_parent(own.managed_fields, entries, scope.api_version, scope.replicas_paths)

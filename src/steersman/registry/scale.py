@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from steersman.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.meta.v1 import LabelSelector, ObjectMeta
 from steersman.kinds.built_in import built_in
-from steersman.machinery.errors.field import Path
+from steersman.machinery.errors.field import FieldError, Path
 from steersman.machinery.errors.status import invalid as invalid_object
 from steersman.machinery.identity.schema import GroupKind
 from steersman.machinery.selectors.labels import SelectorError, from_label_selector, selector_from_set
-from steersman.machinery.validation.object_meta import validate_nonnegative
+from steersman.machinery.validation.object_meta import (
+    name_is_dns_subdomain,
+    validate_nonnegative,
+    validate_object_meta,
+    validate_standard_finalizers,
+)
 from steersman.rest.resource import AGE, Column, Subresource
 
 _KIND: Final = GroupKind("autoscaling", "Scale")
+_METADATA: Final = Path("metadata")
 _REPLICAS: Final = Path("spec", "replicas")
 
 SCALE_COLUMNS: Final = (
@@ -50,12 +57,20 @@ class ScaleView:
         return self.read(obj)
 
     def write(self, obj: Any, view: Scale) -> None:
-        """Puts the wanted number into `obj`. Raises StatusError 422 if it is negative."""
-        faults = list(validate_nonnegative(view.spec.replicas, _REPLICAS))
-        if faults:
+        """Puts the wanted number into `obj`. Raises StatusError 422 if it is negative, or the metadata are wrong, of
+        which nothing is stored (autoscaling validation `ValidateScale`)."""
+        if faults := list(_faults(view)):
             raise invalid_object(_KIND, obj.metadata.name, faults)
         obj.spec.replicas = view.spec.replicas
         obj.metadata.resource_version = view.metadata.resource_version
+
+
+def _faults(view: Scale) -> Iterator[FieldError]:
+    yield from validate_object_meta(
+        view.metadata, namespaced=True, name_validator=name_is_dns_subdomain, path=_METADATA
+    )
+    yield from validate_standard_finalizers(view.metadata.finalizers, _METADATA / "finalizers")
+    yield from validate_nonnegative(view.spec.replicas, _REPLICAS)
 
 
 def selector_text(selector: LabelSelector | dict[str, str] | None) -> str:

@@ -25,7 +25,7 @@ from steersman.store.uninterrupted import uninterrupted
 _ATTEMPTS: Final = 1000
 _AT_ONCE: Final = 16
 _BYTES_AT_ONCE: Final = 1 << 20
-"""Objects of a collection, and bytes of them, that are deleted at once."""
+"""Objects of a collection, and bytes of them, that may be on their way out of storage at once."""
 
 
 async def delete(
@@ -138,6 +138,34 @@ async def delete_after_update(store: StoredObjects[Any], ctx: Context, key: str,
     return Encoded(store.kind.present(value, entry.revision), entry.revision)
 
 
+class _NotReached(Exception):
+    """An object of a collection is left alone, as one before it may not go."""
+
+
+class _Order:
+    """In which the objects of a collection are judged: one after the other, and none after one that may not go.
+
+    What follows the judgement of one, up to its end in storage, goes on beside the judgement of the next.
+    """
+
+    def __init__(self, check: CheckDelete | None) -> None:
+        self._check: Final = check
+        self._turn: Final = asyncio.Lock()
+        self.is_over = False
+
+    async def check(self, obj: Any) -> None:
+        """Raises what the check of a single object raises, and _NotReached."""
+        async with self._turn:
+            if self.is_over:
+                raise _NotReached
+            if self._check is not None:
+                try:
+                    await self._check(obj)
+                except StatusError:
+                    self.is_over = True
+                    raise
+
+
 async def delete_collection(
     store: StoredObjects[Any],
     ctx: Context,
@@ -145,14 +173,15 @@ async def delete_collection(
     find: Callable[[], Awaitable[Listing]],
     check: CheckDelete | None,
 ) -> Listing:
-    """Deletes what is found, a few at a time; objects that are gone already do not matter.
+    """Deletes what is found, in order, up to one that may not go; objects that are gone already do not matter.
 
     Raises StatusError 400 where there is something to delete, but in no one namespace.
     """
     _warn(store, ctx, delete_options)
     found = await find()
+    order = _Order(check)
     for batch in _batches(found.items):
-        work = (_delete_listed(store, ctx, item, delete_options, check) for item in batch)
+        work = (_delete_listed(store, ctx, item, delete_options, order) for item in batch)
         for result in await asyncio.gather(*work, return_exceptions=True):
             if result is not None:
                 raise result
@@ -171,12 +200,15 @@ def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 async def _delete_listed(
-    store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, check: CheckDelete | None
+    store: StoredObjects[Any], ctx: Context, item: Item, options: DeleteOptions, order: _Order
 ) -> None:
     _, name, _ = labels_of(item.body)
     own = replace(ctx)  # told of the same warnings, with a lane of its own
     try:
-        await _delete_named(store, own, name, msgspec.structs.replace(options), check)
+        await _delete_named(store, own, name, msgspec.structs.replace(options), order.check)
+    except _NotReached:
+        return
     except StatusError as error:
         if error.code != 404:
+            order.is_over = True
             raise

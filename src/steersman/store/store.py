@@ -138,14 +138,17 @@ class Store(StoredObjects[T]):
                 meta = obj.metadata  # type: ignore[attr-defined]
         raise AssertionError("unreachable")
 
-    async def _create(self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True) -> Item:
-        """`takes`: whether the kind's Allocator reserves addresses and the like for the object."""
+    async def _create(
+        self, ctx: Context, obj: T, check: CheckCreate | None, *, takes: bool = True, key: str | None = None
+    ) -> Item:
+        """`takes`: whether the kind's Allocator reserves addresses and the like for the object; `key`: where it is
+        stored, if that is not where its name says."""
         if self.allocator is None or not takes:
-            return await self._create_with(None, ctx, obj, check)
-        return await uninterrupted(self._create_with(self.allocator, ctx, obj, check))
+            return await self._create_with(None, ctx, obj, check, key)
+        return await uninterrupted(self._create_with(self.allocator, ctx, obj, check, key))
 
     async def _create_with(
-        self, allocator: Allocator[T] | None, ctx: Context, obj: T, check: CheckCreate | None
+        self, allocator: Allocator[T] | None, ctx: Context, obj: T, check: CheckCreate | None, key: str | None
     ) -> Item:
         metadata.fill_system_fields(obj.metadata)  # type: ignore[attr-defined]
         inquiry = self.inquiries.get("")
@@ -157,7 +160,7 @@ class Store(StoredObjects[T]):
             await self._prepared(ctx, self.before_create, ctx, obj)
             if check is not None:
                 await check(obj)
-            item = await self._commit_create(ctx, obj)
+            item = await self._commit_create(ctx, obj, key)
             stored = not ctx.dry_run
             return item
         finally:
@@ -196,11 +199,12 @@ class Store(StoredObjects[T]):
             any_finalizers=resource.any_finalizers,
         )
 
-    async def _commit_create(self, ctx: Context, obj: T) -> Item:
+    async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
         if meta.resource_version and not ctx.dry_run:  # as upstream's storage says it, which a dry run does not reach
             raise errors.plain_internal("resourceVersion should not be set on objects to be created")
-        key = self.key(meta.namespace, meta.name)
+        if key is None:
+            key = self.key(meta.namespace, meta.name)
         value = await self.encoded(ctx, obj)
         if ctx.dry_run:
             if self.cacher.get(key) is not None:
@@ -240,7 +244,7 @@ class Store(StoredObjects[T]):
             if entry is None:
                 if not (change.may_create or rules.strategy.allow_create_on_update):
                     raise self.not_found(ctx, name)
-                created = await self._create_on_update(ctx, change, rules)
+                created = await self._create_on_update(ctx, key, change, rules)
                 if created is not None:
                     return Updated(created, True)
                 continue
@@ -260,8 +264,10 @@ class Store(StoredObjects[T]):
         allocator = self.allocator if strategy is self.strategy else None
         return _Rules(strategy, allocator, self.inquiries.get(change.subresource))
 
-    async def _create_on_update(self, ctx: Context, change: Change, rules: _Rules[T]) -> Item | None:
+    async def _create_on_update(self, ctx: Context, key: str, change: Change, rules: _Rules[T]) -> Item | None:
         """The created object; None if another was quicker, so that it is to be updated.
+
+        It is found by the name it was asked for by, as upstream's, even if a webhook has renamed it.
 
         A subresource that may create reserves nothing for it (a Service made through its status has no address), as
         upstream's.
@@ -269,11 +275,11 @@ class Store(StoredObjects[T]):
         obj = await change.make(None)
         meta = obj.metadata
         if change.uid:
-            raise self._wrong_uid(ctx, self.key(ctx.action.namespace, meta.name), meta.name, change.uid, "")
+            raise self._wrong_uid(ctx, key, meta.name, change.uid, "")
         parse_resource_version(meta.resource_version)
         meta.resource_version = ""
         try:
-            return await self._create(ctx, obj, change.check_create, takes=rules.strategy is self.strategy)
+            return await self._create(ctx, obj, change.check_create, takes=rules.strategy is self.strategy, key=key)
         except StatusError as error:
             if error.reason == "AlreadyExists":
                 return None

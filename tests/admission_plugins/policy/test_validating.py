@@ -61,6 +61,12 @@ async def test_a_validation_says_why_it_refuses(
     assert f"denied request: {message}" in refused.json()["message"]
 
 
+async def test_expressions_may_have_regular_expressions(client: Client) -> None:
+    await enforce(client, "p", validating("object.metadata.name.matches('^only-this-test-[a-z]+$')"))
+    assert (await create(client, "only-this-test-a")).status == 201
+    assert (await create(client, "x")).status == 422
+
+
 async def test_failures_are_let_through_where_the_policy_says_so(client: Client) -> None:
     await enforce(client, "p", validating("object.none == 1", failurePolicy="Ignore"))
     assert (await create(client, "x")).status == 201

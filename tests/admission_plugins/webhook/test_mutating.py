@@ -136,6 +136,75 @@ async def test_a_patch_that_does_not_fit_ends_the_request(client: Client, hook: 
     assert (await client.get(f"{CONFIG_MAPS}/x")).status == 404
 
 
+async def test_an_object_of_another_version_is_not_converted_between_two_webhooks(client: Client, hook: AdmissionHook):
+    """The target of an autoscaler of v1 is added by conversion alone."""
+    target = {"kind": "Foo", "name": "d", "apiVersion": "a/v1"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": target}
+    hook.answers["/a"] = patch({"op": "replace", "path": "/spec", "value": spec})
+    await configure(client, MUTATING, *(hook.webhook(f"/{each}", "horizontalpodautoscalers") for each in "ab"))
+    body = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": spec}
+    made = await created(client, AUTOSCALERS.format("v1"), body)
+    seen = [hook.of(path)[0]["object"]["spec"].get("targetCPUUtilizationPercentage") for path in ("/a", "/b")]
+    assert (seen, made["spec"]["targetCPUUtilizationPercentage"]) == ([80, None], 80)
+    assert hook.of("/b")[0]["object"]["spec"]["minReplicas"] == 1
+
+
+RETYPE = patch({"op": "replace", "path": "/kind", "value": "Secret"})
+
+
+@pytest.mark.parametrize(
+    ("data", "later", "message"),
+    [
+        ({"a": "1"}, None, "Internal error occurred: illegal base64 data at input byte 0"),
+        ({}, None, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({}, {"op": "test", "path": "/kind", "value": "Secret"},
+         "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
+        ({}, {"op": "test", "path": "/kind", "value": "ConfigMap"},
+         "Internal error occurred: testing value /kind failed: test failed"),
+    ],
+)  # fmt: skip
+async def test_an_object_that_becomes_one_of_another_kind_is_shown_to_others_and_not_stored(
+    client: Client, hook: AdmissionHook, data: dict[str, str], later: dict[str, Any] | None, message: str
+):
+    hook.answers |= {"/a": RETYPE, "/b": patch(*([] if later is None else [later]))}
+    await configure(client, MUTATING, hook.webhook("/a", "configmaps"), hook.webhook("/b", "configmaps"))
+    answer = await client.post(CONFIG_MAPS, config_map("x", **data))
+    assert (answer.status, answer.json()["message"]) == (500, message)
+    if later is not None:
+        shown = hook.of("/b")[0]["object"]
+        assert (shown["kind"], shown["type"]) == ("Secret", "Opaque")
+
+
+async def test_an_object_that_becomes_one_of_its_kind_again_is_stored(client: Client, hook: AdmissionHook):
+    hook.answers |= {"/a": RETYPE, "/b": patch({"op": "replace", "path": "/kind", "value": "ConfigMap"})}
+    await configure(client, MUTATING, hook.webhook("/a", "configmaps"), hook.webhook("/b", "configmaps"))
+    assert (await created(client, CONFIG_MAPS, config_map("x")))["metadata"]["name"] == "x"
+
+
+async def test_what_an_apply_makes_is_found_by_the_name_that_was_applied_even_if_a_webhook_renames_it(
+    client: Client, hook: AdmissionHook
+):
+    """As kube-apiserver has it; such an object can only be deleted."""
+    hook.answers["/r"] = patch({"op": "replace", "path": "/metadata/name", "value": "renamed"})
+    await configure(client, MUTATING, hook.webhook("/r", "configmaps"))
+    for name in ("a", "b"):
+        answer = await client.request(
+            "PATCH",
+            f"{CONFIG_MAPS}/{name}?fieldManager=m",
+            config_map(name),
+            content_type="application/apply-patch+yaml",
+        )
+        assert (answer.status, answer.json()["metadata"]["name"]) == (201, "renamed")
+        assert (await client.get(f"{CONFIG_MAPS}/{name}")).json()["metadata"]["name"] == "renamed"
+    assert len(hook.paths) == 2
+    assert (await client.get(f"{CONFIG_MAPS}/renamed")).status == 404
+    del hook.answers["/r"]
+    answer = await client.put(f"{CONFIG_MAPS}/a", config_map("a"))
+    assert (answer.status, answer.json()["reason"]) == (422, "Invalid")
+    deleted = await client.delete(f"{CONFIG_MAPS}/a")
+    assert (deleted.status, deleted.json()["details"]["name"]) == (200, "renamed")
+
+
 async def test_what_is_deleted_cannot_be_patched(client: Client, hook: AdmissionHook):
     await created(client, CONFIG_MAPS, config_map("x"))
     hook.answers["/p"] = patch(add("/data", {}))
@@ -155,3 +224,43 @@ async def test_a_connection_is_made_as_webhooks_want_it(client: Client, hook: Ad
     answer = await client.get("/api/v1/namespaces/default/pods/p/exec?command=rm&command=-rf&stdout=true")
     assert answer.status == 400
     assert answer.json()["message"].endswith('denied the request: ["ls"]')
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made", "owner"), [(0, 2, None), (3, 2, "scale"), (2, 1, "scale"), (1, 2, "")]
+)  # fmt: skip
+async def test_who_owns_replicas_is_what_the_request_made_of_a_scale(
+    client: Client, hook: AdmissionHook, wanted: int, made: int, owner: str | None
+):
+    """Zero replicas are none in a Scale, so nobody owns them, and what is as it was stays whose it was; it does not
+    matter what a webhook makes of either."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await created(client, path, {"metadata": {"name": "d"}, "spec": spec})
+    hook.answers["/a"] = patch(add("/spec/replicas", made))
+    await configure(client, MUTATING, hook.webhook("/a", "deployments/scale"))
+    assert (await client.patch(f"{path}/d/scale?fieldManager=me", {"spec": {"replicas": wanted}})).status == 200
+    found = (await client.get(f"{path}/d")).json()
+    owners = [each for each in found["metadata"]["managedFields"] if "f:replicas" in each["fieldsV1"]["f:spec"]]
+    assert found["spec"]["replicas"] == made
+    assert [each.get("subresource", "") for each in owners] == ([] if owner is None else [owner])
+
+
+@pytest.mark.parametrize(("wanted", "asked"), [(0, ["/a", "/b"]), (3, ["/a", "/b", "/a"])])
+async def test_what_has_no_owners_does_not_change_by_a_patch_without_effect(
+    client: Client, hook: AdmissionHook, wanted: int, asked: list[str]
+):
+    """Nobody owns zero replicas in a Scale, so there is no time of an owner that comes back without nanoseconds."""
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    await created(client, path, {"metadata": {"name": "d"}, "spec": spec})
+    again = {"reinvocationPolicy": "IfNeeded"}
+    hook.answers["/b"] = patch(add("/unknown", 1))
+    await configure(
+        client, MUTATING, hook.webhook("/a", "deployments/scale", **again),
+        hook.webhook("/b", "deployments/scale", **again),
+    )  # fmt: skip
+    assert (await client.patch(f"{path}/d/scale", {"spec": {"replicas": wanted}})).status == 200
+    assert hook.paths == asked

@@ -156,6 +156,20 @@ async def test_what_several_ask_the_authorizer_about_one_request_is_asked_once(
         assert len(asked) == count
 
 
+@pytest.mark.parametrize("which", [VALIDATING, MUTATING])
+async def test_a_collection_is_deleted_up_to_an_object_that_a_webhook_keeps(
+    client: Client, hook: AdmissionHook, which: str
+):
+    for name in "abcde":
+        await client.post(CONFIG_MAPS, config_map(name, {"mine": "yes"}))
+    hook.answers["/w"] = lambda request: {"allowed": request["oldObject"]["metadata"]["name"] != "c"}
+    await configure(client, which, hook.webhook("/w", "configmaps"))
+    assert (await client.delete(f"{CONFIG_MAPS}?labelSelector=mine")).status == 400
+    assert [request["oldObject"]["metadata"]["name"] for request in hook.of("/w")] == ["a", "b", "c"]
+    left = (await client.get(f"{CONFIG_MAPS}?labelSelector=mine")).json()["items"]
+    assert [each["metadata"]["name"] for each in left] == ["c", "d", "e"]
+
+
 async def test_match_conditions_may_ask_the_authorizer(client: Client, hook: AdmissionHook):
     hook.answers["/w"] = deny
     expression = "!authorizer.group('').resource('pods').namespace('default').check('break').allowed()"

@@ -33,6 +33,11 @@ class Form:
         self._other: Final = None if served is None else served.other
         self._conversion: Final[Conversion | None] = None if served is None else served.resource.conversion
 
+    @property
+    def converts(self) -> bool:
+        """Whether objects are of another version than what plugins have."""
+        return self._conversion is not None or self._other is not None
+
     async def made(self, attributes: Attributes, obj: Any) -> Any:
         """An object of this version. It may be the same object, or share parts with it: nothing may change it. Raises
         StatusError of a webhook that converts."""
@@ -89,6 +94,11 @@ class Versions:
                 raise _not_served(seen.kind)
             served = found
         return Form(served.form, served, own.form)
+
+    def of_kind(self, gvk: GroupVersionKind) -> Kind[Any] | None:
+        """A kind that is served, with its defaults."""
+        found = self._mapper.of_kind(gvk)
+        return found[0].form if found else None
 
     def own(self, attributes: Attributes) -> Kind[Any]:
         """The kind of what plugins have of the objects of a request. Raises StatusError 500."""

@@ -16,6 +16,7 @@ from steersman.admission_plugins.webhook.calling import Caller
 from steersman.admission_plugins.webhook.clients import Clients
 from steersman.admission_plugins.webhook.configurations import Configurations
 from steersman.admission_plugins.webhook.hooks import Conditions, Hook
+from steersman.api.meta.v1 import ManagedFieldsEntry
 from steersman.machinery.codec.serializer import decode_plain
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.large_work.slow_lane import done
@@ -34,18 +35,27 @@ class Shown:
         self.obj_json: Final = obj_json
         self.old_json: Final = old_json
 
+    def become(self, obj: Any, document: bytes) -> Shown:
+        """The same with an object of another kind in the place of this one."""
+        return Shown(self.form, obj, self.old, document, self.old_json)
+
     @cached_property
     def is_change(self) -> bool:
-        """Whether the request sets fields: it makes the object, or another of it."""
-        if self.old is None:
-            return getattr(self.obj, "metadata", None) is not None
-        return any(self.form.kind.differing(self.old, self.obj))
+        """Whether the request has given fields a new owner, or an owner new fields: an entry of now tells of that."""
+        before = _owners(self.old)
+        return any(each not in before for each in _owners(self.obj))
 
     @cached_property
     def plain(self) -> tuple[Any, Any]:
         """Both as plain data, which expressions are evaluated with."""
         obj, old = (None if each is None else decode_plain(each) for each in (self.obj_json, self.old_json))
         return obj, old
+
+
+def _owners(obj: Any) -> Sequence[ManagedFieldsEntry]:
+    """Of the fields of an object; options have none."""
+    metadata = getattr(obj, "metadata", None)
+    return () if metadata is None else metadata.managed_fields
 
 
 class WebhookPlugin(Plugin):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
 from steersman.admission.interface import Attributes, Reinvocation
 from steersman.admission_plugins.declaration import ConfiguredDeclaration
 from steersman.admission_plugins.matching.rules import Seen
+from steersman.admission_plugins.matching.versions import Versions
 from steersman.admission_plugins.webhook.calling import CallFailed, Denied
 from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
@@ -66,21 +68,45 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             kept.object_changed()
         try:
             shown: tuple[Seen, Shown] | None = None
+            lost: StatusError | None = None
             for hook, seen in about:
                 if not self._is_selected(hook, attributes):
                     continue
                 if shown is None or shown[0] != seen:
+                    if lost is not None:
+                        break
                     shown = seen, await self._shown(attributes, seen)
                 conditions = hook.conditions
                 if conditions is not None and not await self._is_met(conditions, hook, attributes, seen, shown[1]):
                     continue
                 if context.is_second and hook.uid not in kept.again:
                     continue  # even if it would want to be asked now: it was not before
-                if await self._ask(hook, attributes, seen, shown[1], kept, context):
-                    shown = None
+                patched = await self._ask(hook, attributes, seen, shown[1], kept, context)
+                if patched is None:
+                    continue
+                lost = patched.lost
+                if lost is not None:  # the others are shown what it has become, and then it cannot be stored
+                    shown = seen, shown[1].become(patched.obj, patched.document)
+                else:
+                    shown = await self._taken_back(attributes, seen, shown[1], patched)
+            if lost is not None:
+                raise lost
         finally:
             if any(hook.reinvoked for hook, _ in about):
                 kept.last = await self._outline(attributes)
+
+    async def _taken_back(
+        self, attributes: Attributes, seen: Seen, shown: Shown, patched: _Patched
+    ) -> tuple[Seen, Shown] | None:  # fmt: skip
+        """Takes what a patch has made into `attributes`. What is of another version is shown to those that see the same
+        as it is now: conversion, there and back, might add to it. Raises StatusError."""
+        form = shown.form
+        again = None
+        if form.converts:
+            document = await done(attributes.lane, _defaulted, form.kind, patched.obj)
+            again = seen, shown.become(await done(attributes.lane, _decoded, document, form.kind), document)
+        attributes.obj = await form.taken_back(attributes, patched.obj)
+        return again
 
     async def _outline(self, attributes: Attributes) -> Any:
         """What tells an object from what it was."""
@@ -91,8 +117,8 @@ class MutatingAdmissionWebhook(WebhookPlugin):
 
     async def _ask(
         self, hook: Hook, attributes: Attributes, seen: Seen, shown: Shown, kept: _Round, context: Reinvocation
-    ) -> bool:  # fmt: skip
-        """Asks one webhook; whether it has sent a patch. Raises StatusError."""
+    ) -> _Patched | None:  # fmt: skip
+        """Asks one webhook; what its patch makes of the object, if it sends one. Raises StatusError."""
         began = perf_counter()
         failed: CallFailed | Denied | StatusError | None = None
         patched: _Patched | None = None
@@ -101,7 +127,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             if verdict.patch:
                 if attributes.lane is None and is_large(verdict.patch):
                     attributes.lane = attributes.lane_where(self._slow_lane)  # the object may be large from now on
-                patched = await done(attributes.lane, _patched, hook, verdict, shown)
+                patched = await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
         if patched is not None:
@@ -113,21 +139,23 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         if hook.reinvoked:
             kept.asked.add(hook.uid)
         self._caller.judge(hook, attributes, failed, began)
-        if patched is None:
-            return False
-        attributes.obj = await shown.form.taken_back(attributes, patched.obj)
-        return True
+        return patched
 
 
+@dataclass(frozen=True)
 class _Patched:
-    """An object that a patch has made, and whether it is another than it was."""
+    """An object that a patch has made."""
 
-    def __init__(self, obj: Any, *, is_changed: bool) -> None:
-        self.obj: Final = obj
-        self.is_changed: Final = is_changed
+    obj: Any
+    is_changed: bool
+    """Whether it is another than it was."""
+    lost: StatusError | None = None
+    """What is told in the end of an object of another kind than the request's."""
+    document: bytes = b""
+    """The JSON of such an object."""
 
 
-def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
+def _patched(hook: Hook, verdict: Verdict, shown: Shown, versions: Versions) -> _Patched | None:
     """What a patch makes of the object, None where it is empty. Raises CallFailed, and StatusError 500 for a patch that
     does not fit."""
     try:
@@ -146,18 +174,47 @@ def _patched(hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
         patched = json_patch.apply(decode_plain(shown.obj_json), operations)
     except json_patch.PatchError as error:
         raise internal(error) from None
-    obj = _read(patched, shown.form.kind)
-    return _Patched(obj, is_changed=obj != shown.obj)
+    own = shown.form.kind
+    kind = _kind_of(patched, own, versions)
+    obj = _read(patched, kind)
+    if kind is own:
+        return _Patched(obj, obj != shown.obj)
+    target = f"{own.group.partition('.')[0] or 'core'}.{own.name}"
+    lost = plain_internal(f"converting ({kind.version}.{kind.name}) to ({target}): unknown conversion")
+    return _Patched(obj, True, lost, _defaulted(kind, obj))
+
+
+def _defaulted(kind: Kind[Any], obj: Any) -> bytes:
+    """The JSON of an object once it is defaulted."""
+    kind.default(obj)
+    return kind.prefix + kind.body(obj)
+
+
+def _kind_of(patched: Any, own: Kind[Any], versions: Versions) -> Kind[Any]:
+    """The kind that a document says to be of. Raises StatusError 500 where nothing has it."""
+    if not isinstance(patched, dict) or (patched.get("apiVersion"), patched.get("kind")) == (own.api_version, own.name):
+        return own
+    said = patched.get("apiVersion"), patched.get("kind")
+    api_version, name = (each if isinstance(each, str) else "" for each in said)
+    group, _, version = api_version.rpartition("/")
+    gvk = GroupVersionKind(group, version, name)
+    found = None if own.is_open else find(gvk)
+    if found is None:
+        raise internal(no_kind_registered(name, api_version))
+    return versions.of_kind(gvk) or found
 
 
 def _read(patched: Any, kind: Kind[Any]) -> Any:
     """The object in a document. Raises StatusError 500."""
-    if isinstance(patched, dict) and (patched.get("apiVersion"), patched.get("kind")) != (kind.api_version, kind.name):
-        raise _other_kind(patched, kind)
     data = encode_in_order(patched)
     if is_too_deep(data):
         raise internal("the object that a patch has made is nested too deeply")
     check_count(data)
+    return _decoded(data, kind)
+
+
+def _decoded(data: bytes, kind: Kind[Any]) -> Any:
+    """Raises StatusError 500."""
     try:
         found = kind.read_own(data, strict=False).obj
         if why := kind.internal_error(found):
@@ -166,17 +223,6 @@ def _read(patched: Any, kind: Kind[Any]) -> Any:
         raise internal(error) from None
     found.kind = found.api_version = ""
     return found
-
-
-def _other_kind(patched: dict[str, Any], kind: Kind[Any]) -> StatusError:
-    """What upstream says of an object that has become one of another kind."""
-    said = patched.get("apiVersion"), patched.get("kind")
-    api_version, name = (each if isinstance(each, str) else "" for each in said)
-    group, _, version = api_version.rpartition("/")
-    if kind.is_open or find(GroupVersionKind(group, version, name)) is None:
-        return internal(no_kind_registered(name, api_version))
-    target = f"{kind.group.partition('.')[0] or 'core'}.{kind.name}"
-    return plain_internal(f"converting ({version}.{name}) to ({target}): unknown conversion")
 
 
 MUTATING_ADMISSION_WEBHOOK: Final = ConfiguredDeclaration(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 from steersman.admission.interface import UPDATE
@@ -12,13 +11,7 @@ from steersman.endpoints.handlers.apply import is_apply, read_configuration
 from steersman.endpoints.negotiation import Representation
 from steersman.endpoints.objects import representation
 from steersman.endpoints.options import patch_options, update_options
-from steersman.endpoints.ownership import (
-    own_applied_view,
-    own_view,
-    show_change_in_view,
-    show_in_view,
-    view_applier,
-)
+from steersman.endpoints.ownership import own_by_view, own_view, show_in_view, view_applier
 from steersman.endpoints.patches import patch_media_type, patched
 from steersman.endpoints.request import Request
 from steersman.endpoints.responses import encoded_response
@@ -123,21 +116,18 @@ async def _store(
         before = await done(ctx.lane, _view, subresource, old)
         new = await done(ctx.lane, scope.resource.kind.copy, old)
         view = await prepare(old)
+        # before admission: what that changes is nobody's
+        await done(ctx.lane, own_view, scope, write.request, kind, old, view, before, manager, is_applied)
         if chain.handles(UPDATE):
-            show = partial(show_change_in_view, scope, write.request, kind, old, view, before, manager)
-            await done(ctx.lane, show, is_applied)
             record = write.admission(UPDATE, view, before, kind=kind.gvk)
             await mutated(write, record)
             view = record.obj
+        await done(ctx.lane, own_by_view, scope, new, view)
+        view_of.write(new, view)
         version = view.metadata.resource_version
         if version and version != old.metadata.resource_version:
             text = "the object has been modified; please apply your changes to the latest version and try again"
             raise conflict(scope.group_resource, write.request.action.name, text)
-        if is_applied:
-            await done(ctx.lane, own_applied_view, scope, new, view)
-        else:
-            await done(ctx.lane, own_view, scope, write.request, kind, new, view, before, manager)
-        view_of.write(new, view)
         return new
 
     async def check(new: Any, old: Any) -> None:
