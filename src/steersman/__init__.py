@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta
+    from steersman.library.aggregation import Aggregation, ClusterError
     from steersman.library.custom import DefinitionError
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aggregation",
+    "ClusterError",
     "Convertible",
     "DefinitionError",
     "FieldError",
@@ -59,6 +62,7 @@ __all__ = [
 
 _MODULES = {
     "api.meta.v1": ("ObjectMeta",),
+    "library.aggregation": ("Aggregation", "ClusterError"),
     "library.custom": ("DefinitionError",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
-from steersman.authentication.request_header import HeaderNames
+from steersman.authentication.request_header import Clearing
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.metrics import RequestMetrics
@@ -34,7 +34,7 @@ class Config:
 
     authenticator: Authenticator
     authorizer: Authorizer
-    proxy_headers: HeaderNames | None = None
+    proxy_headers: Clearing | None = None
     admission: Chain = field(default_factory=lambda: Chain(()))
     bind_address: str = "0.0.0.0"
     port: int = 6443
@@ -76,7 +76,7 @@ class CompletedConfig:
 
     authenticator: Authenticator
     authorizer: Authorizer
-    proxy_headers: HeaderNames | None
+    proxy_headers: Clearing | None
     admission: Chain
     bind_address: str
     port: int

@@ -6,7 +6,7 @@ import logging
 
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
 from steersman.authentication.interface import AuthenticationError, Authenticator, Credentials
-from steersman.authentication.request_header import HeaderNames
+from steersman.authentication.request_header import Clearing
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
@@ -24,7 +24,7 @@ _KEPT_SECONDS = 1.0
 
 
 def with_authentication(
-    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: HeaderNames | None = None
+    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: Clearing | None = None
 ) -> Filter:  # fmt: skip
     """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
 
