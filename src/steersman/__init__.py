@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta
     from steersman.library.aggregation import Aggregation, ClusterError
-    from steersman.library.custom import DefinitionError
+    from steersman.library.checked import DefinitionError
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
     from steersman.library.hooks import Objects, Request, admit, after_write, prepare, validate
@@ -63,7 +63,7 @@ __all__ = [
 _MODULES = {
     "api.meta.v1": ("ObjectMeta",),
     "library.aggregation": ("Aggregation", "ClusterError"),
-    "library.custom": ("DefinitionError",),
+    "library.checked": ("DefinitionError",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),
     "library.hooks": ("Objects", "Request", "admit", "after_write", "prepare", "validate"),

@@ -20,7 +20,7 @@ EXAMPLES = GUIDE.blocks("python")[1:]
 def test_what_an_example_declares_has_a_definition(number: int, tmp_path: Path) -> None:
     program = f"""{EXAMPLES[number]}
 import steersman
-from steersman.library.custom import check_definition
+from steersman.library.checked import check_definition
 from steersman.library.declaration import Declaration, declaration_of
 declared = [each for each in list(globals().values()) if "__steersman_resource__" in getattr(each, "__dict__", ())]
 assert declared

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
 from steersman.apiextensions.custom_resource import resource_of
 from steersman.apiextensions.declared import Declared, read_declared
 from steersman.apiextensions.strategy import StatusStrategy, Versions
@@ -17,14 +16,13 @@ from steersman.library.declaration import Declaration
 from steersman.library.definition import names_of, plain_definition
 from steersman.library.hooked import Admission, AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
 from steersman.library.instances import Instances
-from steersman.machinery.codec.serializer import decoder, encode
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Resource, Subresource
 
-
-class DefinitionError(ValueError):
-    """A class stands for a CustomResourceDefinition that kube-apiserver would refuse; the text says why."""
+if TYPE_CHECKING:
+    from steersman.api.apiextensions.v1 import CustomResourceConversion
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +36,6 @@ class _Converting:
         self, name: str, declared: CustomResourceConversion | None, kinds: Mapping[str, CustomKind]
     ) -> Conversion:  # fmt: skip
         return ClassConversion(self.declaration, kinds, self.lane)
-
-
-def check_definition(declaration: Declaration) -> None:
-    """Raises DefinitionError for what kube-apiserver would refuse. It takes some milliseconds, and imports all of CEL
-    if there are rules."""
-    from steersman.registry.apiextensions.defaults import set_defaults
-    from steersman.registry.apiextensions.validation import validate_definition
-
-    definition = decoder(CustomResourceDefinition).decode(encode(plain_definition(declaration)))
-    set_defaults(definition)
-    definition.status.stored_versions = [declaration.stored.name]
-    found = list(validate_definition(definition))
-    if found:
-        raise DefinitionError(f"{declaration.kind}: " + "; ".join(map(str, found)))
 
 
 def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resource[Any, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.library.custom import check_definition, resource_of_declaration
+from steersman.library.checked import check_definition
+from steersman.library.custom import resource_of_declaration
 from steersman.library.declaration import declaration_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
 from steersman.catalogue.rest_mapper import RESTMapper
@@ -16,10 +16,10 @@ from steersman.controlplane.given_files import serving_tls
 from steersman.controlplane.options import Options
 from steersman.controlplane.stores import Stores
 from steersman.library.aggregation import Aggregation, ClusterError, manifests, path_of
-from steersman.library.custom import check_definition, resource_of_declaration
+from steersman.library.checked import check_definitions
+from steersman.library.custom import resource_of_declaration
 from steersman.library.declaration import Declaration
 from steersman.library.models import Plain
-from steersman.library.surroundings import Surroundings
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work import nesting
@@ -39,6 +39,9 @@ from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.interface import Storage
+
+if TYPE_CHECKING:
+    from steersman.library.surroundings import Surroundings
 
 _BUNDLE: Final = "cluster-authorities.crt"
 _Serves = Callable[[str, str, str], bool]
@@ -163,8 +166,7 @@ class Parts:
         around = self._surroundings
         executor, mapper = new_executor(), RESTMapper()
         running.callback(executor.shutdown, wait=False, cancel_futures=True)
-        for each in self._declarations:
-            check_definition(each)
+        check_definitions(self._declarations, options.data_dir)
         services = _services(options, stores, around, lane)
         resources: list[tuple[Resource[Any, Services], _Serves]] = [(each, _serves_v1) for each in around.resources]
         resources += [(resource_of_declaration(each, lane), each.serves) for each in self._declarations]

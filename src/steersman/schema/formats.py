@@ -18,7 +18,6 @@ from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.values.durations import DurationError, parse_duration
 
 from .addresses import is_cidr, is_ipv4, is_ipv6, is_mac
-from .mail_address import is_mail_address
 
 Format = Callable[[str], bool]
 
@@ -180,6 +179,12 @@ _SHORT: Final = re.compile(_SHORT_NAME)
 _LONG: Final = re.compile(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*")
 
 
+def _is_mail_address(text: str) -> bool:
+    from .mail_address import is_mail_address  # slow to load, and few schemas ask for it
+
+    return is_mail_address(text)
+
+
 def _matching(pattern: str) -> Format:
     fullmatch = re.compile(pattern).fullmatch
     return lambda text: fullmatch(text) is not None
@@ -200,7 +205,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "date": is_date,
     "datetime": is_datetime,
     "duration": is_duration,
-    "email": is_mail_address,
+    "email": _is_mail_address,
     "hexcolor": _matching(f"#?(?:{_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": is_hostname,
     "ipv4": is_ipv4,

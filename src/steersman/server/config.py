@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
-from steersman.authentication.request_header import Clearing
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.metrics import RequestMetrics
@@ -16,6 +15,9 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
+
+if TYPE_CHECKING:  # a server behind no proxy does without
+    from steersman.authentication.request_header import Clearing
 
 _MIB = 1024 * 1024
 
