@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from steersman.library.mounting import mount
     from steersman.library.schemas import OpenAPI, Rule
     from steersman.library.server import Server
+    from steersman.library.storage import Creater, Deleter, Event, Getter, Lister, Updater, Watcher
     from steersman.machinery.errors.field import (
         FieldError,
         Path,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         not_supported,
         required,
     )
+    from steersman.machinery.errors.status import StatusError
 
 __version__ = "0.1.0"
 
@@ -33,8 +35,13 @@ __all__ = [
     "Aggregation",
     "ClusterError",
     "Convertible",
+    "Creater",
     "DefinitionError",
+    "Deleter",
+    "Event",
     "FieldError",
+    "Getter",
+    "Lister",
     "ObjectMeta",
     "Objects",
     "OpenAPI",
@@ -44,6 +51,9 @@ __all__ = [
     "Rule",
     "Scale",
     "Server",
+    "StatusError",
+    "Updater",
+    "Watcher",
     "admit",
     "after_write",
     "definition_of",
@@ -70,9 +80,11 @@ _MODULES = {
     "library.mounting": ("mount",),
     "library.schemas": ("OpenAPI", "Rule"),
     "library.server": ("Server",),
+    "library.storage": ("Creater", "Deleter", "Event", "Getter", "Lister", "Updater", "Watcher"),
     "machinery.errors.field": (
         "FieldError", "Path", "duplicate", "forbidden", "invalid", "not_supported", "required",
     ),
+    "machinery.errors.status": ("StatusError",),
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from steersman.library.declaration import Declaration
 from steersman.library.definition import names_of, plain_definition
 from steersman.library.hooked import Admission, AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
 from steersman.library.instances import Instances
+from steersman.library.storage import verbs_of_storage
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.conversion import Conversion
@@ -41,6 +42,8 @@ class _Converting:
 def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resource[Any, Any]:
     """The resource, which is to be bound to a server. Raises TypeError."""
     resource, versions = resource_of(_declared(declaration), _Converting(declaration, lane))
+    if declaration.storage is not None:
+        resource = replace(resource, verbs=verbs_of_storage(declaration.storage))
     hooks = declaration.hooks
     hooked = Hooked(hooks, Instances(declaration), versions)
     return replace(

@@ -112,12 +112,12 @@ class Hooked:
                 before = self._instances.of_hub(old, self._version(ctx, operation))
             except ModelError:  # it was stored when the class was another
                 logger.warning("%s is stored in a form that its class does not know", old.metadata.name)
-        objects_of = None if services is None else partial(_objects_of, services)
+        objects = None if services is None else partial(objects_of, services)
         name = operation or (CREATE if old is None else UPDATE)
-        return Request(name, new.metadata, before, subresource, ctx, objects_of)
+        return Request(name, new.metadata, before, subresource, ctx, objects)
 
 
-def _objects_of(services: Services, model: type[Any]) -> Objects[Any]:
+def objects_of(services: Services, model: type[Any]) -> Objects[Any]:
     """See Request.objects."""
     declaration = declaration_of(model)
     return StoredInstances(Instances(declaration), services.objects(declaration.group, declaration.plural))

@@ -53,7 +53,7 @@ class Request(Generic[T]):
     """
 
     operation: str
-    """CREATE, UPDATE or DELETE."""
+    """CREATE, UPDATE or DELETE; for a storage of one's own GET, LIST or WATCH too."""
     metadata: ObjectMeta
     old: T | None
     subresource: str
@@ -80,6 +80,24 @@ class Request(Generic[T]):
         from steersman.machinery.errors.status import forbidden
 
         return forbidden(self._ctx.action.group_resource, self.metadata.name, reason)
+
+    def already_exists(self) -> StatusError:
+        """What a storage of one's own raises for a new object whose name is taken: 409."""
+        from steersman.machinery.errors.status import already_exists
+
+        return already_exists(self._ctx.action.group_resource, self.metadata.name)
+
+    def conflict(self, reason: str) -> StatusError:
+        """What it raises for an object that has changed since it was got: 409 with this reason."""
+        from steersman.machinery.errors.status import conflict
+
+        return conflict(self._ctx.action.group_resource, self.metadata.name, reason)
+
+    def expired(self) -> StatusError:
+        """What it raises for a watch that cannot go on from the version asked for: 410, so that the client lists."""
+        from steersman.machinery.errors.status import expired
+
+        return expired("The resourceVersion for the provided watch is too old.")
 
     def objects(self, model: type[R]) -> Objects[R]:
         """The stored objects of a class, of this or of another resource of the server.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ from steersman.library.aggregation import Aggregation, ClusterError, manifests, 
 from steersman.library.checked import check_definitions
 from steersman.library.custom import resource_of_declaration
 from steersman.library.declaration import Declaration
+from steersman.library.hooked import objects_of
 from steersman.library.models import Plain
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
@@ -30,8 +32,8 @@ from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.services import Services
-from steersman.rest.bound import bind
-from steersman.rest.resource import Resource
+from steersman.rest.bound import BoundResource, bind
+from steersman.rest.capabilities import ResourceStorage
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.certificates import CertificateFiles, admin_kubeconfig
 from steersman.server.config import Config, new_executor
@@ -168,10 +170,13 @@ class Parts:
         running.callback(executor.shutdown, wait=False, cancel_futures=True)
         check_definitions(self._declarations, options.data_dir)
         services = _services(options, stores, around, lane)
-        resources: list[tuple[Resource[Any, Services], _Serves]] = [(each, _serves_v1) for each in around.resources]
-        resources += [(resource_of_declaration(each, lane), each.serves) for each in self._declarations]
-        bound = [(bind(each, services), serves) for each, serves in resources]
-        served = [(each, stores.add(each), serves) for each, serves in bound]
+        built_in = [bind(each, services) for each in around.resources]
+        served: list[tuple[BoundResource[Any], ResourceStorage, _Serves]] = [
+            (each, stores.add(each), _serves_v1) for each in built_in
+        ]
+        for each in self._declarations:
+            bound = bind(resource_of_declaration(each, lane), services)
+            served.append((bound, self._storage_of(each, bound, services), each.serves))
         await stores.start()
         admission = Chain((around.lifecycle(stores),))
         running.callback(admission.close)
@@ -192,6 +197,15 @@ class Parts:
         OpenAPIOnFirstUse(server).install()
         install_basic_paths(server)
         return server
+
+    def _storage_of(
+        self, declaration: Declaration, bound: BoundResource[Any], services: Services
+    ) -> ResourceStorage:  # fmt: skip
+        if declaration.storage is None:
+            return self._stores.add(bound)
+        from steersman.library.own_storage import own_storage
+
+        return own_storage(declaration, bound, self._lane, partial(objects_of, services))
 
 
 def _serves_v1(group: str, version: str, plural: str) -> bool:
