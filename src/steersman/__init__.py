@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta
     from steersman.library.aggregation import Aggregation, ClusterError
     from steersman.library.checked import DefinitionError
+    from steersman.library.client import ObjectsClient
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
     from steersman.library.hooks import Objects, Request, admit, after_write, prepare, validate
@@ -44,6 +45,7 @@ __all__ = [
     "Lister",
     "ObjectMeta",
     "Objects",
+    "ObjectsClient",
     "OpenAPI",
     "Path",
     "PrinterColumn",
@@ -74,6 +76,7 @@ _MODULES = {
     "api.meta.v1": ("ObjectMeta",),
     "library.aggregation": ("Aggregation", "ClusterError"),
     "library.checked": ("DefinitionError",),
+    "library.client": ("ObjectsClient",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),
     "library.hooks": ("Objects", "Request", "admit", "after_write", "prepare", "validate"),

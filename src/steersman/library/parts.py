@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
+from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import advertised_address, listen, reachable_address
 from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
@@ -34,6 +35,7 @@ from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.services import Services
 from steersman.rest.bound import BoundResource, bind
 from steersman.rest.capabilities import ResourceStorage
+from steersman.rest.context import LOOPBACK
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.certificates import CertificateFiles, admin_kubeconfig
 from steersman.server.config import Config, new_executor
@@ -56,6 +58,8 @@ class RunningServer:
 
     server: Server
     bind_address: str
+    token: str
+    """That of the server's own requests."""
 
     @property
     def url(self) -> str:
@@ -84,14 +88,15 @@ async def start_server(
     stores = Stores(storage, lane)
     running.push_async_callback(stores.stop)
     files = own_files(options, aggregation)
+    issued = IssuedTokens(options.audiences if aggregation is None else ())
     if aggregation is None:
-        surroundings = _standalone(options, lane)
+        surroundings = _standalone(options, lane, issued)
     else:
-        options, surroundings = await _aggregated(options, aggregation, files, lane, running)
+        options, surroundings = await _aggregated(options, aggregation, files, lane, issued)
     running.push_async_callback(surroundings.stop)
     parts = Parts(options, storage, stores, declarations, surroundings, lane, running)
     server = await parts.made(serving_tls(options, files))
-    started = RunningServer(server, options.bind_address)
+    started = RunningServer(server, options.bind_address, issued.issue(LOOPBACK))
     if options.listen:
         await listen(server, options)
     await server.run_post_start_hooks()
@@ -124,21 +129,21 @@ async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
         cluster.close()
 
 
-def _standalone(options: Options, lane: SlowLane) -> Surroundings:
+def _standalone(options: Options, lane: SlowLane, issued: IssuedTokens) -> Surroundings:
     from steersman.library.standalone import Standalone
 
-    return Standalone(options, lane)
+    return Standalone(options, lane, issued)
 
 
 async def _aggregated(
-    options: Options, aggregation: Aggregation, files: CertificateFiles, lane: SlowLane, running: AsyncExitStack
+    options: Options, aggregation: Aggregation, files: CertificateFiles, lane: SlowLane, issued: IssuedTokens
 ) -> tuple[Options, Surroundings]:  # fmt: skip
     """What the cluster says; TLS trusts whom it trusts. Raises ClusterError, OSError."""
     from steersman.library.aggregated.cluster import find_cluster
     from steersman.library.aggregated.surroundings import Aggregated
 
     bundle = options.data_dir / _BUNDLE
-    surroundings = Aggregated(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), lane)
+    surroundings = Aggregated(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), lane, issued)
     try:
         await surroundings.start()
     except BaseException:

@@ -9,15 +9,18 @@ import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steersman.library.aggregation import Aggregation, manifests
 from steersman.library.declaration import Declaration, declaration_of
 from steersman.library.models import Plain
 
 if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
+    from steersman.library.client import ObjectsClient
     from steersman.library.parts import RunningServer
     from steersman.net.message import Handler
+
+T = TypeVar("T")
 
 
 class Server:
@@ -101,6 +104,17 @@ class Server:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    def objects(self, model: type[T]) -> ObjectsClient[T]:
+        """Typed access to the objects of one of its classes: get, list, watch, create, update, apply, delete.
+
+        Raises RuntimeError if it does not run, TypeError for a class that is not declared, or has no metadata.
+        """
+        from steersman.client.in_process import InProcessTransport
+        from steersman.library.client import ObjectsClient
+
+        started = self._started()
+        return ObjectsClient(InProcessTransport(started.handler, started.token), model)
 
     def manifests(self) -> list[Plain]:
         """The objects that register the server with the cluster that it is behind, for `kubectl apply`: an APIService

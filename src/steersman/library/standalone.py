@@ -11,6 +11,7 @@ from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.client_certificate import ClientCertificateAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.token_file import StaticTokens, TokenFileError
 from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authorization.bootstrap_policy import BootstrapPolicy, load_bootstrap_policy
@@ -46,11 +47,12 @@ class Standalone:
     )  # fmt: skip
     proxy_headers: Final = None
 
-    def __init__(self, options: Options, lane: SlowLane) -> None:
+    def __init__(self, options: Options, lane: SlowLane, issued: IssuedTokens) -> None:
+        """`issued` are the tokens of the server's own requests."""
         self._lane = lane
         self._deletion: NamespaceDeletion | None = None
         self.rights = judges(options, lane)
-        self.tokens: TokenAuthenticator = _tokens(options)
+        self.tokens: TokenAuthenticator = _tokens(options, issued)
         self.authenticator: Authenticator = UnionAuthenticator(
             [ClientCertificateAuthenticator(), BearerTokenAuthenticator(self.tokens, options.audiences)],
             AnonymousAuthenticator() if options.anonymous_auth else None,
@@ -97,10 +99,10 @@ def _policy() -> BootstrapPolicy:
     )  # fmt: skip
 
 
-def _tokens(options: Options) -> TokenAuthenticator:
+def _tokens(options: Options, issued: IssuedTokens) -> TokenAuthenticator:
     if not options.token_auth_file:
-        return UnionTokenAuthenticator([])
+        return issued
     try:
-        return UnionTokenAuthenticator([StaticTokens.load(options.token_auth_file, options.audiences)])
+        return UnionTokenAuthenticator([issued, StaticTokens.load(options.token_auth_file, options.audiences)])
     except TokenFileError as error:
         raise OptionsError(f"token_auth_file: {error}") from None

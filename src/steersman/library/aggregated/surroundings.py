@@ -13,9 +13,10 @@ from steersman.api.authorization.v1 import SubjectAccessReview
 from steersman.authentication.anonymous import AnonymousAuthenticator
 from steersman.authentication.bearer_token import BearerTokenAuthenticator
 from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.authentication.token_cache import CachedTokenAuthenticator
 from steersman.authentication.token_review import ReviewedTokens
-from steersman.authentication.union import UnionAuthenticator
+from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
 from steersman.authentication.user import UserInfo
 from steersman.authorization.access_review import AccessReviewAuthorizer
 from steersman.authorization.always_allow_paths import AlwaysAllowPathsAuthorizer
@@ -54,15 +55,16 @@ class Aggregated:
 
     resources: Final[tuple[Resource[Any, Services], ...]] = ()
 
-    def __init__(self, cluster: Cluster, bundle: Path, own: bytes, lane: SlowLane) -> None:
-        """See ClusterTrust of `bundle` and `own`."""
+    def __init__(self, cluster: Cluster, bundle: Path, own: bytes, lane: SlowLane, issued: IssuedTokens) -> None:
+        """See ClusterTrust of `bundle` and `own`; `issued` are the tokens of the server's own requests."""
         self._cluster = cluster
         self._namespaces = ClusterNamespaces(cluster)
         self.trust = ClusterTrust(cluster, bundle, own)
         self.proxy_headers = self.trust.proxies
-        self.tokens: TokenAuthenticator = CachedTokenAuthenticator(
+        reviewed = CachedTokenAuthenticator(
             ReviewedTokens(self._token_review), seconds=_TOKEN_SECONDS, unknown_seconds=_TOKEN_SECONDS
         )
+        self.tokens: TokenAuthenticator = UnionTokenAuthenticator([issued, reviewed])
         self.authenticator: Authenticator = UnionAuthenticator(
             [self.trust.proxies, self.trust.certificates, BearerTokenAuthenticator(self.tokens, ())],
             AnonymousAuthenticator(),
