@@ -73,7 +73,7 @@ def test_what_is_not_there_is_told(where: str, told: str) -> None:
 
 def test_a_definition_that_no_server_would_take_is_told(tmp_path: Path, module: str) -> None:
     Path(f"wrong_{tmp_path.name}.py").write_text(
-        'import msgspec\nfrom steersman import Rule, resource\n'
+        "import msgspec\nfrom steersman import Rule, resource\n"
         '@resource("e.x/v1", rules=[Rule("self.nothing")])\nclass Wrong(msgspec.Struct):\n    size: int = 1\n'
     )
     result = run(f"wrong_{tmp_path.name}")

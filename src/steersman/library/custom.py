@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.apiextensions.custom_resource import resource_of
 from steersman.apiextensions.declared import Declared, read_declared
@@ -15,6 +15,7 @@ from steersman.library.conversion import ClassConversion
 from steersman.library.declaration import Declaration
 from steersman.library.definition import names_of, plain_definition
 from steersman.library.hooked import Admission, AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
+from steersman.library.hooks import HookSet
 from steersman.library.instances import Instances
 from steersman.library.storage import verbs_of_storage
 from steersman.machinery.codec.serializer import encode
@@ -24,6 +25,8 @@ from steersman.rest.resource import Resource, Subresource
 
 if TYPE_CHECKING:
     from steersman.api.apiextensions.v1 import CustomResourceConversion
+
+_STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +52,26 @@ def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resourc
     return replace(
         resource,
         strategy=HookedStrategy(versions, hooked),
-        subresources=_hooked(resource.subresources, versions, hooked),
+        subresources=_hooked(resource.subresources, versions, hooked, hooks.of(_STATUS)),
         other_versions=tuple(
-            replace(each, subresources=_hooked(each.subresources or (), versions, hooked))
+            replace(each, subresources=_hooked(each.subresources or (), versions, hooked, hooks.of(_STATUS)))
             for each in resource.other_versions
         ),
-        inquiry=partial(Admission, hooked) if hooks.admit else None,
-        allocator=partial(AfterWrite, hooked) if hooks.after_write else None,
+        inquiry=partial(Admission, hooked, "") if hooks.admit else None,
+        allocator=partial(AfterWrite, hooked, "") if hooks.after_write else None,
     )
 
 
 def _hooked(
-    subresources: tuple[Subresource[Any], ...], versions: Versions, hooked: Hooked
+    subresources: tuple[Subresource[Any], ...], versions: Versions, hooked: Hooked, hooks: HookSet
 ) -> tuple[Subresource[Any], ...]:  # fmt: skip
     return tuple(
-        replace(each, strategy=HookedStatusStrategy(versions, hooked))
+        replace(
+            each,
+            strategy=HookedStatusStrategy(versions, hooked),
+            inquiry=partial(Admission, hooked, _STATUS) if hooks.admit else None,
+            allocator=partial(AfterWrite, hooked, _STATUS) if hooks.after_write else None,
+        )
         if isinstance(each.strategy, StatusStrategy)
         else each
         for each in subresources

@@ -207,8 +207,7 @@ class OwnStorage(_OwnObjects):
         if version and version != old.metadata.resource_version:
             raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
         strategy = change.strategy or self._bound.substrategies.get(change.subresource, self.strategy)
-        if not change.subresource:
-            await self._asked(ctx, new, old)
+        await self._asked(ctx, new, old, change.subresource)
         await self.prepared(ctx, self.before_update, ctx, new, old, strategy)
         if change.check_update is not None:
             await change.check_update(new, old)
@@ -247,16 +246,19 @@ class OwnStorage(_OwnObjects):
                 await self._bound.allocator.give_back(ctx, obj)
         return self._item(obj)
 
-    async def _asked(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
+    async def _asked(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
+    ) -> None:  # fmt: skip
         """Asks the hooks that may refuse. Raises StatusError."""
-        if (inquiry := self._bound.inquiries.get("")) is not None:
+        if (inquiry := self._bound.inquiries.get(subresource)) is not None:
             await inquiry.look_into(ctx, new, old)
 
     async def _taken(
         self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
     ) -> Callable[[], Awaitable[None]]:
         """What tells the hooks of a write when it is done."""
-        allocator = None if subresource else self._bound.allocator
+        bound = self._bound
+        allocator = bound.suballocators.get(subresource) if subresource else bound.allocator
         settle = None if allocator is None else await allocator.take(ctx, new, old)
 
         async def settled() -> None:

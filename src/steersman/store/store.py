@@ -214,7 +214,7 @@ class Store(StoredObjects[T], WriteRules[T]):
             allocator = self.allocator if change.strategy is self.strategy else None
             return _Rules(change.strategy, allocator, None)
         strategy = self.substrategies.get(change.subresource, self.strategy)
-        allocator = self.allocator if strategy is self.strategy else None
+        allocator = self.allocator if strategy is self.strategy else self.suballocators.get(change.subresource)
         return _Rules(strategy, allocator, self.inquiries.get(change.subresource))
 
     async def _create_on_update(self, ctx: Context, change: Change, rules: _Rules[T]) -> Item | None:
