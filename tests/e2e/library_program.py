@@ -26,6 +26,8 @@ class Program:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             line = self._process.stdout.readline() if selector.select(TIMEOUT) else ""
+        self.ready = line
+        """What it has printed when it was ready."""
         ready = re.match(r"ready url=(\S+)(?: kubeconfig=(\S+))?", line)
         assert ready is not None, line
         self._kubectl = kubectl

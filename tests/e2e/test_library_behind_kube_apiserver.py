@@ -95,6 +95,85 @@ def cluster(kube_apiserver: dict[str, Any], kubectl_binary: str, tmp_path: Path)
         assert behind.stop() == 0
 
 
+DECLARED = """
+import enum
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from steersman import OpenAPI, PrinterColumn, Rule, Scale, resource, version_of
+
+BY_NAME = OpenAPI({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+class Part(msgspec.Struct):
+    name: str
+    size: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
+
+class Spec(msgspec.Struct, rename="camel"):
+    replicas: int = 1
+    color: Color = Color.RED
+    port: int | str = 80
+    since: datetime | None = None
+    some_parts: Annotated[list[Part], BY_NAME] = []
+    labels: dict[str, str] = {}
+    anything: Any = None
+    tags: Annotated[set[str], msgspec.Meta(max_length=5)] = msgspec.field(default_factory=set)
+
+class Status(msgspec.Struct):
+    replicas: int = 0
+
+@resource(
+    "accepted.example.com/v1", short_names=["mc"], categories=["all"], scale=Scale(), selectable_fields=[".spec.color"],
+    printer_columns=[PrinterColumn("Color", ".spec.color", priority=1)],
+    rules=[Rule("self.spec.replicas < 100", message="too many")],
+)
+class Machine(msgspec.Struct):
+    spec: Annotated[Spec, Rule("self.replicas >= oldSelf.replicas", message="never fewer")]
+    status: Status | None = None
+
+@version_of(Machine, "v1beta1", deprecated=True, deprecation_warning="old")
+class Old(msgspec.Struct):
+    spec: Spec
+"""
+
+
+def test_kube_apiserver_takes_the_definitions_that_are_printed(
+    kube_apiserver: dict[str, Any], kubectl_binary: str, tmp_path: Path
+) -> None:
+    cluster = Cluster(kube_apiserver, kubectl_binary, tmp_path)
+    (tmp_path / "accepted.py").write_text(DECLARED)
+    steersman = Path(sys.executable).with_name("steersman")
+    printed = subprocess.run([steersman, "crd", "accepted"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    cluster.kubectl("create", "-f", "-", stdin=printed.stdout)
+    cluster.kubectl("wait", "crd/machines.accepted.example.com", "--for=condition=Established", "--timeout=60s")
+    conditions = json.loads(cluster.kubectl("get", "crd", "machines.accepted.example.com", "-o", "json"))["status"]
+    assert {each["type"]: each["status"] for each in conditions["conditions"]} == {
+        "NamesAccepted": "True", "Established": "True",
+    }  # fmt: skip
+    head = {"apiVersion": "accepted.example.com/v1", "kind": "Machine", "metadata": {"name": "a"}}
+    made = cluster.kubectl("create", "-o", "json", "-f", "-", stdin=json.dumps({**head, "spec": {"replicas": 2}}))
+    spec = json.loads(made)["spec"]
+    assert (spec["color"], spec["port"], spec["replicas"]) == ("red", 80, 2)
+    fewer = cluster.kubectl("patch", "mc", "a", "--type=merge", "-p", '{"spec": {"replicas": 1}}', code=1)
+    assert "never fewer" in fewer
+
+
+def test_kube_apiserver_takes_the_definitions_of_the_example(
+    kube_apiserver: dict[str, Any], kubectl_binary: str, tmp_path: Path
+) -> None:
+    cluster = Cluster(kube_apiserver, kubectl_binary, tmp_path)
+    steersman = Path(sys.executable).with_name("steersman")
+    printed = subprocess.run(
+        [steersman, "crd", "examples.flunders.types"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert cluster.kubectl("create", "-f", "-", stdin=printed.stdout).count("created") == 2
+    assert cluster.kubectl("delete", "-f", "-", stdin=printed.stdout).count("deleted") == 2
+
+
 def flunder(name: str, **spec: str) -> str:
     head = {"apiVersion": "wardle.example.com/v1beta1", "kind": "Flunder", "metadata": {"name": name}}
     return json.dumps({**head, "spec": spec})
