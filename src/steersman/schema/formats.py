@@ -13,7 +13,6 @@ from typing import Final
 from unicodedata import category
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import uri_error
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.values.durations import DurationError, parse_duration
 
@@ -121,6 +120,8 @@ def _are_letters(text: str) -> bool:
 
 def is_uri(text: str) -> bool:
     """What the first line of an HTTP request may name: absolute, or a path."""
+    from steersman.machinery.go.urls import uri_error  # slow to load, and few schemas ask for it
+
     return uri_error(text) is None
 
 
