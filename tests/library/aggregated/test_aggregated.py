@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import http.client
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 import steersman
 from steersman import Aggregation, ClusterError, Request, Server, resource, version_of
 from steersman.net.in_process import InProcessClient
+from steersman.server.certificates import CertificateFiles
 from steersman.testing import Answer, Client, Environment
 from tests.aggregator.extension_server import until, until_reason
 
@@ -143,6 +147,36 @@ async def test_headers_count_for_nothing_without_the_certificate_of_a_proxy(star
     answer = await ask(server, "GET", VISITS, x_remote_user="admin", x_remote_group="system:masters")
     assert answer.status == 403
     assert 'User "system:anonymous" cannot list' in answer.json()["message"]
+
+
+def over_tls(server: Server, ca: Path, cert: Path, key: Path, **headers: str) -> tuple[int, Any]:
+    context = ssl.create_default_context(cafile=str(ca))
+    context.load_cert_chain(cert, key)
+    host, _, port = server.url.removeprefix("https://").partition(":")
+    connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=20)
+    fields = {"Content-Type": "application/json", **{name.replace("_", "-"): each for name, each in headers.items()}}
+    connection.request("POST", f"{VISITS}?dryRun=All", json.dumps(visit("a")), fields)
+    answer = connection.getresponse()
+    body = json.loads(answer.read())
+    connection.close()
+    return answer.status, body
+
+
+async def test_certificates_count_by_whom_the_cluster_trusts(
+    start_behind: StartBehind, keys_folder: Path, proxies: CertificateFiles, tmp_path: Path
+) -> None:
+    server = await start_behind(Visit)
+    own, clients = CertificateFiles(tmp_path), CertificateFiles(keys_folder)
+
+    async def asked(files: CertificateFiles, **headers: str) -> tuple[int, Any]:
+        return await asyncio.to_thread(over_tls, server, own.ca, files.admin, files.admin_key, **headers)
+
+    status, made = await asked(clients)
+    assert (status, made["user"]) == (201, "kubernetes-admin")
+    status, made = await asked(proxies, X_Remote_User="jane", X_Remote_Group="system:masters")
+    assert (status, made["user"]) == (201, "jane")
+    assert (await asked(clients, X_Remote_User="jane"))[1]["user"] == "kubernetes-admin"
+    assert [(await asked(each))[0] for each in (own, proxies)] == [401, 401]
 
 
 async def test_health_is_told_to_everybody(start_behind: StartBehind) -> None:

@@ -16,7 +16,6 @@ from steersman.library.aggregation import ClusterError
 from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, decode_object
 from steersman.machinery.errors.status import StatusError, generic_server_response, service_unavailable
-from steersman.machinery.private_files import read_private
 from steersman.net.ascii import is_digits
 from steersman.net.client.dial import DialError, host_port
 from steersman.net.client.http_client import Answer, BadAnswer
@@ -84,11 +83,12 @@ def _of_pod(account: Path) -> Endpoint:
             "defined: outside of a cluster, name a kubeconfig"
         )
     authority = (account / "ca.crt").read_bytes()
-    read_private(account / "token")
+    token = account / "token"
+    token.read_bytes()
 
     def credentials() -> str:
         # it is replaced before it ends
-        return f"Bearer {(account / 'token').read_text('ascii').strip()}"
+        return f"Bearer {token.read_text('ascii').strip()}"
 
     place = host_port(host, int(port))
     return Endpoint(f"https://{place}", host, int(port), "/", client_tls(authority), host, credentials)
