@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steersman.api.meta.v1 import ObjectMeta
-    from steersman.library.custom import DefinitionError
+    from steersman.library.aggregation import Aggregation, ClusterError
+    from steersman.library.checked import DefinitionError
+    from steersman.library.client import ObjectsClient
     from steersman.library.declaration import Convertible, PrinterColumn, Scale, resource, version_of
     from steersman.library.definition import definition_of, definition_yaml
     from steersman.library.hooks import Objects, Request, admit, after_write, prepare, validate
     from steersman.library.mounting import mount
     from steersman.library.schemas import OpenAPI, Rule
     from steersman.library.server import Server
+    from steersman.library.storage import Creater, Deleter, Event, Getter, Lister, Updater, Watcher
     from steersman.machinery.errors.field import (
         FieldError,
         Path,
@@ -25,15 +28,24 @@ if TYPE_CHECKING:
         not_supported,
         required,
     )
+    from steersman.machinery.errors.status import StatusError
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aggregation",
+    "ClusterError",
     "Convertible",
+    "Creater",
     "DefinitionError",
+    "Deleter",
+    "Event",
     "FieldError",
+    "Getter",
+    "Lister",
     "ObjectMeta",
     "Objects",
+    "ObjectsClient",
     "OpenAPI",
     "Path",
     "PrinterColumn",
@@ -41,6 +53,9 @@ __all__ = [
     "Rule",
     "Scale",
     "Server",
+    "StatusError",
+    "Updater",
+    "Watcher",
     "admit",
     "after_write",
     "definition_of",
@@ -59,16 +74,20 @@ __all__ = [
 
 _MODULES = {
     "api.meta.v1": ("ObjectMeta",),
-    "library.custom": ("DefinitionError",),
+    "library.aggregation": ("Aggregation", "ClusterError"),
+    "library.checked": ("DefinitionError",),
+    "library.client": ("ObjectsClient",),
     "library.declaration": ("Convertible", "PrinterColumn", "Scale", "resource", "version_of"),
     "library.definition": ("definition_of", "definition_yaml"),
     "library.hooks": ("Objects", "Request", "admit", "after_write", "prepare", "validate"),
     "library.mounting": ("mount",),
     "library.schemas": ("OpenAPI", "Rule"),
     "library.server": ("Server",),
+    "library.storage": ("Creater", "Deleter", "Event", "Getter", "Lister", "Updater", "Watcher"),
     "machinery.errors.field": (
         "FieldError", "Path", "duplicate", "forbidden", "invalid", "not_supported", "required",
     ),
+    "machinery.errors.status": ("StatusError",),
 }  # fmt: skip
 
 

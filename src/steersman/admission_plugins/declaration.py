@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from steersman.admission.interface import Plugin
 from steersman.admission_plugins.metrics import ConditionMetrics, PolicyMetrics, WebhookMetrics
@@ -12,7 +12,9 @@ from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.objects import Objects, Reading
-from steersman.webhooks.client_config import LocateService
+
+if TYPE_CHECKING:  # a server without webhooks has no clients of them
+    from steersman.webhooks.client_config import LocateService
 
 T = TypeVar("T")
 C = TypeVar("C")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
 from steersman.machinery.go.pem import blocks
 
@@ -15,6 +15,14 @@ logger = logging.getLogger(__name__)
 
 _CHECK_EVERY: Final = 2.0
 """Seconds between looks at the files."""
+
+
+class Vouching(Protocol):
+    """Authorities, wherever they come from."""
+
+    def vouch_for(self, chain: Sequence[bytes]) -> bool:
+        """Whether one of them is in a verified chain (DER, the client's own certificate first)."""
+        ...
 
 
 class Authorities:
@@ -27,7 +35,7 @@ class Authorities:
         self._certificates = self._read()
 
     def vouch_for(self, chain: Sequence[bytes]) -> bool:
-        """Whether one of them is in a verified chain (DER, the client's own certificate first)."""
+        """See Vouching."""
         self._refresh()
         return any(each in self._certificates for each in chain)
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from steersman.authentication.authorities import Authorities
+from steersman.authentication.authorities import Vouching
 from steersman.authentication.interface import AuthenticationError, Credentials
 from steersman.authentication.user import CREDENTIAL_ID, UserInfo, authenticated
 from steersman.machinery.go.strings import to_upper
@@ -43,7 +43,7 @@ class ClientCertificateAuthenticator:
     """
 
     def __init__(
-        self, roots: bytes | None = None, *, authorities: Authorities | None = None,
+        self, roots: bytes | None = None, *, authorities: Vouching | None = None,
         clock: Callable[[], float] = times.moment,
     ) -> None:  # fmt: skip
         self._roots_pem = roots

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from steersman.authentication.authorities import Authorities
+from steersman.authentication.authorities import Vouching
 from steersman.authentication.client_certificate import (
     allows_client_auth,
     common_name,
@@ -26,6 +26,14 @@ from steersman.net.message import Headers
 
 _KEPT: Final = 256
 """Certificates of proxies that are remembered."""
+
+
+class Clearing(Protocol):
+    """Knows the headers that say who sends a request."""
+
+    def clear(self, headers: Headers) -> None:
+        """Takes all of them off a request: who is named in them has been found out."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class HeaderNames:
         return cls(*(tuple(map(lower, each)) for each in (user, uid, group, extra_prefix)))
 
     def clear(self, headers: Headers) -> None:
-        """Takes all of them off a request: who is named in them has been found out."""
+        """See Clearing."""
         for name in (*self.user, *self.uid, *self.group):
             headers.pop(name, None)
         for name in [each for each in headers if each.startswith(self.extra_prefix)]:
@@ -66,7 +74,7 @@ class RequestHeaderAuthenticator:
     are any."""
 
     def __init__(
-        self, headers: HeaderNames, authorities: Authorities, allowed_names: tuple[str, ...] = (), *,
+        self, headers: HeaderNames, authorities: Vouching, allowed_names: tuple[str, ...] = (), *,
         clock: Callable[[], float] = times.moment,
     ) -> None:  # fmt: skip
         self.headers = headers

@@ -1,7 +1,8 @@
-"""Good tokens are good for a while (k8s.io/apiserver `authentication/token/cache`)."""
+"""What is known of a token is known for a while (k8s.io/apiserver `authentication/token/cache`)."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import OrderedDict
@@ -17,10 +18,12 @@ MAX_TOKENS: Final = 4096
 
 
 class CachedTokenAuthenticator:
-    """Asks `authenticator`, and remembers whose the good tokens are. Refusals are not remembered.
+    """Asks `authenticator`, and remembers whose the good tokens are. What it raises is not remembered; that it does not
+    know a token is for `unknown_seconds`.
 
     Tokens are kept as keyed digests: no token can be read from memory here, and nobody can compute where one is kept.
-    Of more than `size` tokens those that were used longest ago are forgotten.
+    Of more than `size` tokens those that were used longest ago are forgotten. Who asks for a token that is being asked
+    about waits for the same answer.
     """
 
     def __init__(
@@ -28,15 +31,18 @@ class CachedTokenAuthenticator:
         authenticator: TokenAuthenticator,
         *,
         seconds: float = SUCCESS_SECONDS,
+        unknown_seconds: float = 0.0,
         size: int = MAX_TOKENS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._authenticator = authenticator
         self._seconds = seconds
+        self._unknown_seconds = unknown_seconds
         self._size = size
         self._clock = clock
         self._secret = os.urandom(32)
-        self._known: OrderedDict[bytes, tuple[TokenIdentity, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[TokenIdentity | None, float]] = OrderedDict()
+        self._asked: dict[bytes, asyncio.Future[TokenIdentity | None]] = {}
 
     def authenticate_token(
         self, token: str, audiences: tuple[str, ...]
@@ -49,22 +55,29 @@ class CachedTokenAuthenticator:
                 self._known.move_to_end(key)
                 return known[0]
             del self._known[key]
+        asked = self._asked.get(key)
+        if asked is not None:
+            return asyncio.shield(asked)
         identity = self._authenticator.authenticate_token(token, audiences)
-        if identity is None:
-            return None
-        if not isinstance(identity, TokenIdentity):
-            return self._wait(key, identity)
+        if identity is None or isinstance(identity, TokenIdentity):
+            self._remember(key, identity)
+            return identity
+        asked = self._asked[key] = asyncio.ensure_future(self._wait(key, identity))
+        return asyncio.shield(asked)  # one who gives up must not end it for the others
+
+    async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
+        try:
+            identity = await pending
+        finally:
+            del self._asked[key]
         self._remember(key, identity)
         return identity
 
-    async def _wait(self, key: bytes, pending: Awaitable[TokenIdentity | None]) -> TokenIdentity | None:
-        identity = await pending
-        if identity is not None:
-            self._remember(key, identity)
-        return identity
-
-    def _remember(self, key: bytes, identity: TokenIdentity) -> None:
-        self._known[key] = identity, self._clock() + self._seconds
+    def _remember(self, key: bytes, identity: TokenIdentity | None) -> None:
+        seconds = self._unknown_seconds if identity is None else self._seconds
+        if not seconds:
+            return
+        self._known[key] = identity, self._clock() + seconds
         self._known.move_to_end(key)
         if len(self._known) > self._size:
             self._known.popitem(last=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -70,7 +71,8 @@ from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
 from steersman.registry.services import Services
-from steersman.rest.bound import bind
+from steersman.rest.bound import BoundResource, bind
+from steersman.rest.capabilities import ResourceStorage
 from steersman.rest.resource import Resource
 from steersman.server.basic_paths import install_basic_paths
 from steersman.server.certificates import CertificateFiles, admin_kubeconfig
@@ -86,6 +88,10 @@ if TYPE_CHECKING:
     from steersman.server.loop_watchdog import LoopWatchdog
 
 logger = logging.getLogger(__name__)
+
+
+Implement = Callable[[BoundResource[Any], Services], ResourceStorage]
+"""Makes what implements a resource in place of a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +181,11 @@ class ControlPlane:
             raise
 
     async def serve_custom(
-        self, resource: Resource[Any, Services], serves: Serves, *, announced: bool = True
+        self, resource: Resource[Any, Services], serves: Serves, *, announced: bool = True, on: Implement | None = None
     ) -> None:  # fmt: skip
         """Serves a resource in the versions for which `serves` says so, in the place of the one of its name if there is
         one: the next request finds the new one, and watches of the old one end. Clients are told of a new one that is
-        not `announced` by `announce`.
+        not `announced` by `announce`. What `on` makes implements it, if that is given, in place of a store.
 
         Raises ValueError if a built-in resource has its name, or is stored where it would be.
         """
@@ -187,6 +193,9 @@ class ControlPlane:
         assert self._stores is not None
         assert self._services is not None
         bound = bind(resource, self._services)
+        if on is not None:
+            self.server.catalogue.put(bound, on(bound, self._services), serves=serves, announced=announced)
+            return
         store, before = self._stores.replace(bound)
         try:
             self.server.catalogue.put(bound, store, serves=serves, announced=announced)

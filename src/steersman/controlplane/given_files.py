@@ -11,15 +11,17 @@ import ssl
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.authentication.authorities import Authorities
-from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys
 from steersman.controlplane.options import Options, OptionsError
 from steersman.machinery.private_files import check_regular, read_private
 from steersman.net.ascii import lower
 from steersman.net.tls import Certificate, ServerTLS
 from steersman.server.certificates import CertificateFiles
+
+if TYPE_CHECKING:  # a server without service accounts has no keys of their tokens
+    from steersman.authentication.service_account_keys import ServiceAccountKeys
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +145,8 @@ def service_account_keys(options: Options) -> ServiceAccountKeys:
 
     Raises OptionsError, OSError.
     """
+    from steersman.authentication.service_account_keys import KeyFileError, ServiceAccountKeys
+
     for file in options.service_account_key_file:
         _check_key_file(
             "--service-account-key-file", file, lambda pem: ServiceAccountKeys(b"", [pem]).verification_keys
@@ -230,6 +234,8 @@ def _fault_of_pem(data: bytes, mark: bytes, kind: str) -> str:
 
 
 def _check_key_file(flag: str, file: str, parse: Callable[[bytes], object]) -> None:
+    from steersman.authentication.service_account_keys import KeyFileError
+
     data = _read(flag, file)
     try:
         parse(data)

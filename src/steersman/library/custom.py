@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from steersman.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
 from steersman.apiextensions.custom_resource import resource_of
 from steersman.apiextensions.declared import Declared, read_declared
 from steersman.apiextensions.strategy import StatusStrategy, Versions
@@ -16,15 +15,18 @@ from steersman.library.conversion import ClassConversion
 from steersman.library.declaration import Declaration
 from steersman.library.definition import names_of, plain_definition
 from steersman.library.hooked import Admission, AfterWrite, Hooked, HookedStatusStrategy, HookedStrategy
+from steersman.library.hooks import HookSet
 from steersman.library.instances import Instances
-from steersman.machinery.codec.serializer import decoder, encode
+from steersman.library.storage import verbs_of_storage
+from steersman.machinery.codec.serializer import encode
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.conversion import Conversion
 from steersman.rest.resource import Resource, Subresource
 
+if TYPE_CHECKING:
+    from steersman.api.apiextensions.v1 import CustomResourceConversion
 
-class DefinitionError(ValueError):
-    """A class stands for a CustomResourceDefinition that kube-apiserver would refuse; the text says why."""
+_STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +42,36 @@ class _Converting:
         return ClassConversion(self.declaration, kinds, self.lane)
 
 
-def check_definition(declaration: Declaration) -> None:
-    """Raises DefinitionError for what kube-apiserver would refuse. It takes some milliseconds, and imports all of CEL
-    if there are rules."""
-    from steersman.registry.apiextensions.defaults import set_defaults
-    from steersman.registry.apiextensions.validation import validate_definition
-
-    definition = decoder(CustomResourceDefinition).decode(encode(plain_definition(declaration)))
-    set_defaults(definition)
-    definition.status.stored_versions = [declaration.stored.name]
-    found = list(validate_definition(definition))
-    if found:
-        raise DefinitionError(f"{declaration.kind}: " + "; ".join(map(str, found)))
-
-
 def resource_of_declaration(declaration: Declaration, lane: SlowLane) -> Resource[Any, Any]:
     """The resource, which is to be bound to a server. Raises TypeError."""
     resource, versions = resource_of(_declared(declaration), _Converting(declaration, lane))
+    if declaration.storage is not None:
+        resource = replace(resource, verbs=verbs_of_storage(declaration.storage))
     hooks = declaration.hooks
     hooked = Hooked(hooks, Instances(declaration), versions)
     return replace(
         resource,
         strategy=HookedStrategy(versions, hooked),
-        subresources=_hooked(resource.subresources, versions, hooked),
+        subresources=_hooked(resource.subresources, versions, hooked, hooks.of(_STATUS)),
         other_versions=tuple(
-            replace(each, subresources=_hooked(each.subresources or (), versions, hooked))
+            replace(each, subresources=_hooked(each.subresources or (), versions, hooked, hooks.of(_STATUS)))
             for each in resource.other_versions
         ),
-        inquiry=partial(Admission, hooked) if hooks.admit else None,
-        allocator=partial(AfterWrite, hooked) if hooks.after_write else None,
+        inquiry=partial(Admission, hooked, "") if hooks.admit else None,
+        allocator=partial(AfterWrite, hooked, "") if hooks.after_write else None,
     )
 
 
 def _hooked(
-    subresources: tuple[Subresource[Any], ...], versions: Versions, hooked: Hooked
+    subresources: tuple[Subresource[Any], ...], versions: Versions, hooked: Hooked, hooks: HookSet
 ) -> tuple[Subresource[Any], ...]:  # fmt: skip
     return tuple(
-        replace(each, strategy=HookedStatusStrategy(versions, hooked))
+        replace(
+            each,
+            strategy=HookedStatusStrategy(versions, hooked),
+            inquiry=partial(Admission, hooked, _STATUS) if hooks.admit else None,
+            allocator=partial(AfterWrite, hooked, _STATUS) if hooks.after_write else None,
+        )
         if isinstance(each.strategy, StatusStrategy)
         else each
         for each in subresources

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from steersman.library.hooks import HookSet, hooks_of
-from steersman.library.models import is_model
+from steersman.library.models import is_model, member_names
 from steersman.library.schemas import Rule
+from steersman.library.storage import verbs_of_storage
 
 C = TypeVar("C", bound=type)
 
@@ -85,6 +86,8 @@ class Declaration:
     namespaced: bool
     stored: Version
     hooks: HookSet
+    storage: object = None
+    """What serves its objects in place of the server's storage (library.storage); None for that."""
     others: list[Version] = field(default_factory=list)
 
     @property
@@ -101,21 +104,24 @@ def resource(
     api_version: str, *, kind: str = "", plural: str = "", singular: str = "", namespaced: bool = True,
     short_names: Sequence[str] = (), categories: Sequence[str] = (), printer_columns: Sequence[PrinterColumn] = (),
     scale: Scale | None = None, rules: Sequence[Rule] = (), selectable_fields: Sequence[str] = (),
-    deprecated: bool = False, deprecation_warning: str = "",
+    deprecated: bool = False, deprecation_warning: str = "", storage: object = None,
 ) -> Callable[[C], C]:  # fmt: skip
     """Declares a class as the resource of its name: `@resource("wardle.example.com/v1alpha1")`.
 
     The class is a `msgspec.Struct`, a dataclass or a pydantic model. Its fields are the members of objects; `spec` and
     `status` are classes of their own. With a field `status` there is the subresource of that name. `kind` is the name
-    of the class unless given, and `plural` what English makes of that. Objects are stored in this version.
+    of the class unless given, and `plural` what English makes of that. Objects are stored in this version; or a
+    `storage` of one's own has them (library.storage), and then the class has a field `metadata`.
 
-    Raises ValueError for an apiVersion without a group, TypeError for what is no such class.
+    Raises ValueError for an apiVersion without a group, TypeError for what is no such class or storage.
     """
     group, name = _parted(api_version)
 
     def declare(model: C) -> C:
         _check(model)
         own_kind = kind or model.__name__
+        if storage is not None and "get" in verbs_of_storage(storage) and "metadata" not in member_names(model):
+            raise TypeError(f"{model.__name__} has no field `metadata`, by which its storage names objects")
         version = Version(
             name=name, model=model, printer_columns=tuple(printer_columns), scale=scale, rules=tuple(rules),
             selectable_fields=tuple(selectable_fields), deprecated=deprecated, deprecation_warning=deprecation_warning,
@@ -123,7 +129,7 @@ def resource(
         declaration = Declaration(
             group=group, kind=own_kind, plural=plural or plural_of(own_kind.lower()),
             singular=singular or own_kind.lower(), short_names=tuple(short_names), categories=tuple(categories),
-            namespaced=namespaced, stored=version, hooks=hooks_of(model),
+            namespaced=namespaced, stored=version, hooks=hooks_of(model), storage=storage,
         )  # fmt: skip
         setattr(model, _ATTRIBUTE, declaration)
         return model
@@ -145,6 +151,8 @@ def version_of(
 
     def declare(model: C) -> C:
         _check(model)
+        if declaration.storage is not None:
+            raise TypeError(f"{declaration.kind} has a storage of its own, and so one version")
         if any(each.name == name for each in declaration.versions):
             raise ValueError(f"{declaration.kind} has a version {name} already")
         if hasattr(model, "convert_to") != hasattr(model, "convert_from"):

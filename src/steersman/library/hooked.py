@@ -33,9 +33,11 @@ class Hooked:
         self._instances = instances
         self._versions = versions
 
-    def prepare(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
-        """Calls what prepares objects. One that is not of its class is left to those who judge it."""
-        if not self._hooks.prepare:
+    def prepare(self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = "") -> None:
+        """Calls what prepares objects, or their status, which alone is changed then. One that is not of its class is
+        left to those who judge it."""
+        hooks = self._hooks.of(subresource).prepare
+        if not hooks:
             return
         version = self._versions.of(ctx)
         try:
@@ -43,13 +45,13 @@ class Hooked:
         except ModelError:
             return
         before = self._instances.content(instance, version.declared.name)
-        request = self._request(ctx, new, old, "")
-        for each in self._hooks.prepare:
+        request = self._request(ctx, new, old, subresource)
+        for each in hooks:
             each(instance, request)
         after = self._instances.content(instance, version.declared.name)
         if after == before:
             return
-        for name in before.keys() | after.keys():
+        for name in {_STATUS} if subresource else before.keys() | after.keys():
             if name not in after:
                 new.content.pop(name, None)
             elif after[name] != before.get(name):
@@ -70,7 +72,9 @@ class Hooked:
         for each in self._hooks.validate:
             yield from each(instance, request) or ()
 
-    async def admit(self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services) -> None:
+    async def admit(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, services: Services, subresource: str
+    ) -> None:  # fmt: skip
         """Asks whether a write may go on. What the schema refuses is left to those who judge it. Raises StatusError."""
         version = self._versions.of(ctx)
         if version.kind.structural.validate(version.kind.whole(new)):
@@ -80,18 +84,19 @@ class Hooked:
         except ModelError as error:
             wrong = [invalid(Path(), new.content, str(error))]
             raise errors.invalid(version.kind.group_kind, new.metadata.name, wrong) from None
-        request = self._request(ctx, new, old, "", services=services)
-        for each in self._hooks.admit:
+        request = self._request(ctx, new, old, subresource, services=services)
+        for each in self._hooks.of(subresource).admit:
             await each(instance, request)
 
     async def written(
-        self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services
+        self, ctx: Context, obj: OpenObject, old: OpenObject | None, operation: str, services: Services,
+        subresource: str,
     ) -> None:  # fmt: skip
         """Tells of a write. What is deleted is of the stored version. What goes wrong is logged."""
         try:
             instance = self._instances.of_hub(obj, self._version(ctx, operation))
-            request = self._request(ctx, obj, old, "", operation, services)
-            for each in self._hooks.after_write:
+            request = self._request(ctx, obj, old, subresource, operation, services)
+            for each in self._hooks.of(subresource).after_write:
                 waiting = each(instance, request)
                 if inspect.isawaitable(waiting):
                     await waiting
@@ -112,12 +117,12 @@ class Hooked:
                 before = self._instances.of_hub(old, self._version(ctx, operation))
             except ModelError:  # it was stored when the class was another
                 logger.warning("%s is stored in a form that its class does not know", old.metadata.name)
-        objects_of = None if services is None else partial(_objects_of, services)
+        objects = None if services is None else partial(objects_of, services)
         name = operation or (CREATE if old is None else UPDATE)
-        return Request(name, new.metadata, before, subresource, ctx, objects_of)
+        return Request(name, new.metadata, before, subresource, ctx, objects)
 
 
-def _objects_of(services: Services, model: type[Any]) -> Objects[Any]:
+def objects_of(services: Services, model: type[Any]) -> Objects[Any]:
     """See Request.objects."""
     declaration = declaration_of(model)
     return StoredInstances(Instances(declaration), services.objects(declaration.group, declaration.plural))
@@ -152,11 +157,15 @@ class HookedStrategy(CustomResourceStrategy):
 
 
 class HookedStatusStrategy(StatusStrategy):
-    """Their status, which is judged and not prepared."""
+    """Their status."""
 
     def __init__(self, versions: Versions, hooked: Hooked) -> None:
         super().__init__(versions)
         self._hooked = hooked
+
+    def prepare_for_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> None:
+        super().prepare_for_update(ctx, new, old)
+        self._hooked.prepare(ctx, new, old, _STATUS)
 
     def validate_update(self, ctx: Context, new: OpenObject, old: OpenObject) -> Iterator[FieldError]:
         found = list(super().validate_update(ctx, new, old))
@@ -166,20 +175,22 @@ class HookedStatusStrategy(StatusStrategy):
 class Admission(Inquiry[OpenObject]):
     """Asks hooks that may wait."""
 
-    def __init__(self, hooked: Hooked, services: Services) -> None:
+    def __init__(self, hooked: Hooked, subresource: str, services: Services) -> None:
         self._hooked = hooked
+        self._subresource = subresource
         self._services = services
 
     async def look_into(self, ctx: Context, new: OpenObject, old: OpenObject | None) -> None:
         """See Inquiry."""
-        await self._hooked.admit(ctx, new, old, self._services)
+        await self._hooked.admit(ctx, new, old, self._services, self._subresource)
 
 
 class AfterWrite(Allocator[OpenObject]):
     """Reserves nothing: it is told of writes in the places where what was reserved would be kept or given back."""
 
-    def __init__(self, hooked: Hooked, services: Services) -> None:
+    def __init__(self, hooked: Hooked, subresource: str, services: Services) -> None:
         self._hooked = hooked
+        self._subresource = subresource
         self._services = services
 
     async def take(
@@ -189,10 +200,12 @@ class AfterWrite(Allocator[OpenObject]):
         operation = CREATE if old is None else UPDATE
 
         def settle(stored: bool) -> Awaitable[None] | None:
-            return self._hooked.written(ctx, new, old, operation, self._services) if stored else None
+            if not stored:
+                return None
+            return self._hooked.written(ctx, new, old, operation, self._services, self._subresource)
 
         return settle
 
     async def give_back(self, ctx: Context, obj: OpenObject) -> None:
         """See Allocator."""
-        await self._hooked.written(ctx, obj, obj, DELETE, self._services)
+        await self._hooked.written(ctx, obj, obj, DELETE, self._services, "")

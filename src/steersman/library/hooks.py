@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:  # declarations import nothing of the server
     from steersman.api.meta.v1 import ObjectMeta
@@ -27,6 +27,10 @@ _PREPARE: Final = "prepare"
 _VALIDATE: Final = "validate"
 _ADMIT: Final = "admit"
 _AFTER_WRITE: Final = "after_write"
+_STATUS: Final = "/status"
+_MARKS: Final = (
+    _PREPARE, _VALIDATE, _ADMIT, _AFTER_WRITE, _PREPARE + _STATUS, _ADMIT + _STATUS, _AFTER_WRITE + _STATUS,
+)  # fmt: skip
 
 
 class Objects(Protocol[C]):
@@ -53,7 +57,7 @@ class Request(Generic[T]):
     """
 
     operation: str
-    """CREATE, UPDATE or DELETE."""
+    """CREATE, UPDATE or DELETE; for a storage of one's own GET, LIST or WATCH too."""
     metadata: ObjectMeta
     old: T | None
     subresource: str
@@ -81,6 +85,24 @@ class Request(Generic[T]):
 
         return forbidden(self._ctx.action.group_resource, self.metadata.name, reason)
 
+    def already_exists(self) -> StatusError:
+        """What a storage of one's own raises for a new object whose name is taken: 409."""
+        from steersman.machinery.errors.status import already_exists
+
+        return already_exists(self._ctx.action.group_resource, self.metadata.name)
+
+    def conflict(self, reason: str) -> StatusError:
+        """What it raises for an object that has changed since it was got: 409 with this reason."""
+        from steersman.machinery.errors.status import conflict
+
+        return conflict(self._ctx.action.group_resource, self.metadata.name, reason)
+
+    def expired(self) -> StatusError:
+        """What it raises for a watch that cannot go on from the version asked for: 410, so that the client lists."""
+        from steersman.machinery.errors.status import expired
+
+        return expired("The resourceVersion for the provided watch is too old.")
+
     def objects(self, model: type[R]) -> Objects[R]:
         """The stored objects of a class, of this or of another resource of the server.
 
@@ -100,20 +122,37 @@ AfterWrite = Callable[[Any, Request[Any]], Awaitable[None] | None]
 
 @dataclass(frozen=True, slots=True)
 class HookSet:
-    """The hooks of a class, each kind in the order of their declaration."""
+    """The hooks of a class for writes of the object or, in `status`, of its status; each kind in the order of their
+    declaration."""
 
     prepare: tuple[Prepare, ...] = ()
     validate: tuple[Validate, ...] = ()
     admit: tuple[Admit, ...] = ()
     after_write: tuple[AfterWrite, ...] = ()
+    status: HookSet | None = None
+
+    def of(self, subresource: str) -> HookSet:
+        """Those for writes of the object (""), or of its status."""
+        return self.status or _NO_HOOKS if subresource else self
 
 
-def prepare(method: F) -> F:
+_NO_HOOKS: Final = HookSet()
+
+
+@overload
+def prepare(method: F) -> F: ...
+
+
+@overload
+def prepare(*, status: bool) -> Callable[[F], F]: ...
+
+
+def prepare(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
     """`def fill(self, request: Request) -> None` changes an object that is created or replaced, before it is judged.
 
-    It must not wait. It is not called for writes of the status.
+    It must not wait. `@prepare(status=True)` is called for writes of the status instead, and changes that alone.
     """
-    return _marked(method, _PREPARE)
+    return _marking(_PREPARE, method, status=status)
 
 
 def validate(method: F) -> F:
@@ -124,33 +163,63 @@ def validate(method: F) -> F:
     return _marked(method, _VALIDATE)
 
 
-def admit(method: F) -> F:
+@overload
+def admit(method: F) -> F: ...
+
+
+@overload
+def admit(*, status: bool) -> Callable[[F], F]: ...
+
+
+def admit(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
     """`async def allow(self, request: Request) -> None` may refuse an object that is created or replaced, by
     `raise request.forbid("...")`. It may wait, and look at other objects by `request.objects(Class)`.
 
-    It is called before `prepare`, for objects that the schema finds nothing wrong with, and not for writes of the
-    status.
+    It is called before `prepare`, for objects that the schema finds nothing wrong with. `@admit(status=True)` is called
+    for writes of the status instead.
     """
-    return _marked(method, _ADMIT)
+    return _marking(_ADMIT, method, status=status)
 
 
-def after_write(method: F) -> F:
+@overload
+def after_write(method: F) -> F: ...
+
+
+@overload
+def after_write(*, status: bool) -> Callable[[F], F]: ...
+
+
+def after_write(method: F | None = None, *, status: bool = False) -> F | Callable[[F], F]:
     """`async def tell(self, request: Request) -> None` hears of an object that was created, replaced or deleted, before
-    the client is answered. What it raises is logged: the write stays. It is not called for writes of the status."""
-    return _marked(method, _AFTER_WRITE)
+    the client is answered. What it raises is logged: the write stays. `@after_write(status=True)` hears of writes of
+    the status instead."""
+    return _marking(_AFTER_WRITE, method, status=status)
 
 
 def hooks_of(model: type[Any]) -> HookSet:
-    """The hooks of a class and of those it inherits from."""
-    found: dict[str, dict[str, Callable[..., Any]]] = {_PREPARE: {}, _VALIDATE: {}, _ADMIT: {}, _AFTER_WRITE: {}}
+    """The hooks of a class and of those it inherits from. A method may be several."""
+    found: dict[str, dict[str, Callable[..., Any]]] = {mark: {} for mark in _MARKS}
     for base in reversed(model.__mro__):
         for name, method in vars(base).items():
-            mark = getattr(method, _MARK, None)
-            if mark in found:
+            for mark in getattr(method, _MARK, ()):
                 found[mark][name] = method
-    return HookSet(*(tuple(each.values()) for each in found.values()))
+    methods = {mark: tuple(each.values()) for mark, each in found.items()}
+    status = HookSet(
+        prepare=methods[_PREPARE + _STATUS], admit=methods[_ADMIT + _STATUS],
+        after_write=methods[_AFTER_WRITE + _STATUS],
+    )  # fmt: skip
+    return HookSet(
+        methods[_PREPARE], methods[_VALIDATE], methods[_ADMIT], methods[_AFTER_WRITE],
+        None if status == _NO_HOOKS else status,
+    )  # fmt: skip
+
+
+def _marking(mark: str, method: F | None, *, status: bool) -> F | Callable[[F], F]:
+    if method is None:
+        return lambda method: _marked(method, mark + _STATUS if status else mark)
+    return _marked(method, mark)
 
 
 def _marked(method: F, mark: str) -> F:
-    setattr(method, _MARK, mark)
+    setattr(method, _MARK, getattr(method, _MARK, frozenset()) | {mark})
     return method

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-import msgspec
-
+from steersman.api.meta.v1 import ObjectMeta
 from steersman.kinds.open import OpenObject
 from steersman.library.declaration import Declaration, Version
 from steersman.library.models import Plain, instance_of, member_names, plain_of
-from steersman.machinery.codec.serializer import deep_copy
+from steersman.machinery.codec.serializer import deep_copy, from_plain, to_plain
 from steersman.rest.objects import Objects
 
 _METADATA: Final = "metadata"
@@ -38,6 +37,12 @@ class Instances:
         """An object of the stored version as an instance. Raises ModelError."""
         return self._instance(self._hub, obj)
 
+    def opened(self, instance: Any) -> OpenObject:
+        """An instance of the class that is stored as an object, with the metadata that it has."""
+        plain = plain_of(instance)
+        meta = plain.pop(_METADATA, None)
+        return OpenObject(ObjectMeta() if meta is None else from_plain(ObjectMeta, meta), plain)
+
     def content(self, instance: Any, version: str) -> Plain:
         """What an instance of the class that is stored is in a version, without metadata. Raises ModelError."""
         wanted = self._versions[version]
@@ -61,7 +66,7 @@ class Instances:
     def _instance(self, version: Version, obj: OpenObject) -> Any:
         plain = obj.content
         if _METADATA in self._members[version.name]:
-            plain = {**plain, _METADATA: msgspec.to_builtins(obj.metadata)}
+            plain = {**plain, _METADATA: to_plain(obj.metadata)}
         return instance_of(version.model, plain)
 
     def _again(self, version: Version, plain: Plain) -> Any:

@@ -13,10 +13,13 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
+from steersman.machinery.codec.serializer import encode
+
 Plain = dict[str, Any]
 
 NO_DEFAULT: Final = object()
 
+_METADATA: Final = "metadata"
 _UNFIT: Final = "the object does not fit its class"
 
 
@@ -75,6 +78,8 @@ def instance_of(model: type[Any], plain: Mapping[str, Any]) -> Any:
         except ValueError as error:  # pydantic's ValidationError is one
             raise ModelError(str(error)) from None
     try:
+        if _METADATA in plain:  # as JSON: ObjectMeta keeps parts of it as they are sent
+            return msgspec.json.decode(encode(plain), type=model)
         return msgspec.convert(plain, model)
     except msgspec.ValidationError as error:
         own = error.__cause__  # what the class itself has said; the schema has found all else
@@ -86,6 +91,9 @@ def plain_of(instance: Any) -> Plain:
     if _is_pydantic(type(instance)):
         dumped: Plain = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
         return dumped
+    if hasattr(instance, _METADATA):
+        whole: Plain = _without_none(msgspec.json.decode(encode(instance)))
+        return whole
     found: Plain = _without_none(msgspec.to_builtins(instance, str_keys=True))
     return found
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from steersman.controlplane.control_plane import ControlPlane
-from steersman.library.custom import check_definition, resource_of_declaration
-from steersman.library.declaration import declaration_of
+from steersman.library.checked import check_definition
+from steersman.library.custom import resource_of_declaration
+from steersman.library.declaration import Declaration, declaration_of
+from steersman.library.hooked import objects_of
+from steersman.library.own_storage import own_storage
+from steersman.registry.services import Services
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import ResourceStorage
 
 
 async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
@@ -21,4 +28,11 @@ async def mount(plane: ControlPlane, *resources: type[Any]) -> None:
         check_definition(declaration)
     for declaration in declarations:
         resource = resource_of_declaration(declaration, plane.slow_lane)
-        await plane.serve_custom(resource, declaration.serves)
+        on = None if declaration.storage is None else partial(_own, plane, declaration)
+        await plane.serve_custom(resource, declaration.serves, on=on)
+
+
+def _own(
+    plane: ControlPlane, declaration: Declaration, bound: BoundResource[Any], services: Services
+) -> ResourceStorage:  # fmt: skip
+    return own_storage(declaration, bound, plane.slow_lane, partial(objects_of, services))

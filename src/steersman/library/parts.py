@@ -1,39 +1,28 @@
-"""The parts of a library's server, put together: what its own resources need of a control plane, and no more.
-
-Beside them it serves namespaces, and the resources by which rights are granted and asked for.
-"""
+"""The parts of a library's server, put together: what its own resources need of a control plane, and no more."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steersman.admission.interface import Chain
-from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
-from steersman.api.core.v1 import Namespace
-from steersman.api.meta.v1 import ObjectMeta
-from steersman.authentication.anonymous import AnonymousAuthenticator
-from steersman.authentication.bearer_token import BearerTokenAuthenticator
-from steersman.authentication.client_certificate import ClientCertificateAuthenticator
-from steersman.authentication.interface import TokenAuthenticator
-from steersman.authentication.token_file import StaticTokens, TokenFileError
-from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
-from steersman.authorization.bootstrap_policy import BootstrapPolicy, load_bootstrap_policy
+from steersman.authentication.issued_tokens import IssuedTokens
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.controlplane.addresses import advertised_address, listen, reachable_address
-from steersman.controlplane.authorizers import Judges, judges
 from steersman.controlplane.data_folder import certificate_files, make_data_folder, open_storage
 from steersman.controlplane.given_files import serving_tls
-from steersman.controlplane.initial_objects import ensure, reconcile_policy
-from steersman.controlplane.options import Options, OptionsError
-from steersman.controlplane.rbac_feed import feed
+from steersman.controlplane.options import Options
 from steersman.controlplane.stores import Stores
-from steersman.library.custom import check_definition, resource_of_declaration
+from steersman.library.aggregation import Aggregation, ClusterError, manifests, path_of
+from steersman.library.checked import check_definitions
+from steersman.library.custom import resource_of_declaration
 from steersman.library.declaration import Declaration
-from steersman.library.namespaces import NamespaceDeletion
+from steersman.library.hooked import objects_of
+from steersman.library.models import Plain
 from steersman.machinery.errors.status import forbidden
 from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work import nesting
@@ -43,33 +32,24 @@ from steersman.machinery.private_files import write_whole
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
 from steersman.openapi.first_use import OpenAPIOnFirstUse
-from steersman.registry.authentication.group import AUTHENTICATION
-from steersman.registry.authorization.group import AUTHORIZATION
-from steersman.registry.core.namespaces import NAMESPACES
-from steersman.registry.rbac.group import RBAC
 from steersman.registry.services import Services
-from steersman.rest.bound import bind
-from steersman.rest.objects import Reading
-from steersman.rest.resource import Resource
+from steersman.rest.bound import BoundResource, bind
+from steersman.rest.capabilities import ResourceStorage
+from steersman.rest.context import LOOPBACK
 from steersman.server.basic_paths import install_basic_paths
-from steersman.server.certificates import admin_kubeconfig
+from steersman.server.certificates import CertificateFiles, admin_kubeconfig
 from steersman.server.config import Config, new_executor
 from steersman.server.discovery import Discovery
 from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.interface import Storage
 
-_BUILT_IN: Final[tuple[Resource[Any, Services], ...]] = (
-    NAMESPACES, *AUTHENTICATION.resources, *AUTHORIZATION.resources, *RBAC.resources
-)  # fmt: skip
-_NAMESPACE: Final = "default"
-_ROLES: Final = frozenset({
-    "admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer",
-})  # fmt: skip
-"""The roles of every cluster that are not of Kubernetes' own components."""
+if TYPE_CHECKING:
+    from steersman.library.surroundings import Surroundings
+
+_BUNDLE: Final = "cluster-authorities.crt"
 _Serves = Callable[[str, str, str], bool]
 """(group, version, plural) -> whether it is served."""
-_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +58,8 @@ class RunningServer:
 
     server: Server
     bind_address: str
+    token: str
+    """That of the server's own requests."""
 
     @property
     def url(self) -> str:
@@ -91,69 +73,122 @@ class RunningServer:
 
 
 async def start_server(
-    settings: dict[str, Any], declarations: Sequence[Declaration], kubeconfig: Path, running: AsyncExitStack
+    settings: dict[str, Any], declarations: Sequence[Declaration], aggregation: Aggregation | None, kubeconfig: Path,
+    running: AsyncExitStack,
 ) -> RunningServer:  # fmt: skip
     """Serves declared resources. `settings` are fields of Options; the administrator's `kubeconfig` is written if it
-    listens. `running` ends what runs. Raises what Server.start of the library does."""
+    listens and is behind no cluster. `running` ends what runs. Raises what Server.start of the library does."""
     nesting.make_room()
     options = Options(**settings)
     make_data_folder(options)
     storage = await open_storage(options)
     running.push_async_callback(storage.close)
-    files = certificate_files(options, advertised_address(options.bind_address))
-    server = await Parts(options, storage, declarations, running).made(serving_tls(options, files))
-    started = RunningServer(server, options.bind_address)
+    lane = SlowLane()
+    running.callback(lane.close)
+    stores = Stores(storage, lane)
+    running.push_async_callback(stores.stop)
+    files = own_files(options, aggregation)
+    issued = IssuedTokens(options.audiences if aggregation is None else ())
+    if aggregation is None:
+        surroundings = _standalone(options, lane, issued)
+    else:
+        options, surroundings = await _aggregated(options, aggregation, files, lane, issued)
+    running.push_async_callback(surroundings.stop)
+    parts = Parts(options, storage, stores, declarations, surroundings, lane, running)
+    server = await parts.made(serving_tls(options, files))
+    started = RunningServer(server, options.bind_address, issued.issue(LOOPBACK))
     if options.listen:
         await listen(server, options)
     await server.run_post_start_hooks()
-    if options.listen:
+    if aggregation is not None and aggregation.register:
+        port = server.external_address.port
+        await register(aggregation, list(manifests(aggregation, declarations, files.ca.read_bytes(), port)))
+    elif aggregation is None and options.listen:
         write_whole(kubeconfig, admin_kubeconfig(started.url, files))
     return started
+
+
+def own_files(options: Options, aggregation: Aggregation | None) -> CertificateFiles:
+    """The server's certificates, made unless they are there. Raises OptionsError."""
+    names = () if aggregation is None else (aggregation.host,)
+    return certificate_files(options, advertised_address(options.bind_address), *names)
+
+
+async def register(aggregation: Aggregation, objects: Sequence[Plain]) -> None:
+    """Applies them to the cluster. Raises ClusterError."""
+    from steersman.library.aggregated.cluster import find_cluster
+    from steersman.machinery.errors.status import StatusError
+
+    cluster = find_cluster(aggregation.kubeconfig)
+    try:
+        for each in objects:
+            await cluster.apply(path_of(each), each, "steersman")
+    except StatusError as error:
+        raise ClusterError(f"the server cannot be registered: {error}") from None
+    finally:
+        cluster.close()
+
+
+def _standalone(options: Options, lane: SlowLane, issued: IssuedTokens) -> Surroundings:
+    from steersman.library.standalone import Standalone
+
+    return Standalone(options, lane, issued)
+
+
+async def _aggregated(
+    options: Options, aggregation: Aggregation, files: CertificateFiles, lane: SlowLane, issued: IssuedTokens
+) -> tuple[Options, Surroundings]:  # fmt: skip
+    """What the cluster says; TLS trusts whom it trusts. Raises ClusterError, OSError."""
+    from steersman.library.aggregated.cluster import find_cluster
+    from steersman.library.aggregated.surroundings import Aggregated
+
+    bundle = options.data_dir / _BUNDLE
+    surroundings = Aggregated(find_cluster(aggregation.kubeconfig), bundle, files.ca.read_bytes(), lane, issued)
+    try:
+        await surroundings.start()
+    except BaseException:
+        await surroundings.stop()
+        raise
+    return replace(options, client_ca_file=str(bundle)), surroundings
 
 
 class Parts:
     """Makes one part after the other. `running` ends those that run, the last of them first."""
 
     def __init__(
-        self, options: Options, storage: Storage, declarations: Sequence[Declaration], running: AsyncExitStack
+        self, options: Options, storage: Storage, stores: Stores, declarations: Sequence[Declaration],
+        surroundings: Surroundings, lane: SlowLane, running: AsyncExitStack,
     ) -> None:  # fmt: skip
         self._options = options
         self._storage = storage
         self._declarations = declarations
+        self._surroundings = surroundings
         self._running = running
-        self._lane = SlowLane()
-        self._stores = Stores(storage, self._lane)
+        self._lane = lane
+        self._stores = stores
 
     async def made(self, tls: ServerTLS) -> Server:
         """The server, which does not listen yet. Raises OptionsError, DefinitionError."""
         options, running, lane, stores = self._options, self._running, self._lane, self._stores
-        executor, registry, mapper = new_executor(), Registry(), RESTMapper()
-        running.callback(lane.close)
+        around = self._surroundings
+        executor, mapper = new_executor(), RESTMapper()
         running.callback(executor.shutdown, wait=False, cancel_futures=True)
-        running.push_async_callback(stores.stop)
+        check_definitions(self._declarations, options.data_dir)
+        services = _services(options, stores, around, lane)
+        built_in = [bind(each, services) for each in around.resources]
+        served: list[tuple[BoundResource[Any], ResourceStorage, _Serves]] = [
+            (each, stores.add(each), _serves_v1) for each in built_in
+        ]
         for each in self._declarations:
-            check_definition(each)
-        tokens = _tokens(options)
-        rights = judges(options, lane)
-        services = _services(options, stores, rights, tokens, lane)
-        resources: list[tuple[Resource[Any, Services], _Serves]] = [(each, _serves_v1) for each in _BUILT_IN]
-        resources += [(resource_of_declaration(each, lane), each.serves) for each in self._declarations]
-        bound = [(bind(each, services), serves) for each, serves in resources]
-        served = [(each, stores.add(each), serves) for each, serves in bound]
+            bound = bind(resource_of_declaration(each, lane), services)
+            served.append((bound, self._storage_of(each, bound, services), each.serves))
         await stores.start()
-        feed(rights.roles, stores.store, lane)
-        namespaces = stores.objects("", "namespaces")
-        admission = Chain((NamespaceLifecycle(lambda name: namespaces.known("", name, _PHASE)),))
+        admission = Chain((around.lifecycle(stores),))
         running.callback(admission.close)
-        deletion = NamespaceDeletion(stores)
-        running.push_async_callback(deletion.stop)
         config = Config(
-            authenticator=UnionAuthenticator(
-                [ClientCertificateAuthenticator(), BearerTokenAuthenticator(tokens, options.audiences)],
-                AnonymousAuthenticator() if options.anonymous_auth else None,
-            ),
-            authorizer=rights.authorizer, admission=admission, bind_address=options.bind_address,
-            port=options.secure_port, tls=tls, mapper=mapper, registry=registry, executor=executor, slow_lane=lane,
+            authenticator=around.authenticator, proxy_headers=around.proxy_headers,
+            authorizer=around.rights.authorizer, admission=admission, bind_address=options.bind_address,
+            port=options.secure_port, tls=tls, mapper=mapper, registry=Registry(), executor=executor, slow_lane=lane,
             profiling=False,
         )  # fmt: skip
         server = Server(config.complete())
@@ -161,62 +196,34 @@ class Parts:
             server.catalogue.put(resource, implementation, serves=serves)
         running.push_async_callback(server.stop)
         server.add_checks(HealthCheck("storage", lambda: self._storage.refusal or None))
-        server.add_post_start_hook("rbac/bootstrap-roles", self._roles)
-        server.add_post_start_hook("default-namespace", self._namespace)
-        server.add_post_start_hook("namespace-deletion", _soon(deletion.start))
+        around.install(server, stores)
         server.prepare_run()
         Discovery(server).install()
         OpenAPIOnFirstUse(server).install()
         install_basic_paths(server)
         return server
 
-    async def _roles(self) -> None:
-        await reconcile_policy(self._stores.objects, _policy())
+    def _storage_of(
+        self, declaration: Declaration, bound: BoundResource[Any], services: Services
+    ) -> ResourceStorage:  # fmt: skip
+        if declaration.storage is None:
+            return self._stores.add(bound)
+        from steersman.library.own_storage import own_storage
 
-    async def _namespace(self) -> None:
-        await ensure(self._stores.objects("", "namespaces"), Namespace(metadata=ObjectMeta(name=_NAMESPACE)))
-
-
-def _soon(begin: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    async def hook() -> None:
-        begin()
-
-    return hook
+        return own_storage(declaration, bound, self._lane, partial(objects_of, services))
 
 
 def _serves_v1(group: str, version: str, plural: str) -> bool:
     return version == "v1"
 
 
-def _policy() -> BootstrapPolicy:
-    policy = load_bootstrap_policy()
-    return BootstrapPolicy(
-        cluster_roles=tuple(each for each in policy.cluster_roles if each.metadata.name in _ROLES),
-        cluster_role_bindings=tuple(
-            each for each in policy.cluster_role_bindings if each.metadata.name in _ROLES
-        ),
-        roles=(),
-        role_bindings=(),
-    )  # fmt: skip
-
-
-def _tokens(options: Options) -> TokenAuthenticator:
-    if not options.token_auth_file:
-        return UnionTokenAuthenticator([])
-    try:
-        return UnionTokenAuthenticator([StaticTokens.load(options.token_auth_file, options.audiences)])
-    except TokenFileError as error:
-        raise OptionsError(f"token_auth_file: {error}") from None
-
-
-def _services(
-    options: Options, stores: Stores, rights: Judges, tokens: TokenAuthenticator, lane: SlowLane
-) -> Services:  # fmt: skip
+def _services(options: Options, stores: Stores, around: Surroundings, lane: SlowLane) -> Services:
+    rights = around.rights
     return Services(
         objects=stores.objects, authorizer=rights.authorizer, rule_resolver=rights.rule_resolver, roles=rights.roles,
         service_cluster_ip_ranges=(), service_node_ports=range(0), allow_privileged=False,
         service_account_issuer=options.service_account_issuer[0], api_audiences=options.audiences,
-        sign_token=_no_tokens, event_ttl=options.event_ttl, authenticate_token=tokens.authenticate_token,
+        sign_token=_no_tokens, event_ttl=options.event_ttl, authenticate_token=around.tokens.authenticate_token,
         slow_lane=lane,
     )  # fmt: skip
 

@@ -9,38 +9,50 @@ import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from steersman.library.aggregation import Aggregation, manifests
 from steersman.library.declaration import Declaration, declaration_of
+from steersman.library.models import Plain
 
 if TYPE_CHECKING:  # a start imports them, with no collections of garbage between
+    from steersman.library.client import ObjectsClient
     from steersman.library.parts import RunningServer
     from steersman.net.message import Handler
+
+T = TypeVar("T")
 
 
 class Server:
     """An API server of the resources that these classes declare: `Server(Flunder, Fischer).run()`.
 
     It serves them with discovery, OpenAPI, watch, server-side apply and RBAC, beside namespaces and what RBAC needs.
+    With an `aggregation` it is behind a Kubernetes instead, which has all of these, and serves its own resources alone.
 
     Its objects, certificates and `admin.kubeconfig` are in `data_dir`, by default
     `$XDG_STATE_HOME/steersman/GROUP` (`~/.local/state/...`). `storage` is "sqlite" or "memory". Port 0 is any that is
     free. Users have a client certificate of the authority in `client_ca_file`, or a token of `token_auth_file`, which
-    has the form of kube-apiserver's. Without `listen` there is no socket: requests go to `handler`.
+    has the form of kube-apiserver's; behind a Kubernetes that says who users are. It listens on `bind_address`, by
+    default 127.0.0.1, behind a Kubernetes every address. Without `listen` there is no socket: requests go to `handler`.
     """
 
     def __init__(
         self, *resources: type[Any], data_dir: Path | str | None = None, storage: str = "sqlite",
-        bind_address: str = "127.0.0.1", secure_port: int = 6443, client_ca_file: str = "", token_auth_file: str = "",
-        authorization_mode: tuple[str, ...] = ("RBAC",), listen: bool = True,
+        bind_address: str = "", secure_port: int = 6443, client_ca_file: str = "", token_auth_file: str = "",
+        authorization_mode: tuple[str, ...] = ("RBAC",), listen: bool = True, aggregation: Aggregation | None = None,
     ) -> None:  # fmt: skip
-        """Raises TypeError for a class that is not declared, ValueError for two that would be served as the same."""
+        """Raises TypeError for a class that is not declared, ValueError for two that would be served as the same, and
+        for users or rights of its own beside those of a cluster."""
+        if aggregation is not None and (client_ca_file or token_auth_file or authorization_mode != ("RBAC",)):
+            raise ValueError("the cluster says who the users of an aggregated server are, and what they may do")
         self._declarations = [declaration_of(each) for each in resources]
         _check_distinct(self._declarations)
         folder = Path(data_dir) if data_dir is not None else _default_folder(self._declarations)
         self._folder = folder
+        self._aggregation = aggregation
         self._options: dict[str, Any] = {
-            "data_dir": folder, "storage": storage, "bind_address": bind_address, "secure_port": secure_port,
+            "data_dir": folder, "storage": storage, "secure_port": secure_port,
+            "bind_address": bind_address or ("127.0.0.1" if aggregation is None else "0.0.0.0"),
             "client_ca_file": client_ca_file, "token_auth_file": token_auth_file,
             "authorization_mode": authorization_mode, "listen": listen,
         }  # fmt: skip
@@ -54,7 +66,8 @@ class Server:
 
     @property
     def kubeconfig(self) -> Path:
-        """The file by which its administrator reaches it; it is written when the server starts."""
+        """The file by which its administrator reaches it, written when the server starts. There is none behind a
+        cluster, whose users it has."""
         return self._folder / "admin.kubeconfig"
 
     @property
@@ -66,7 +79,8 @@ class Server:
         """Serves from now on.
 
         Raises RuntimeError if it runs already, ValueError (OptionsError, DefinitionError) for what cannot be served,
-        OSError, and the storage's errors; nothing is left running then.
+        OSError (ClusterError for a cluster that does not let it work), and the storage's errors; nothing is left
+        running then.
         """
         if self._server is not None:
             raise RuntimeError("the server runs already")
@@ -74,7 +88,9 @@ class Server:
             from steersman.library.parts import start_server
 
         async with AsyncExitStack() as running:
-            self._server = await start_server(self._options, self._declarations, self.kubeconfig, running)
+            self._server = await start_server(
+                self._options, self._declarations, self._aggregation, self.kubeconfig, running
+            )
             self._running = running.pop_all()
 
     async def stop(self) -> None:
@@ -88,6 +104,45 @@ class Server:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    def objects(self, model: type[T]) -> ObjectsClient[T]:
+        """Typed access to the objects of one of its classes: get, list, watch, create, update, apply, delete.
+
+        Raises RuntimeError if it does not run, TypeError for a class that is not declared, or has no metadata.
+        """
+        from steersman.client.in_process import InProcessTransport
+        from steersman.library.client import ObjectsClient
+
+        started = self._started()
+        return ObjectsClient(InProcessTransport(started.handler, started.token), model)
+
+    def manifests(self) -> list[Plain]:
+        """The objects that register the server with the cluster that it is behind, for `kubectl apply`: an APIService
+        for each group version, and what leads to it if it is outside of the cluster.
+
+        They have the server's authority, which is made in `data_dir` unless it is there. Raises RuntimeError for a
+        server that is behind none, OptionsError (ValueError), OSError.
+        """
+        from steersman.controlplane.data_folder import make_data_folder
+        from steersman.controlplane.options import Options
+        from steersman.library.parts import own_files
+
+        if self._aggregation is None:
+            raise RuntimeError("the server is behind no cluster")
+        options = Options(**self._options)
+        make_data_folder(options)
+        authority = own_files(options, self._aggregation).ca.read_bytes()
+        port = options.secure_port if self._server is None else self._server.server.external_address.port
+        return list(manifests(self._aggregation, self._declarations, authority, port))
+
+    async def register(self) -> None:
+        """Registers the server with the cluster that it is behind: applies its `manifests`. Raises what they raise, and
+        ClusterError."""
+        from steersman.library.parts import register
+
+        objects = self.manifests()
+        assert self._aggregation is not None
+        await register(self._aggregation, objects)
 
     def run(self) -> None:
         """Serves until SIGINT or SIGTERM, and prints where once it is ready. Raises what `start` raises."""
@@ -105,7 +160,8 @@ class Server:
         try:
             # what the start has made stays: no collection needs to walk it
             gc.freeze()
-            print(f"ready url={self.url} kubeconfig={self.kubeconfig}", flush=True)
+            where = "" if self._aggregation is not None else f" kubeconfig={self.kubeconfig}"
+            print(f"ready url={self.url}{where}", flush=True)
             await stop.wait()
         finally:
             await self.stop()

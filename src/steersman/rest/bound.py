@@ -34,6 +34,8 @@ class BoundResource(Generic[T]):
     substrategies: Mapping[str, Strategy[T]]
     """By subresource."""
     allocator: Allocator[T] | None
+    suballocators: Mapping[str, Allocator[T]]
+    """By subresource."""
     inquiries: Mapping[str, Inquiry[T]]
     """By subresource, "" for the resource itself."""
     ttl: int
@@ -69,6 +71,7 @@ def bind(resource: Resource[T, Any], services: Any = None) -> BoundResource[T]:
         strategy=resource.strategy.bind(services),
         substrategies={each.name: each.strategy.bind(services) for each in below if each.strategy is not None},
         allocator=None if resource.allocator is None else resource.allocator(services),
+        suballocators={each.name: each.allocator(services) for each in below if each.allocator is not None},
         inquiries={name: make(services) for name, make in inquiries.items() if make is not None},
         ttl=resource.ttl if isinstance(resource.ttl, int) else resource.ttl(services),
         answerer=None if resource.answerer is None else partial(resource.answerer, services),

@@ -105,7 +105,7 @@ class Subresource(Generic[S]):
     - `create`: a POST of another kind acts on the object (binding, eviction, token)
     - `connect`: the request is handed over whole (log, exec, proxy)
 
-    `inquiry`, `create` and `connect` are given the services that the resource is bound to.
+    `inquiry`, `allocator`, `create` and `connect` are given the services that the resource is bound to.
     """
 
     name: str
@@ -116,6 +116,8 @@ class Subresource(Generic[S]):
     view: ObjectView | None = None
     inquiry: Callable[[S], Inquiry[Any]] | None = None
     """As that of a Resource, for updates under this strategy."""
+    allocator: Callable[[S], Allocator[Any]] | None = None
+    """The same."""
     create: Callable[[S, Context, str, Any], Awaitable[Any]] | None = None
     """(services, context, name of the object, body) -> the object or Status struct to answer with, with 201."""
     connect: Callable[[S, Context, str, Any], Awaitable[Any]] | None = None

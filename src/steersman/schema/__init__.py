@@ -52,16 +52,21 @@ Work is linear in the size of a value (times the schemas that apply to it at onc
 (`machinery.lane.threads`). Recursion is as deep as documents may be nested (`machinery.large_work.nesting`).
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from steersman.schema.compiling import UnsupportedSchemaError
 from steersman.schema.correlation import Correlated
-from steersman.schema.declaration import SchemaChecks, schema_errors
 from steersman.schema.embedded import CoercionError
-from steersman.schema.field_paths import FieldPathError, FoundField, valid_field_path
 from steersman.schema.nodes import MISSING, Checks, Node
-from steersman.schema.rules import RuleJudge, RulePlace
 from steersman.schema.structural import Structural, blocks_rules, compile_schema
-from steersman.schema.structure import structural_errors
-from steersman.schema.walking import has_defaults, has_extensions
+
+if TYPE_CHECKING:  # what judges definitions is imported when it is first asked for: a server of known ones does without
+    from steersman.schema.declaration import SchemaChecks, schema_errors
+    from steersman.schema.field_paths import FieldPathError, FoundField, valid_field_path
+    from steersman.schema.rules import RuleJudge, RulePlace
+    from steersman.schema.structure import structural_errors
+    from steersman.schema.walking import has_defaults, has_extensions
 
 __all__ = [
     "MISSING",
@@ -84,3 +89,20 @@ __all__ = [
     "structural_errors",
     "valid_field_path",
 ]
+
+_MODULES = {
+    "declaration": ("SchemaChecks", "schema_errors"),
+    "field_paths": ("FieldPathError", "FoundField", "valid_field_path"),
+    "rules": ("RuleJudge", "RulePlace"),
+    "structure": ("structural_errors",),
+    "walking": ("has_defaults", "has_extensions"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name that is for definitions from its module when it is first asked for (PEP 562)."""
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

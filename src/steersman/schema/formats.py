@@ -13,12 +13,10 @@ from typing import Final
 from unicodedata import category
 
 from steersman.machinery.go.strings import to_lower
-from steersman.machinery.go.urls import uri_error
 from steersman.machinery.validation.formats import byte_length
 from steersman.machinery.values.durations import DurationError, parse_duration
 
 from .addresses import is_cidr, is_ipv4, is_ipv6, is_mac
-from .mail_address import is_mail_address
 
 Format = Callable[[str], bool]
 
@@ -122,6 +120,8 @@ def _are_letters(text: str) -> bool:
 
 def is_uri(text: str) -> bool:
     """What the first line of an HTTP request may name: absolute, or a path."""
+    from steersman.machinery.go.urls import uri_error  # slow to load, and few schemas ask for it
+
     return uri_error(text) is None
 
 
@@ -180,6 +180,12 @@ _SHORT: Final = re.compile(_SHORT_NAME)
 _LONG: Final = re.compile(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*")
 
 
+def _is_mail_address(text: str) -> bool:
+    from .mail_address import is_mail_address  # slow to load, and few schemas ask for it
+
+    return is_mail_address(text)
+
+
 def _matching(pattern: str) -> Format:
     fullmatch = re.compile(pattern).fullmatch
     return lambda text: fullmatch(text) is not None
@@ -200,7 +206,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "date": is_date,
     "datetime": is_datetime,
     "duration": is_duration,
-    "email": is_mail_address,
+    "email": _is_mail_address,
     "hexcolor": _matching(f"#?(?:{_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": is_hostname,
     "ipv4": is_ipv4,

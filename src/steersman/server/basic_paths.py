@@ -18,7 +18,6 @@ from steersman.machinery.codec.serializer import encode_in_order, pretty
 from steersman.machinery.go.strings import trim_space
 from steersman.net.message import Response
 from steersman.server.health import HealthChecks
-from steersman.server.profiling import install_profiling
 from steersman.server.server import Server
 from steersman.server.version import version_info
 
@@ -35,6 +34,8 @@ def install_basic_paths(server: Server) -> None:
     server.add_path("/metrics", partial(_metrics, server))
     server.add_path("/metrics/slis", partial(_health_metrics, server))
     if server.config.profiling:
+        from steersman.server.profiling import install_profiling
+
         install_profiling(server)
     index = partial(_index, server)
     server.add_path("/", index)

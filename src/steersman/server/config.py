@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steersman.admission.interface import Chain
 from steersman.authentication.interface import Authenticator
-from steersman.authentication.request_header import HeaderNames
 from steersman.authorization.interface import Authorizer
 from steersman.catalogue.rest_mapper import RESTMapper
 from steersman.endpoints.metrics import RequestMetrics
@@ -16,6 +15,9 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.net.limits import Limits
 from steersman.net.tls import ServerTLS
+
+if TYPE_CHECKING:  # a server behind no proxy does without
+    from steersman.authentication.request_header import Clearing
 
 _MIB = 1024 * 1024
 
@@ -34,7 +36,7 @@ class Config:
 
     authenticator: Authenticator
     authorizer: Authorizer
-    proxy_headers: HeaderNames | None = None
+    proxy_headers: Clearing | None = None
     admission: Chain = field(default_factory=lambda: Chain(()))
     bind_address: str = "0.0.0.0"
     port: int = 6443
@@ -76,7 +78,7 @@ class CompletedConfig:
 
     authenticator: Authenticator
     authorizer: Authorizer
-    proxy_headers: HeaderNames | None
+    proxy_headers: Clearing | None
     admission: Chain
     bind_address: str
     port: int

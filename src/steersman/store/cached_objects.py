@@ -95,10 +95,6 @@ class CachedObjects(Generic[T]):
             raise self._invalid_key(f"{namespace}/{name}")
         return f"{self.prefix}{namespace}/{name}"
 
-    def namespace(self, ctx: Context) -> str:
-        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
-        return ctx.action.namespace if self.resource.namespaced else ""
-
     def collection(self, namespace: str, name: str | None = None) -> str:
         """The prefix of the keys of a namespace's objects, or of all. Raises StatusError 500 for `.` and `..`.
 

@@ -6,27 +6,16 @@ Follows k8s.io/apiserver `registry/generic/registry/store.go`. Deletion, listing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from steersman.api.meta.v1 import DeleteOptions
-from steersman.kinds.kind import Kind
 from steersman.machinery.errors import field
 from steersman.machinery.errors import status as errors
 from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.names import generate_name
 from steersman.machinery.identity.schema import GroupKind
-from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.slow_lane import done, is_large
-from steersman.machinery.managed_fields import differ_in_times_only
-from steersman.machinery.validation.object_meta import (
-    name_is_path_segment,
-    validate_new_metadata,
-    validate_object_meta,
-    validate_object_meta_update,
-    validate_standard_finalizers,
-)
 from steersman.rest.allocator import Allocator, Inquiry
 from steersman.rest.capabilities import (
     Change,
@@ -49,6 +38,7 @@ from steersman.store import deletion, listing, metadata, watching
 from steersman.store.storage_errors import available
 from steersman.store.stored_objects import StoredObjects
 from steersman.store.uninterrupted import uninterrupted
+from steersman.store.write_rules import META, WriteRules
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -59,7 +49,6 @@ _VERSION_DIGITS: Final = 20
 _NO_VERSION: Final = 1 << 64
 _MAX_SIZE: Final = 3 << 20
 """Bytes of a stored object. etcd takes 1.5 MiB of protobuf, in which most objects are shorter than as JSON."""
-_META: Final = field.Path("metadata")
 
 
 class _Rules(NamedTuple, Generic[T]):
@@ -70,7 +59,7 @@ class _Rules(NamedTuple, Generic[T]):
     inquiry: Inquiry[T] | None
 
 
-class Store(StoredObjects[T]):
+class Store(StoredObjects[T], WriteRules[T]):
     """Everything a stored resource can do (rest.capabilities), for one `Resource`."""
 
     async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
@@ -157,7 +146,7 @@ class Store(StoredObjects[T]):
         settle = None if allocator is None else await allocator.take(ctx, obj, None)
         stored = False
         try:
-            await self._prepared(ctx, self.before_create, ctx, obj)
+            await self.prepared(ctx, self.before_create, ctx, obj)
             if check is not None:
                 await check(obj)
             item = await self._commit_create(ctx, obj, key)
@@ -166,38 +155,6 @@ class Store(StoredObjects[T]):
         finally:
             if settle is not None:
                 await _settled(settle(stored))
-
-    async def _prepared(self, ctx: Context, hooks: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Calls the strategy's hooks; in the slow lane if they find that they take long."""
-        try:
-            await done(ctx.lane, hooks, *args, **kwargs)
-        except TakesLong:
-            ctx.lane = self.slow_lane.of(ctx.user.name)
-            await done(ctx.lane, hooks, *args, **kwargs)
-
-    def before_create(self, ctx: Context, obj: T) -> None:
-        """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
-        strategy = self.strategy
-        meta: Any = obj.metadata  # type: ignore[attr-defined]
-        metadata.match_namespace(meta, self.namespace(ctx))
-        strategy.prepare_for_create(ctx, obj)
-        found = list(self._validate_new_metadata(obj, meta))
-        found += field.first_errors(strategy.validate(ctx, obj))
-        if found:
-            raise errors.invalid(self.resource.group_kind, meta.name, found)
-        ctx.warn_all(strategy.warnings_on_create(ctx, obj))
-        strategy.canonicalize(obj)
-
-    def _validate_new_metadata(self, obj: T, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
-        resource = self.resource
-        judge = resource.name_validator_of
-        return validate_new_metadata(
-            meta,
-            namespaced=resource.namespaced,
-            name_validator=resource.name_validator if judge is None else judge(obj),
-            names_only=names_only,
-            any_finalizers=resource.any_finalizers,
-        )
 
     async def _commit_create(self, ctx: Context, obj: T, key: str | None) -> Item:
         meta: Any = obj.metadata  # type: ignore[attr-defined]
@@ -261,7 +218,7 @@ class Store(StoredObjects[T]):
             allocator = self.allocator if change.strategy is self.strategy else None
             return _Rules(change.strategy, allocator, None)
         strategy = self.substrategies.get(change.subresource, self.strategy)
-        allocator = self.allocator if strategy is self.strategy else None
+        allocator = self.allocator if strategy is self.strategy else self.suballocators.get(change.subresource)
         return _Rules(strategy, allocator, self.inquiries.get(change.subresource))
 
     async def _create_on_update(self, ctx: Context, key: str, change: Change, rules: _Rules[T]) -> Item | None:
@@ -300,7 +257,7 @@ class Store(StoredObjects[T]):
         settle = None if allocator is None else await allocator.take(ctx, new, old)
         stored = False
         try:
-            await self._prepared(ctx, self.before_update, ctx, new, old, strategy)
+            await self.prepared(ctx, self.before_update, ctx, new, old, strategy)
             if change.check_update is not None:
                 await change.check_update(new, old)
             if metadata.should_delete_during_update(new.metadata, old.metadata) and strategy.may_delete_during_update(
@@ -329,39 +286,13 @@ class Store(StoredObjects[T]):
         stored = await available(self.storage.get(key))
         return stored is not None and stored.mod_revision == entry.revision and stored.value != value
 
-    def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
-        """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
-        metadata.match_namespace(new.metadata, self.namespace(ctx))
-        new.metadata.generation = old.metadata.generation
-        strategy.prepare_for_update(ctx, new, old)
-        metadata.keep_system_fields(new.metadata, old.metadata)
-        found = list(validate_object_meta(
-            new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=_META
-        ))  # fmt: skip
-        is_valid = not found
-        changed = list(validate_object_meta_update(new.metadata, old.metadata, _META, is_valid=is_valid))
-        found += changed
-        if strategy.metadata_on_update != "once":
-            found += changed
-        if strategy.metadata_on_update == "finalizers":
-            found += validate_standard_finalizers(new.metadata.finalizers, _META / "finalizers")
-        if self.resource.revalidates_metadata and strategy is self.strategy:
-            found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)
-        found += field.first_errors(strategy.validate_update(ctx, new, old))
-        if found:
-            raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
-        ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
-        strategy.canonicalize(new)
-        if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
-            _keep_times(self.kind, new, old)
-
     def _check_version(self, ctx: Context, meta: Any, name: str, revision: int, strategy: Strategy[T]) -> None:
         """Raises StatusError where the new object is not made for this version of the old one. None will do for any."""
         version = parse_resource_version(meta.resource_version)
         if not version:
             if not strategy.allow_unconditional_update:
                 resource = self.resource.group_resource
-                path = _META / "resourceVersion"
+                path = META / "resourceVersion"
                 detail = "must be specified for an update"
                 raise errors.invalid(
                     GroupKind(resource.group, resource.resource), name, [field.invalid(path, 0, detail)]
@@ -398,13 +329,6 @@ def _check_size(value: bytes) -> None:
     """Raises StatusError 500, in etcd's words, for more than a client could send back."""
     if len(value) > _MAX_SIZE:
         raise errors.plain_internal("etcdserver: request is too large")
-
-
-def _keep_times(kind: Kind[Any], new: Any, old: Any) -> None:
-    """An update that changes nothing but the times of field ownership is no update."""
-    entries, new.metadata.managed_fields = new.metadata.managed_fields, old.metadata.managed_fields
-    if kind.value(new) != kind.value(old):
-        new.metadata.managed_fields = entries
 
 
 async def _settled(result: Any) -> None:

@@ -26,6 +26,7 @@ class StoredObjects(CachedObjects[T]):
         self.strategy: Strategy[T] = bound.strategy
         self.substrategies: Mapping[str, Strategy[T]] = bound.substrategies
         self.allocator: Allocator[T] | None = bound.allocator
+        self.suballocators: Mapping[str, Allocator[T]] = bound.suballocators
         self.inquiries: Mapping[str, Inquiry[T]] = bound.inquiries
         """By subresource, "" for the resource itself."""
         self.ttl = bound.ttl

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from steersman.authentication.bearer_token import SPACE_WARNING, bearer_token, has_misplaced_space, subprotocol_token
 from steersman.authentication.interface import AuthenticationError, Authenticator, Credentials
-from steersman.authentication.request_header import HeaderNames
 from steersman.authentication.user import UserInfo
 from steersman.endpoints.metrics import RequestMetrics
 from steersman.endpoints.request import Filter, Handler, Request
@@ -14,6 +14,9 @@ from steersman.endpoints.responses import error_response
 from steersman.machinery.errors.status import unauthorized
 from steersman.machinery.go.strings import to_lower
 from steersman.net.message import Headers, Response
+
+if TYPE_CHECKING:  # a server behind no proxy does without
+    from steersman.authentication.request_header import Clearing
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +27,7 @@ _KEPT_SECONDS = 1.0
 
 
 def with_authentication(
-    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: HeaderNames | None = None
+    authenticator: Authenticator, metrics: RequestMetrics, proxy_headers: Clearing | None = None
 ) -> Filter:  # fmt: skip
     """Sets `request.user`; 401 for credentials that are not good, or where anonymous requests are not allowed.
 

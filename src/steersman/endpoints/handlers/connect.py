@@ -5,7 +5,6 @@ from __future__ import annotations
 from steersman.admission.interface import CONNECT
 from steersman.endpoints.admit import attributes
 from steersman.endpoints.connect_options import ask_for, read_options
-from steersman.endpoints.proxy.passing import ended_with
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.machinery.errors.status import bad_request
@@ -27,6 +26,8 @@ async def connect(scope: Scope, subresource: Subresource, connecting: Connect, r
     # to read a log is a GET for upstream, and no connection
     if subresource.name != "log" and chain.handles(CONNECT):
         await _admit(scope, subresource, request, ctx)
+    from steersman.endpoints.proxy.passing import ended_with  # slow to load, and not every server has such subresources
+
     answering = connecting(ctx, request.action.name, request)
     return await ended_with(scope.shared.watches, answering)
 

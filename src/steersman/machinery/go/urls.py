@@ -15,7 +15,7 @@ _PORT: Final = re.compile("(?::[0-9]*)?", re.ASCII)
 ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 """A percent sign that escapes nothing."""
 _ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
-_HOST_INVALID: Final = re.compile(r"""[^A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>"%\x80-\U0010ffff]""")
+_HOST_INVALID: Final = re.compile(r"[\x00- #/?@\\^`{|}\x7f]")
 _USER_INVALID: Final = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:%@]")
 _LONGEST_ADDRESS: Final = 256
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f]")

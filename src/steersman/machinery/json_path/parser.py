@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from steersman.machinery.go.printable import is_printable
 from steersman.machinery.go.strings import is_letter
@@ -19,53 +20,45 @@ class JSONPathError(ValueError):
     """A template that cannot be read, or what it asks of an object cannot be done; the message is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """Text outside of braces, or quoted inside."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A member by its name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(msgspec.Struct, frozen=True):
     """A word: `range`, `end`, or one that nobody knows."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """A number as a value of its own."""
 
     value: int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(msgspec.Struct, frozen=True):
     """true or false as a value of its own."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Wildcard:
+class Wildcard(msgspec.Struct, frozen=True):
     """Every member or item."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recursive:
+class Recursive(msgspec.Struct, frozen=True):
     """A value and everything in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True):
     """Items of a list. None: not given. `single`: one index was given, and the end follows from it."""
 
     start: int | None
@@ -74,15 +67,13 @@ class Slice:
     single: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(msgspec.Struct, frozen=True):
     """What each of several actions finds."""
 
     actions: tuple[Action, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """Items of a list of which `left` and `right` compare as `operator` says, or in which there is a `left`
     (operator "exists")."""
 
@@ -91,8 +82,7 @@ class Filter:
     operator: str
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """What is between a pair of braces: each node is applied to what the one before has found."""
 
     nodes: tuple[Node, ...]

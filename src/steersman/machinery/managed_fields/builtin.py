@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import msgspec
@@ -17,6 +16,8 @@ from .schema import DEDUCED, Schema
 
 
 def _data(name: str) -> dict[str, Any]:
+    from importlib import resources  # slow to load
+
     text = resources.files(__package__).joinpath("data", name).read_bytes()
     data: dict[str, Any] = msgspec.json.decode(text)
     return data

@@ -1,0 +1,55 @@
+"""`steersman crd`: prints the CustomResourceDefinitions of declared classes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+
+import click
+
+
+@click.command()
+@click.argument("where", metavar="MODULE[:CLASS]")
+def crd(where: str) -> None:
+    """Print the CustomResourceDefinitions of a module's classes, or of one of them, as YAML for kubectl apply."""
+    from steersman.library.checked import DefinitionError, check_definition
+    from steersman.library.declaration import Declaration, declaration_of
+    from steersman.library.definition import definition_yaml
+
+    name, _, wanted = where.partition(":")
+    declared: dict[str, Declaration] = {}
+    models: dict[str, type] = {}
+    for each, model in vars(_module(name)).items():
+        if not isinstance(model, type):
+            continue
+        try:
+            declared[each] = declaration_of(model)
+        except TypeError:  # any other class, or another version of one
+            continue
+        models[each] = model
+    if wanted:
+        models = {each: model for each, model in models.items() if each == wanted}
+    if not models:
+        raise click.ClickException(f"{where}: no class there is declared with @resource")
+    texts: dict[str, str] = {}
+    for each, model in models.items():
+        try:
+            check_definition(declared[each])
+            texts[declared[each].plural + "." + declared[each].group] = definition_yaml(model)
+        except (TypeError, DefinitionError) as error:
+            raise click.ClickException(f"{each}: {error}") from None
+    click.echo("---\n".join(texts.values()), nl=False)
+
+
+def _module(name: str) -> ModuleType:
+    """The module, which may be in the current folder."""
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise click.ClickException(f"there is no module {name}") from None
+        raise

@@ -1,0 +1,116 @@
+"""A server behind a Kubernetes: that one says who users are, what they may do, and which namespaces there are.
+
+The bounds are those of k8s.io/apiserver's DelegatingAuthenticationOptions and DelegatingAuthorizationOptions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from steersman.api.authentication.v1 import TokenReview
+from steersman.api.authorization.v1 import SubjectAccessReview
+from steersman.authentication.anonymous import AnonymousAuthenticator
+from steersman.authentication.bearer_token import BearerTokenAuthenticator
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
+from steersman.authentication.token_cache import CachedTokenAuthenticator
+from steersman.authentication.token_review import ReviewedTokens
+from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
+from steersman.authentication.user import UserInfo
+from steersman.authorization.access_review import AccessReviewAuthorizer
+from steersman.authorization.always_allow_paths import AlwaysAllowPathsAuthorizer
+from steersman.authorization.interface import ResolvedRules
+from steersman.authorization.rbac import RbacAuthorizer
+from steersman.authorization.system_masters import PrivilegedGroupAuthorizer
+from steersman.authorization.union import UnionAuthorizer
+from steersman.controlplane.authorizers import Judges
+from steersman.controlplane.stores import Stores
+from steersman.library.aggregated.cluster import Cluster
+from steersman.library.aggregated.namespaces import ClusterNamespaceLifecycle, ClusterNamespaces
+from steersman.library.aggregated.trust import NAME, NAMESPACE, ClusterTrust
+from steersman.library.aggregation import ClusterError
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.registry.services import Services
+from steersman.rest.resource import Resource
+from steersman.server.server import Server
+
+_TOKEN_SECONDS: Final = 10.0
+_ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
+_TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+class _NoRules:
+    """The cluster knows; it is asked there."""
+
+    async def rules_for(self, user: UserInfo, namespace: str) -> ResolvedRules:
+        """See RuleResolver."""
+        return ResolvedRules(incomplete=True)
+
+
+class Aggregated:
+    """See Surroundings; `start` comes first. `close` ends the connections to the cluster."""
+
+    resources: Final[tuple[Resource[Any, Services], ...]] = ()
+
+    def __init__(self, cluster: Cluster, bundle: Path, own: bytes, lane: SlowLane, issued: IssuedTokens) -> None:
+        """See ClusterTrust of `bundle` and `own`; `issued` are the tokens of the server's own requests."""
+        self._cluster = cluster
+        self._namespaces = ClusterNamespaces(cluster)
+        self.trust = ClusterTrust(cluster, bundle, own)
+        self.proxy_headers = self.trust.proxies
+        reviewed = CachedTokenAuthenticator(
+            ReviewedTokens(self._token_review), seconds=_TOKEN_SECONDS, unknown_seconds=_TOKEN_SECONDS
+        )
+        self.tokens: TokenAuthenticator = UnionTokenAuthenticator([issued, reviewed])
+        self.authenticator: Authenticator = UnionAuthenticator(
+            [self.trust.proxies, self.trust.certificates, BearerTokenAuthenticator(self.tokens, ())],
+            AnonymousAuthenticator(),
+        )
+        authorizer = UnionAuthorizer((
+            PrivilegedGroupAuthorizer(), AlwaysAllowPathsAuthorizer(_ALWAYS_ALLOWED),
+            AccessReviewAuthorizer(self._access_review),
+        ))  # fmt: skip
+        self.rights = Judges(authorizer, _NoRules(), RbacAuthorizer(lane))
+
+    async def start(self) -> None:
+        """Returns once all is known that requests are judged by. Raises ClusterError, OSError."""
+        try:
+            await self.trust.start()
+        except StatusError as error:
+            raise ClusterError(
+                f"unable to get configmap/{NAME} in {NAMESPACE} of {self._cluster.url}: {error}. Usually fixed by "
+                f"'kubectl create rolebinding -n {NAMESPACE} ROLEBINDING_NAME --role={NAME}-reader "
+                "--serviceaccount=YOUR_NS:YOUR_SA'"
+            ) from None
+        try:
+            await self._namespaces.start()
+        except StatusError as error:
+            raise ClusterError(
+                f"unable to list the namespaces of {self._cluster.url}: {error}. The server's user must be allowed to "
+                "get, list and watch them"
+            ) from None
+
+    def lifecycle(self, stores: Stores) -> ClusterNamespaceLifecycle:
+        """See Surroundings."""
+        return ClusterNamespaceLifecycle(self._namespaces)
+
+    def install(self, server: Server, stores: Stores) -> None:
+        """See Surroundings."""
+        tls = server.config.tls
+        if tls is not None:
+            self.trust.changed = lambda: tls.refresh(now=True)
+
+    async def stop(self) -> None:
+        """See Surroundings."""
+        await self.trust.stop()
+        await self._namespaces.stop()
+        self._cluster.close()
+
+    async def _token_review(self, review: TokenReview) -> TokenReview:
+        return await self._cluster.review(_TOKEN_REVIEWS, review)
+
+    async def _access_review(self, review: SubjectAccessReview) -> SubjectAccessReview:
+        return await self._cluster.review(_ACCESS_REVIEWS, review)

@@ -1,0 +1,169 @@
+"""By what this server trusts the cluster's API server: the ConfigMap kube-system/extension-apiserver-authentication.
+
+It says whose client certificates are users', and of which proxies requests are believed that say in headers whom they
+come from. Follows k8s.io/apiserver `server/options` DelegatingAuthenticationOptions, with what it follows in turn:
+`DynamicCAFromConfigMapController` and `RequestHeaderAuthRequestController`. What cannot be read, or is gone, leaves
+what was there before.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from steersman.authentication.client_certificate import ClientCertificateAuthenticator
+from steersman.authentication.interface import Credentials
+from steersman.authentication.request_header import HeaderNames, RequestHeaderAuthenticator
+from steersman.authentication.user import UserInfo
+from steersman.library.aggregated.cluster import Cluster
+from steersman.library.aggregated.follower import ClusterFollower, Meta
+from steersman.machinery.go.pem import blocks
+from steersman.machinery.private_files import write_whole
+from steersman.net.message import Headers
+
+logger = logging.getLogger(__name__)
+
+NAMESPACE: Final = "kube-system"
+NAME: Final = "extension-apiserver-authentication"
+_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+
+
+class _ConfigMap(msgspec.Struct):
+    metadata: Meta = msgspec.field(default_factory=Meta)
+    data: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationInfo:
+    """What the ConfigMap says: authorities of clients and of proxies (PEM, empty for none), and about proxies their
+    headers and the names that they have, any if there are none."""
+
+    client_ca: bytes = b""
+    proxy_ca: bytes = b""
+    headers: HeaderNames = field(default_factory=HeaderNames)
+    allowed_names: tuple[str, ...] = ()
+
+
+def read_info(data: Mapping[str, str]) -> AuthenticationInfo:
+    """What the ConfigMap's data says. Raises ValueError for lists that cannot be read, or authorities that are none."""
+    user, uid, group, extra, allowed = (
+        _texts(data, f"requestheader-{name}")
+        for name in ("username-headers", "uid-headers", "group-headers", "extra-headers-prefix", "allowed-names")
+    )
+    return AuthenticationInfo(
+        _authorities(data, "client-ca-file"), _authorities(data, "requestheader-client-ca-file"),
+        HeaderNames.of(user, uid, group, extra), allowed,
+    )  # fmt: skip
+
+
+def _texts(data: Mapping[str, str], key: str) -> tuple[str, ...]:
+    found = json.loads(data.get(key) or "[]")
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ValueError(f"{key} is no list of texts")
+    return tuple(found)
+
+
+def _authorities(data: Mapping[str, str], key: str) -> bytes:
+    text = data.get(key, "").encode()
+    if text and not any(each.type == "CERTIFICATE" for each in blocks(text)):
+        raise ValueError(f"{key} has no certificate")
+    return text
+
+
+class _Given:
+    """Authorities that are told from time to time; see authorities.Vouching."""
+
+    def __init__(self) -> None:
+        self._certificates: frozenset[bytes] = frozenset()
+
+    def take(self, pem: bytes) -> None:
+        self._certificates = frozenset(each.content for each in blocks(pem) if each.type == "CERTIFICATE")
+
+    def vouch_for(self, chain: Sequence[bytes]) -> bool:
+        return any(each in self._certificates for each in chain)
+
+
+class _Proxies:
+    """An authenticator of the proxies that were told of last, none at first."""
+
+    def __init__(self) -> None:
+        self._authorities = _Given()
+        self._current: RequestHeaderAuthenticator | None = None
+
+    def take(self, info: AuthenticationInfo) -> None:
+        self._authorities.take(info.proxy_ca)
+        self._current = RequestHeaderAuthenticator(info.headers, self._authorities, info.allowed_names)
+
+    def clear(self, headers: Headers) -> None:
+        """See HeaderNames."""
+        if self._current is not None:
+            self._current.headers.clear(headers)
+
+    def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        return None if self._current is None else self._current.authenticate(credentials)
+
+
+class ClusterTrust:
+    """Who is trusted, from `start` to `stop`: `proxies` and `certificates` authenticate requests.
+
+    The authorities of both are written to `bundle` for TLS, behind the server's `own` (PEM); `changed` is called then.
+    """
+
+    def __init__(self, cluster: Cluster, bundle: Path, own: bytes) -> None:
+        self.bundle = bundle
+        self.changed: Callable[[], None] = lambda: None
+        self.proxies = _Proxies()
+        self._clients = _Given()
+        self.certificates = ClientCertificateAuthenticator(authorities=self._clients)
+        self._own = own
+        self._info = AuthenticationInfo()
+        self._follower = ClusterFollower(
+            cluster, _PATH, _ConfigMap, replaced=self._replace, changed=self._take, gone=lambda _: None,
+            field_selector=f"metadata.name={NAME}",
+        )  # fmt: skip
+
+    async def start(self) -> None:
+        """Returns once the ConfigMap is known. Raises StatusError, and OSError if the bundle cannot be written."""
+        self._write(AuthenticationInfo())
+        await self._follower.start()
+        if not self._info.proxy_ca:
+            logger.warning("%s names no authority of proxies: nobody is known by headers", NAME)
+
+    async def stop(self) -> None:
+        """Follows it no more."""
+        await self._follower.stop()
+
+    def _replace(self, found: list[_ConfigMap]) -> None:
+        for each in found:
+            self._take(each)
+
+    def _take(self, found: _ConfigMap) -> None:
+        if found.metadata.name != NAME:
+            return
+        try:
+            info = read_info(found.data or {})
+        except ValueError as error:
+            logger.warning("configmap %s/%s cannot be used, what it said before counts: %s", NAMESPACE, NAME, error)
+            return
+        if not info.client_ca:
+            info = replace(info, client_ca=self._info.client_ca)
+        if not info.proxy_ca:
+            before = self._info
+            info = AuthenticationInfo(info.client_ca, before.proxy_ca, before.headers, before.allowed_names)
+        if info == self._info:
+            return
+        self._write(info)
+        self._info = info
+        self._clients.take(info.client_ca)
+        if info.proxy_ca:
+            self.proxies.take(info)
+        self.changed()
+
+    def _write(self, info: AuthenticationInfo) -> None:
+        write_whole(self.bundle, b"\n".join((self._own, info.client_ca, info.proxy_ca)), 0o644)

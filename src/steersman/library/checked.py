@@ -1,0 +1,78 @@
+"""Whether kube-apiserver would take the definitions of declared classes.
+
+To find out takes some milliseconds, and all of CEL where there are rules; a server notes in its folder which ones were
+good, so that the next start needs none of that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from steersman.library.declaration import Declaration
+from steersman.library.definition import plain_definition
+from steersman.machinery.codec.serializer import decoder, encode
+from steersman.machinery.private_files import write_whole
+from steersman.server.version import GIT_VERSION
+
+logger = logging.getLogger(__name__)
+
+_NOTE: Final = "definitions.json"
+
+
+class DefinitionError(ValueError):
+    """A class stands for a CustomResourceDefinition that kube-apiserver would refuse; the text says why."""
+
+
+class _Note(msgspec.Struct, forbid_unknown_fields=True):
+    """Which definitions a version of the server has found good: the digests of their JSON."""
+
+    version: str
+    good: list[str]
+
+
+def check_definition(declaration: Declaration) -> None:
+    """Raises DefinitionError for what kube-apiserver would refuse, TypeError for what no definition can say."""
+    from steersman.api.apiextensions.v1 import CustomResourceDefinition
+    from steersman.registry.apiextensions.defaults import set_defaults
+    from steersman.registry.apiextensions.validation import validate_definition
+
+    definition = decoder(CustomResourceDefinition).decode(encode(plain_definition(declaration)))
+    set_defaults(definition)
+    definition.status.stored_versions = [declaration.stored.name]
+    found = list(validate_definition(definition))
+    if found:
+        raise DefinitionError(f"{declaration.kind}: " + "; ".join(map(str, found)))
+
+
+def check_definitions(declarations: Iterable[Declaration], folder: Path) -> None:
+    """The same of all of them, but for those that are noted in the folder to be good. Raises OSError too."""
+    path = folder / _NOTE
+    known = _known(path)
+    good = {_digest(each): each for each in declarations}
+    for digest, declaration in good.items():
+        if digest not in known:
+            check_definition(declaration)
+    if not good.keys() <= known:
+        write_whole(path, msgspec.json.encode(_Note(GIT_VERSION, sorted(good))), 0o644)
+
+
+def _digest(declaration: Declaration) -> str:
+    return hashlib.sha256(encode(plain_definition(declaration))).hexdigest()
+
+
+def _known(path: Path) -> frozenset[str]:
+    """The digests that are noted; none if there is no note of this version: nothing but time is lost with it."""
+    try:
+        note = msgspec.json.decode(path.read_bytes(), type=_Note)
+    except FileNotFoundError:
+        return frozenset()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        logger.warning("%s cannot be read, and is made anew: %s", path, error)
+        return frozenset()
+    return frozenset(note.good) if note.version == GIT_VERSION else frozenset()

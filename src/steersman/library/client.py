@@ -1,0 +1,128 @@
+"""Typed access to the objects of a declared class, by requests to the server in this process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Final, Generic, TypeVar
+
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.api_resource import APIResource
+from steersman.client.client import Client
+from steersman.client.transport import Transport
+from steersman.kinds.open import OpenObject
+from steersman.library.declaration import Declaration, declaration_of
+from steersman.library.instances import Instances
+from steersman.library.models import Plain, member_names
+from steersman.library.storage import Event
+from steersman.machinery.codec.serializer import from_plain, to_plain
+
+T = TypeVar("T")
+
+_MANAGER: Final = "steersman"
+"""Who owns what is written, unless it is said."""
+_STATUS: Final = "status"
+_NOT_APPLIED = frozenset({
+    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+    "resourceVersion", "selfLink", "uid",
+})  # fmt: skip
+"""Members of metadata that are the server's."""
+
+
+class ObjectsClient(Generic[T]):
+    """The objects of one class, in the version that is stored: `server.objects(Flunder)`.
+
+    Each method is a request, which is judged, prepared and told of as any other is; it is made by the server itself
+    (`system:apiserver`, who may do everything). The class has a field `metadata`, an ObjectMeta.
+
+    StatusError is raised with the code and reason that any client is told: 404 NotFound, 409 AlreadyExists or Conflict,
+    422 Invalid; ValueError for an object that was stored when the class was another, and is none of its instances.
+    """
+
+    def __init__(self, transport: Transport, model: type[T]) -> None:
+        """Raises TypeError for a class that is not declared, or has no metadata."""
+        declaration = declaration_of(model)
+        if "metadata" not in member_names(model):
+            raise TypeError(f"{model.__name__} has no field `metadata`, by which its objects are named")
+        self._transport = transport
+        self._client = Client(transport, _MANAGER)
+        self._resource = _resource_of(declaration)
+        self._instances = Instances(declaration)
+
+    async def get(self, name: str, namespace: str = "") -> T:
+        """The object of a name."""
+        return self._instance(await self._client.get(self._resource, name, namespace))
+
+    async def list(self, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> list[T]:
+        """The objects of a namespace, or of all."""
+        found = await self._client.list(
+            self._resource, namespace, label_selector=label_selector, field_selector=field_selector
+        )
+        return [self._instance(each) for each in found.items]
+
+    async def watch(
+        self, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncGenerator[Event[T], None]:
+        """Every object there is as ADDED, and then what changes, until it is closed (`contextlib.aclosing`) or the
+        server ends it, as it does after half an hour to an hour."""
+        watching = self._client.watch(
+            self._resource, namespace, label_selector=label_selector, field_selector=field_selector
+        )
+        async with watching as batches:
+            async for batch in batches:
+                for each in batch:
+                    if each.type != "BOOKMARK":
+                        yield Event(each.type, self._instance(each.object))
+
+    async def create(self, obj: T) -> T:
+        """Makes an object, in the namespace that its metadata says; what was made of it."""
+        return self._instance(await self._client.create(self._resource, self._plain(obj)))
+
+    async def update(self, obj: T) -> T:
+        """Puts an object in the place of the one of its name, unless that has changed since it was got (Conflict). The
+        status stays as it is."""
+        return await self._put(obj, "")
+
+    async def update_status(self, obj: T) -> T:
+        """Puts the status of an object in the place of what it was, under the same condition."""
+        return await self._put(obj, _STATUS)
+
+    async def apply(self, obj: T, *, manager: str = _MANAGER, force: bool = False) -> T:
+        """Server-side apply by a field manager of all that the object says: made if it is not there. Without `force`
+        fields of other managers are a Conflict."""
+        plain = self._plain(obj)
+        plain["metadata"] = {name: each for name, each in plain["metadata"].items() if name not in _NOT_APPLIED}
+        plain.pop(_STATUS, None)
+        meta = plain["metadata"]
+        client = Client(self._transport, manager)
+        found = await client.apply(self._resource, meta.get("name", ""), meta.get("namespace", ""), plain, force=force)
+        return self._instance(found)
+
+    async def delete(self, name: str, namespace: str = "") -> None:
+        """Deletes the object of a name; one with finalizers is there until these are gone."""
+        await self._client.delete(self._resource, name, namespace)
+
+    async def _put(self, obj: T, subresource: str) -> T:
+        plain = self._plain(obj)
+        meta = plain["metadata"]
+        target = self._resource.path(meta.get("namespace", ""), meta.get("name", ""), subresource)
+        body = self._resource.encode(plain)
+        target = f"{target}?fieldManager={self._client.manager}"
+        return self._instance(self._resource.decode(await self._client.raw("PUT", target, body)))
+
+    def _instance(self, plain: Plain) -> T:
+        content = {name: each for name, each in plain.items() if name not in ("apiVersion", "kind", "metadata")}
+        found: T = self._instances.of_stored(OpenObject(from_plain(ObjectMeta, plain["metadata"]), content))
+        return found
+
+    def _plain(self, obj: T) -> Plain:
+        opened = self._instances.opened(obj)
+        return {
+            "apiVersion": self._resource.api_version, "kind": self._resource.kind,
+            "metadata": to_plain(opened.metadata), **opened.content,
+        }  # fmt: skip
+
+
+def _resource_of(declaration: Declaration) -> APIResource[dict[str, Any]]:
+    return APIResource(
+        declaration.group, declaration.stored.name, declaration.plural, declaration.kind, dict, declaration.namespaced
+    )

@@ -1,0 +1,323 @@
+"""The capabilities of a resource on storage of one's own (see library.storage and rest.capabilities)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from steersman.api.meta.v1 import DeleteOptions, ObjectMeta
+from steersman.kinds.open import OpenObject
+from steersman.library.declaration import Declaration
+from steersman.library.hooks import DELETE, UPDATE, Objects, Request
+from steersman.library.instances import Instances
+from steersman.library.models import ModelError
+from steersman.library.storage import Event, verbs_of_storage
+from steersman.machinery.errors import status as errors
+from steersman.machinery.errors.status import StatusError
+from steersman.machinery.identity.names import generate_name
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.rest.bound import BoundResource
+from steersman.rest.capabilities import (
+    Change,
+    CheckCreate,
+    CheckDelete,
+    Deleted,
+    Encoded,
+    Item,
+    Listing,
+    ListOptions,
+    Sink,
+    Updated,
+    WatchStart,
+)
+from steersman.rest.context import Context
+from steersman.store import metadata
+from steersman.store.write_rules import WriteRules
+
+logger = logging.getLogger(__name__)
+
+GET: Final = "GET"
+LIST: Final = "LIST"
+WATCH: Final = "WATCH"
+CREATE: Final = "CREATE"
+
+
+@dataclass(slots=True)
+class _Told:
+    """See rest.capabilities.WatchEvent."""
+
+    type: str
+    entry: Encoded
+    revision: int
+    representations: dict[Any, Any] | None = None
+
+
+class _OwnObjects(WriteRules[OpenObject]):
+    """The objects of a class as its own storage has them."""
+
+    def __init__(
+        self, bound: BoundResource[OpenObject], own: Any, instances: Instances, lane: SlowLane,
+        objects_of: Callable[[type[Any]], Objects[Any]],
+    ) -> None:  # fmt: skip
+        self.resource = bound.resource
+        self.kind = bound.resource.kind
+        self.strategy = bound.strategy
+        self.slow_lane = lane
+        self._bound = bound
+        self._own = own
+        self._instances = instances
+        self._objects_of = objects_of
+
+    def decode(self, item: Item) -> OpenObject:
+        """See ResourceStorage."""
+        return self.kind.decode(item.body)
+
+    def remember(self, item: Item, kind: object, encoded: bytes) -> None:
+        """Keeps nothing: each answer is made of what the storage gives."""
+
+    def _place(self, ctx: Context, name: str) -> ObjectMeta:
+        return ObjectMeta(name=name, namespace=ctx.action.namespace)
+
+    def _request(
+        self, operation: str, ctx: Context, meta: ObjectMeta, old: Any = None, subresource: str = ""
+    ) -> Request[Any]:  # fmt: skip
+        return Request(operation, meta, old, subresource, ctx, self._objects_of)
+
+    def _instance(self, obj: OpenObject) -> Any:
+        """Raises StatusError 500 for what the class cannot hold."""
+        try:
+            return self._instances.of_stored(obj)
+        except ModelError as error:
+            raise errors.plain_internal(f"{self.kind.name} {obj.metadata.name} does not fit: {error}") from None
+
+    def _opened(self, instance: Any) -> OpenObject:
+        return self._instances.opened(instance)
+
+    def item(self, instance: Any) -> tuple[OpenObject, Encoded]:
+        """An instance as an object, and encoded."""
+        obj = self._opened(instance)
+        return obj, self._item(obj)
+
+    def _item(self, obj: OpenObject) -> Encoded:
+        return Encoded(self.kind.body(obj), _revision(obj.metadata.resource_version))
+
+
+class OwnAnswers(_OwnObjects):
+    """What a class's own storage answers, where nothing can be got again."""
+
+    async def answer(self, ctx: Context, obj: OpenObject) -> OpenObject:
+        """See rest.capabilities.Answerer."""
+        found = list(self.strategy.validate(ctx, obj))
+        if found:
+            raise errors.invalid(self.resource.group_kind, obj.metadata.name, found)
+        made = self._opened(await self._own.create(self._request(CREATE, ctx, obj.metadata), self._instance(obj)))
+        made.metadata.managed_fields = []
+        return made
+
+
+class OwnStorage(_OwnObjects):
+    """What a class's own storage gives and takes, judged as what the server stores is (rest.capabilities). It has all
+    capabilities but that: the verbs of the resource say which of them are served."""
+
+    # Reading
+
+    async def get(self, ctx: Context, name: str, resource_version: str = "") -> Item:
+        """See Getter. The version is the storage's business."""
+        return self._item(await self._found(ctx, name))
+
+    async def list(self, ctx: Context, options: ListOptions) -> Listing:
+        """See Lister. A list is never cut into pages; its version is the highest of its objects'."""
+        found = [self._item(each) for each in await self._listed(ctx, options)]
+        return Listing(found, max((each.revision for each in found), default=0))
+
+    async def watch(self, ctx: Context, options: ListOptions, sink: Sink) -> WatchStart:
+        """See Watcher. Without a version, or with 0, the objects there are come first."""
+        version = "" if options.resource_version == "0" else options.resource_version
+        initial = None
+        if options.send_initial_events or (not version and options.send_initial_events is None):
+            initial = [self._item(each) for each in await self._listed(ctx, options)]
+        events = self._own.watch(self._request(WATCH, ctx, self._place(ctx, "")), version)
+        watching = _Watching(self, ctx, options, sink, events)
+        revision = max((each.revision for each in initial or ()), default=_revision(version))
+        watching.revision = revision
+        return WatchStart(initial, revision, watching, lambda: watching.revision, lambda: watching.revision)
+
+    async def _listed(self, ctx: Context, options: ListOptions) -> Sequence[OpenObject]:
+        found: Iterable[Any] = await self._own.list(self._request(LIST, ctx, self._place(ctx, "")))
+        return [each for each in map(self._opened, found) if self.is_wanted(ctx, options, each)]
+
+    def is_wanted(self, ctx: Context, options: ListOptions, obj: OpenObject) -> bool:
+        """Whether an object is in the namespace and among those that the selectors select."""
+        meta = obj.metadata
+        if ctx.action.namespace and meta.namespace != ctx.action.namespace:
+            return False
+        if not options.label_selector.matches(meta.labels):
+            return False
+        if options.field_selector.empty:
+            return True
+        fields = {name: read(obj) for name, read in self.resource.selectable_fields.items()}
+        return options.field_selector.matches(
+            {**fields, "metadata.name": meta.name, "metadata.namespace": meta.namespace}
+        )
+
+    async def _found(self, ctx: Context, name: str) -> OpenObject:
+        """Raises StatusError 404."""
+        found = await self._got(ctx, name)
+        if found is None:
+            raise errors.not_found(self.resource.group_resource, name)
+        return self._opened(found)
+
+    async def _got(self, ctx: Context, name: str) -> Any:
+        return await self._own.get(self._request(GET, ctx, self._place(ctx, name)))
+
+    # Writing
+
+    async def create(self, ctx: Context, obj: OpenObject, check: CheckCreate | None = None) -> Item:
+        """See Creater."""
+        meta = obj.metadata
+        metadata.fill_system_fields(meta)
+        if not meta.name and meta.generate_name:
+            meta.name = generate_name(meta.generate_name)
+        await self._asked(ctx, obj, None)
+        await self.prepared(ctx, self.before_create, ctx, obj)
+        if check is not None:
+            await check(obj)
+        if ctx.dry_run:
+            return self._item(obj)
+        settle = await self._taken(ctx, obj, None)
+        made = self._opened(await self._own.create(self._request(CREATE, ctx, meta), self._instance(obj)))
+        await settle()
+        return self._item(made)
+
+    async def update(self, ctx: Context, name: str, change: Change) -> Updated:
+        """See Updater. Who lost against another write is told so."""
+        if change.may_create and await self._got(ctx, name) is None:
+            made = await change.make(None)
+            made.metadata.resource_version = ""
+            return Updated(await self.create(ctx, made, change.check_create), True)
+        old = await self._found(ctx, name)
+        if change.uid and change.uid != old.metadata.uid:
+            raise errors.conflict(self.resource.group_resource, name, "the UID in the precondition is another one's")
+        new: OpenObject = await change.make(old)
+        version = new.metadata.resource_version
+        if version and version != old.metadata.resource_version:
+            raise errors.conflict(self.resource.group_resource, name, errors.OPTIMISTIC_LOCK)
+        strategy = change.strategy or self._bound.substrategies.get(change.subresource, self.strategy)
+        await self._asked(ctx, new, old, change.subresource)
+        await self.prepared(ctx, self.before_update, ctx, new, old, strategy)
+        if change.check_update is not None:
+            await change.check_update(new, old)
+        if ctx.dry_run:
+            return Updated(self._item(new), False)
+        settle = await self._taken(ctx, new, old, change.subresource)
+        request = self._request(UPDATE, ctx, new.metadata, self._instance(old), change.subresource)
+        changed = self._opened(await self._own.update(request, self._instance(new)))
+        await settle()
+        return Updated(self._item(changed), False)
+
+    async def delete(
+        self, ctx: Context, name: str, options: DeleteOptions, check: CheckDelete | None = None
+    ) -> Deleted:
+        """See GracefulDeleter. What finalizers mean is the storage's business."""
+        found = await self._found(ctx, name)
+        return Deleted(await self._deleted(ctx, found, options, check), True)
+
+    async def delete_collection(
+        self, ctx: Context, delete_options: DeleteOptions, options: ListOptions, check: CheckDelete | None = None
+    ) -> Listing:
+        """See CollectionDeleter."""
+        found = await self._listed(ctx, options)
+        return Listing([await self._deleted(ctx, each, delete_options, check) for each in found], 0)
+
+    async def _deleted(
+        self, ctx: Context, obj: OpenObject, options: DeleteOptions, check: CheckDelete | None
+    ) -> Item:  # fmt: skip
+        metadata.check_preconditions(options, obj.metadata, self.resource.group_kind)
+        if check is not None:
+            await check(obj)
+        if not ctx.dry_run:
+            instance = self._instance(obj)
+            await self._own.delete(self._request(DELETE, ctx, obj.metadata, instance), instance)
+            if self._bound.allocator is not None:
+                await self._bound.allocator.give_back(ctx, obj)
+        return self._item(obj)
+
+    async def _asked(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
+    ) -> None:  # fmt: skip
+        """Asks the hooks that may refuse. Raises StatusError."""
+        if (inquiry := self._bound.inquiries.get(subresource)) is not None:
+            await inquiry.look_into(ctx, new, old)
+
+    async def _taken(
+        self, ctx: Context, new: OpenObject, old: OpenObject | None, subresource: str = ""
+    ) -> Callable[[], Awaitable[None]]:
+        """What tells the hooks of a write when it is done."""
+        bound = self._bound
+        allocator = bound.suballocators.get(subresource) if subresource else bound.allocator
+        settle = None if allocator is None else await allocator.take(ctx, new, old)
+
+        async def settled() -> None:
+            waiting = None if settle is None else settle(True)
+            if waiting is not None:
+                await waiting
+
+        return settled
+
+
+class _Watching:
+    """Passes on what a storage tells, until it is cancelled or the storage has told all."""
+
+    def __init__(self, storage: OwnStorage, ctx: Context, options: ListOptions, sink: Sink, events: Any) -> None:
+        self.revision = 0
+        self._storage = storage
+        self._ctx = ctx
+        self._options = options
+        self._sink = sink
+        self._events = events
+        self._seen: set[tuple[str, str]] = set()
+        self._task = asyncio.get_running_loop().create_task(self._follow(), name=f"watching {storage.kind.name}")
+
+    def cancel(self) -> None:
+        """See WatchHandle."""
+        self._task.cancel()
+
+    async def _follow(self) -> None:
+        error: StatusError | None = None
+        try:
+            async for event in self._events:
+                self._tell(event)
+                await self._sink.drain()
+        except StatusError as found:
+            error = found
+        except Exception:
+            logger.exception("a watch of %s has failed", self._storage.kind.name)
+            error = errors.plain_internal("the watch has failed")
+        finally:
+            with suppress(RuntimeError):  # it is being closed already
+                await self._events.aclose()
+        self._sink.failed(error)
+
+    def _tell(self, event: Event[Any]) -> None:
+        obj, item = self._storage.item(event.object)
+        self.revision = max(self.revision, item.revision)
+        if self._storage.is_wanted(self._ctx, self._options, obj):
+            self._sink.deliver(_Told(event.type, item, item.revision))
+
+
+def _revision(version: str) -> int:
+    """A version as a number; those that are none are the storage's own business."""
+    return int(version) if version.isascii() and version.isdigit() else 0
+
+
+def own_storage(
+    declaration: Declaration, bound: BoundResource[OpenObject], lane: SlowLane,
+    objects_of: Callable[[type[Any]], Objects[Any]],
+) -> OwnAnswers | OwnStorage:  # fmt: skip
+    """What implements a resource that has a storage of its own."""
+    kind = OwnStorage if "get" in verbs_of_storage(declaration.storage) else OwnAnswers
+    return kind(bound, declaration.storage, Instances(declaration), lane, objects_of)

@@ -1,0 +1,108 @@
+"""A server that stands alone: it has namespaces, and the resources by which rights are granted and asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from steersman.admission_plugins.namespace_lifecycle import NamespaceLifecycle
+from steersman.api.core.v1 import Namespace
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.authentication.anonymous import AnonymousAuthenticator
+from steersman.authentication.bearer_token import BearerTokenAuthenticator
+from steersman.authentication.client_certificate import ClientCertificateAuthenticator
+from steersman.authentication.interface import Authenticator, TokenAuthenticator
+from steersman.authentication.issued_tokens import IssuedTokens
+from steersman.authentication.token_file import StaticTokens, TokenFileError
+from steersman.authentication.union import UnionAuthenticator, UnionTokenAuthenticator
+from steersman.authorization.bootstrap_policy import BootstrapPolicy, load_bootstrap_policy
+from steersman.controlplane.authorizers import judges
+from steersman.controlplane.initial_objects import ensure, reconcile_policy
+from steersman.controlplane.options import Options, OptionsError
+from steersman.controlplane.rbac_feed import feed
+from steersman.controlplane.stores import Stores
+from steersman.library.namespaces import NamespaceDeletion
+from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.registry.authentication.group import AUTHENTICATION
+from steersman.registry.authorization.group import AUTHORIZATION
+from steersman.registry.core.namespaces import NAMESPACES
+from steersman.registry.rbac.group import RBAC
+from steersman.registry.services import Services
+from steersman.rest.objects import Reading
+from steersman.rest.resource import Resource
+from steersman.server.server import Server
+
+_NAMESPACE: Final = "default"
+_ROLES: Final = frozenset({
+    "admin", "cluster-admin", "edit", "view", "system:basic-user", "system:discovery", "system:public-info-viewer",
+})  # fmt: skip
+"""The roles of every cluster that are not of Kubernetes' own components."""
+_PHASE: Final[Reading[str]] = Reading(lambda namespace: namespace.status.phase, "status.phase")
+
+
+class Standalone:
+    """See Surroundings. Raises OptionsError for a token file that cannot be read."""
+
+    resources: Final[tuple[Resource[Any, Services], ...]] = (
+        NAMESPACES, *AUTHENTICATION.resources, *AUTHORIZATION.resources, *RBAC.resources
+    )  # fmt: skip
+    proxy_headers: Final = None
+
+    def __init__(self, options: Options, lane: SlowLane, issued: IssuedTokens) -> None:
+        """`issued` are the tokens of the server's own requests."""
+        self._lane = lane
+        self._deletion: NamespaceDeletion | None = None
+        self.rights = judges(options, lane)
+        self.tokens: TokenAuthenticator = _tokens(options, issued)
+        self.authenticator: Authenticator = UnionAuthenticator(
+            [ClientCertificateAuthenticator(), BearerTokenAuthenticator(self.tokens, options.audiences)],
+            AnonymousAuthenticator() if options.anonymous_auth else None,
+        )
+
+    def lifecycle(self, stores: Stores) -> NamespaceLifecycle:
+        """See Surroundings."""
+        namespaces = stores.objects("", "namespaces")
+        return NamespaceLifecycle(lambda name: namespaces.known("", name, _PHASE))
+
+    def install(self, server: Server, stores: Stores) -> None:
+        """See Surroundings."""
+        feed(self.rights.roles, stores.store, self._lane)
+        deletion = self._deletion = NamespaceDeletion(stores)
+
+        async def make_roles() -> None:
+            await reconcile_policy(stores.objects, _policy())
+
+        async def make_namespace() -> None:
+            await ensure(stores.objects("", "namespaces"), Namespace(metadata=ObjectMeta(name=_NAMESPACE)))
+
+        async def delete_namespaces() -> None:
+            deletion.start()
+
+        server.add_post_start_hook("rbac/bootstrap-roles", make_roles)
+        server.add_post_start_hook("default-namespace", make_namespace)
+        server.add_post_start_hook("namespace-deletion", delete_namespaces)
+
+    async def stop(self) -> None:
+        """See Surroundings."""
+        if self._deletion is not None:
+            await self._deletion.stop()
+
+
+def _policy() -> BootstrapPolicy:
+    policy = load_bootstrap_policy()
+    return BootstrapPolicy(
+        cluster_roles=tuple(each for each in policy.cluster_roles if each.metadata.name in _ROLES),
+        cluster_role_bindings=tuple(
+            each for each in policy.cluster_role_bindings if each.metadata.name in _ROLES
+        ),
+        roles=(),
+        role_bindings=(),
+    )  # fmt: skip
+
+
+def _tokens(options: Options, issued: IssuedTokens) -> TokenAuthenticator:
+    if not options.token_auth_file:
+        return issued
+    try:
+        return UnionTokenAuthenticator([issued, StaticTokens.load(options.token_auth_file, options.audiences)])
+    except TokenFileError as error:
+        raise OptionsError(f"token_auth_file: {error}") from None

@@ -1,0 +1,110 @@
+"""What every write goes by before it is stored: a strategy's hooks, in their order, and what is common to all kinds.
+
+Follows k8s.io/apiserver `registry/rest/{create,update}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, ParamSpec, TypeVar
+
+from steersman.kinds.kind import Kind
+from steersman.machinery.errors import field
+from steersman.machinery.errors import status as errors
+from steersman.machinery.lane.taking_long import TakesLong
+from steersman.machinery.large_work.slow_lane import SlowLane, done
+from steersman.machinery.managed_fields import differ_in_times_only
+from steersman.machinery.validation.object_meta import (
+    name_is_path_segment,
+    validate_new_metadata,
+    validate_object_meta,
+    validate_object_meta_update,
+    validate_standard_finalizers,
+)
+from steersman.rest.context import Context
+from steersman.rest.resource import Resource
+from steersman.rest.strategy import Strategy
+from steersman.store import metadata
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+META: Final = field.Path("metadata")
+
+
+class WriteRules(Generic[T]):
+    """Of a resource: what implements it is one of these."""
+
+    resource: Resource[T]
+    kind: Kind[T]
+    strategy: Strategy[T]
+    slow_lane: SlowLane
+
+    def namespace(self, ctx: Context) -> str:
+        """That of the request's object; "" where the resource has none, as that of a Namespace is itself."""
+        return ctx.action.namespace if self.resource.namespaced else ""
+
+    async def prepared(self, ctx: Context, hooks: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Calls the strategy's hooks; in the slow lane if they find that they take long."""
+        try:
+            await done(ctx.lane, hooks, *args, **kwargs)
+        except TakesLong:
+            ctx.lane = self.slow_lane.of(ctx.user.name)
+            await done(ctx.lane, hooks, *args, **kwargs)
+
+    def before_create(self, ctx: Context, obj: T) -> None:
+        """The strategy's hooks for a new object, and what is common to all kinds. Raises StatusError."""
+        strategy = self.strategy
+        meta: Any = obj.metadata  # type: ignore[attr-defined]
+        metadata.match_namespace(meta, self.namespace(ctx))
+        strategy.prepare_for_create(ctx, obj)
+        found = list(self._validate_new_metadata(obj, meta))
+        found += field.first_errors(strategy.validate(ctx, obj))
+        if found:
+            raise errors.invalid(self.resource.group_kind, meta.name, found)
+        ctx.warn_all(strategy.warnings_on_create(ctx, obj))
+        strategy.canonicalize(obj)
+
+    def _validate_new_metadata(self, obj: T, meta: Any, *, names_only: bool = False) -> Iterator[field.FieldError]:
+        resource = self.resource
+        judge = resource.name_validator_of
+        return validate_new_metadata(
+            meta,
+            namespaced=resource.namespaced,
+            name_validator=resource.name_validator if judge is None else judge(obj),
+            names_only=names_only,
+            any_finalizers=resource.any_finalizers,
+        )
+
+    def before_update(self, ctx: Context, new: Any, old: Any, strategy: Strategy[T]) -> None:
+        """The strategy's hooks for an update, and what is common to all kinds. Raises StatusError."""
+        metadata.match_namespace(new.metadata, self.namespace(ctx))
+        new.metadata.generation = old.metadata.generation
+        strategy.prepare_for_update(ctx, new, old)
+        metadata.keep_system_fields(new.metadata, old.metadata)
+        found = list(validate_object_meta(
+            new.metadata, namespaced=self.resource.namespaced, name_validator=name_is_path_segment, path=META
+        ))  # fmt: skip
+        is_valid = not found
+        changed = list(validate_object_meta_update(new.metadata, old.metadata, META, is_valid=is_valid))
+        found += changed
+        if strategy.metadata_on_update != "once":
+            found += changed
+        if strategy.metadata_on_update == "finalizers":
+            found += validate_standard_finalizers(new.metadata.finalizers, META / "finalizers")
+        if self.resource.revalidates_metadata and strategy is self.strategy:
+            found += self._validate_new_metadata(new, new.metadata, names_only=is_valid)
+        found += field.first_errors(strategy.validate_update(ctx, new, old))
+        if found:
+            raise errors.invalid(self.resource.group_kind, new.metadata.name, found)
+        ctx.warn_all(strategy.warnings_on_update(ctx, new, old))
+        strategy.canonicalize(new)
+        if differ_in_times_only(new.metadata.managed_fields, old.metadata.managed_fields):
+            _keep_times(self.kind, new, old)
+
+
+def _keep_times(kind: Kind[Any], new: Any, old: Any) -> None:
+    """An update that changes nothing but the times of field ownership is no update."""
+    entries, new.metadata.managed_fields = new.metadata.managed_fields, old.metadata.managed_fields
+    if kind.value(new) != kind.value(old):
+        new.metadata.managed_fields = entries

@@ -1,0 +1,81 @@
+"""The tutorial of the library, as its reader does it: every command, in its order, with what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.docs.markdown_documents import Document
+from tests.e2e.library_program import TIMEOUT, Program
+
+pytestmark = pytest.mark.slow
+
+GUIDE = Document(ROOT / "docs" / "library.md")
+HELLO = GUIDE.blocks("python")[0]
+FLUNDER = GUIDE.blocks("yaml")[0]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command of the consoles, and what is shown below it."""
+    found: list[tuple[str, str]] = []
+    for block in GUIDE.blocks("console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, kubectl_binary: str) -> Path:
+    """Where the reader works: with the files that the tutorial shows, kubectl and steersman."""
+    # the port is another one, so that tests run beside whatever is on this machine
+    (tmp_path / "hello.py").write_text(HELLO.replace("Server(Flunder)", "Server(Flunder, secure_port=0)"))
+    (tmp_path / "flunder.yaml").write_text(FLUNDER)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "kubectl").symlink_to(kubectl_binary)
+    (programs / "steersman").symlink_to(Path(sys.executable).with_name("steersman"))
+    return tmp_path
+
+
+@pytest.fixture
+def hello(folder: Path, kubectl_binary: str) -> Iterator[Program]:
+    running = Program(folder / ".local" / "state", kubectl_binary, str(folder / "hello.py"))
+    try:
+        yield running
+    finally:
+        assert running.stop() == 0
+
+
+def shown(text: str) -> str:
+    """An output without what is another one each time."""
+    return re.sub(r"\b\d+s$", "AGE", text.rstrip(), flags=re.MULTILINE)
+
+
+def test_every_command_prints_what_the_tutorial_shows(folder: Path, hello: Program) -> None:
+    environment = {**os.environ, "HOME": str(folder), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    (start, ready), *rest = commands()
+    assert start == "python hello.py &"
+    assert re.sub(r":\d+", ":PORT", hello.ready) == re.sub(r":\d+", ":PORT", ready).replace("/home/me", str(folder))
+    ran = 0
+    for command, output in rest:
+        words = command.replace("/home/me", str(folder))
+        if words.startswith("export "):
+            name, _, value = words.removeprefix("export ").partition("=")
+            environment[name] = value
+            continue
+        done = subprocess.run(
+            words, shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=TIMEOUT, check=False,
+        )  # fmt: skip
+        assert shown(done.stdout) == shown(output), command
+        ran += 1
+    assert ran >= 10
+    assert (folder / "crd.yaml").read_text().startswith("apiVersion: apiextensions.k8s.io/v1\n")
