@@ -17,11 +17,12 @@ from steersman.machinery.codec.serializer import encode
 from steersman.machinery.codec.strict import DecodeError, decode_object
 from steersman.machinery.errors.status import StatusError, generic_server_response, service_unavailable
 from steersman.net.ascii import is_digits
+from steersman.net.client.answer import Answer, BadAnswer
 from steersman.net.client.dial import DialError, host_port
-from steersman.net.client.http_client import Answer, BadAnswer
-from steersman.net.client.transport import Transport, bounded
+from steersman.net.client.tls import HTTP2
+from steersman.net.client.transport import Address, Transport, bounded
 from steersman.net.message import BodyAborted
-from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, client_tls, load_kubeconfig
+from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, client_tls, fixed, load_kubeconfig
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -37,8 +38,6 @@ _BACKOFF: Final = 0.5
 _FACTOR: Final = 1.5
 _JITTER: Final = 0.2
 _PASSING: Final = frozenset({"InternalError", "Timeout", "TooManyRequests", "ServerTimeout"})
-_HUNG_UP: Final = frozenset({"EOF", "write: broken pipe"})
-"""What a request finds that is sent on a connection that the other side has closed meanwhile."""
 _SHOWN: Final = 2048
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -69,7 +68,7 @@ def find_cluster(kubeconfig: Path | str, *, account: Path = _ACCOUNT) -> Cluster
         endpoint = load_kubeconfig(Path(kubeconfig).expanduser()) if kubeconfig else _of_pod(account)
     except (KubeconfigError, OSError) as error:
         raise ClusterError(str(error)) from None
-    if endpoint.tls is None:
+    if not endpoint.address.secure:
         raise ClusterError(f"{endpoint.url} is no https URL: tokens are shown to nobody else")
     return Cluster(endpoint)
 
@@ -90,8 +89,9 @@ def _of_pod(account: Path) -> Endpoint:
         # it is replaced before it ends
         return f"Bearer {token.read_text('ascii').strip()}"
 
-    place = host_port(host, int(port))
-    return Endpoint(f"https://{place}", host, int(port), "/", client_tls(authority), host, credentials)
+    url, address = f"https://{host_port(host, int(port))}", Address(host, int(port))
+    tls = fixed(client_tls(authority, protocols=HTTP2))
+    return Endpoint(url, address, "/", tls, host, credentials, protocols=HTTP2)
 
 
 class Cluster:
@@ -99,11 +99,11 @@ class Cluster:
 
     def __init__(self, endpoint: Endpoint) -> None:
         """`endpoint` has TLS."""
-        tls = endpoint.tls
-        assert tls is not None
         self._endpoint = endpoint
         self._prefix = endpoint.target.partition("?")[0].rstrip("/")
-        self._transport = Transport(lambda: tls, endpoint.server_name)
+        self._transport = Transport(
+            endpoint.tls, endpoint.server_name, protocols=endpoint.protocols, locate=endpoint.locate
+        )
 
     @property
     def url(self) -> str:
@@ -192,24 +192,13 @@ class Cluster:
             headers += [("Content-Type", media), ("Content-Length", str(len(body)))]
         if credentials := endpoint.credentials():
             headers.append(("Authorization", credentials))
-        address = (endpoint.host, endpoint.port)
-        for _ in range(_STEPS):
-            try:
-                return await self._transport.send(
-                    address, method, self._prefix + target, headers, _whole(body) if body else None
-                )
-            except BadAnswer as error:
-                if str(error) not in _HUNG_UP:
-                    raise
-        raise BadAnswer("EOF")
+        return await self._transport.send(
+            endpoint.address, method, self._prefix + target, headers, whole=body, again=True
+        )  # fmt: skip
 
     def _unavailable(self, method: str, target: str, why: str) -> StatusError:
         place = urlsplit(self._endpoint.url)
         return service_unavailable(f"{method} {place.scheme}://{place.netloc}{target.partition('?')[0]}: {why}")
-
-
-async def _whole(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 async def _lines(answer: Answer) -> AsyncIterator[bytes]:
