@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import steersman
+from steersman.cli.controllers import controllers
 from steersman.cli.crd import crd
 from steersman.cli.envtest.command import envtest
 from steersman.cli.kubeconfig import kubeconfig
@@ -22,6 +23,7 @@ main.add_command(serve)
 main.add_command(up)
 main.add_command(status)
 main.add_command(down)
+main.add_command(controllers)
 main.add_command(kubeconfig)
 main.add_command(envtest)
 main.add_command(crd)

@@ -1,0 +1,80 @@
+"""Requests to an API server elsewhere, as a kubeconfig says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final
+
+from steersman.client.transport import Fields, Unreachable
+from steersman.net.client.answer import Answer, BadAnswer
+from steersman.net.client.dial import DialError
+from steersman.net.client.transport import Transport
+from steersman.net.message import BodyAborted
+from steersman.webhooks.kubeconfig import Endpoint, load_kubeconfig
+
+_FAILED: Final = (DialError, BadAnswer, BodyAborted, OSError)
+
+
+class TLSTransport:
+    """Sends the requests of one user to the API server of an endpoint; `credentials` are others than the endpoint's."""
+
+    def __init__(self, endpoint: Endpoint, credentials: Callable[[], str] | None = None) -> None:
+        self._endpoint = endpoint
+        self._credentials = credentials or endpoint.credentials
+        self._prefix = endpoint.target.partition("?")[0].rstrip("/")
+        self._host = endpoint.url.partition("://")[2].partition("/")[0]
+        self._transport = Transport(
+            endpoint.tls, endpoint.server_name, protocols=endpoint.protocols, locate=endpoint.locate
+        )
+
+    @classmethod
+    def of_kubeconfig(cls, path: Path) -> TLSTransport:
+        """For the current context of a kubeconfig. Raises KubeconfigError."""
+        return cls(load_kubeconfig(path))
+
+    def of(self, token: Callable[[], str]) -> TLSTransport:
+        """The same server for whom a bearer token is."""
+        return TLSTransport(self._endpoint, lambda: f"Bearer {token()}")
+
+    async def send(self, method: str, target: str, fields: Fields, body: bytes) -> _Response:
+        headers = [("Host", self._host), *fields]
+        if body:
+            headers.append(("Content-Length", str(len(body))))
+        try:
+            if credentials := self._credentials():
+                headers.append(("Authorization", credentials))
+            answer = await self._transport.send(
+                self._endpoint.address, method, self._prefix + target, headers, whole=body
+            )
+        except _FAILED as error:
+            raise Unreachable(f"{method} {self._endpoint.url}: {error}") from None
+        return _Response(answer)
+
+    async def aclose(self) -> None:
+        """Closes the connections that are kept."""
+        self._transport.close()
+
+
+class _Response:
+    """An answer on its way."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.status = answer.status
+
+    def header(self, name: str) -> str:
+        return self._answer.header(name)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._answer:
+                yield piece
+        except _FAILED as error:
+            raise Unreachable(str(error)) from None
+
+    async def read(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces()])
+
+    async def aclose(self) -> None:
+        await self._answer.close()

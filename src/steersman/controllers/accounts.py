@@ -1,0 +1,93 @@
+"""Clients of the service accounts of controllers on any API server, with tokens that are asked for in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from steersman.api.authentication.v1 import TokenRequest, TokenRequestSpec
+from steersman.api.core.v1 import Namespace, ServiceAccount
+from steersman.api.meta.v1 import ObjectMeta
+from steersman.client.client import Client
+from steersman.client.errors import is_already_exists
+from steersman.client.over_tls import TLSTransport
+from steersman.client.resources import NAMESPACES, SERVICE_ACCOUNTS, TOKEN_REQUESTS
+from steersman.client.transport import Unreachable
+from steersman.machinery.errors.status import StatusError
+
+logger = logging.getLogger(__name__)
+
+NAMESPACE: Final = "kube-system"
+_LASTS: Final = 3600
+"""Seconds for which a token is asked for; another one when four fifths have passed."""
+_RETRY: Final = 10.0
+
+
+class AccountClients:
+    """`await prepare(names)`, then `client(name)`; `await stop()` at the end (kube-controller-manager's
+    `--use-service-account-credentials`)."""
+
+    def __init__(self, transport: TLSTransport, manager: str) -> None:
+        self._transport = transport
+        self._client = Client(transport, manager)
+        self._manager = manager
+        self._tokens: dict[str, str] = {}
+        self._clients: dict[str, Client] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def prepare(self, names: set[str]) -> None:
+        """Makes the accounts and has tokens of theirs. Raises StatusError, Unreachable."""
+        for name in sorted(names):
+            await self._make(name)
+            await self._renew(name)
+        self._task = asyncio.create_task(self._renew_all(), name="tokens of controllers")
+
+    def client(self, name: str) -> Client:
+        """The client of an account that is prepared."""
+        found = self._clients.get(name)
+        if found is None:
+            transport = self._transport.of(lambda: self._tokens[name])
+            found = self._clients[name] = Client(transport, self._manager)
+        return found
+
+    async def stop(self) -> None:
+        """Ends; tokens run out by themselves."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        for each in self._clients.values():
+            await each.aclose()
+
+    async def _make(self, name: str) -> None:
+        account = ServiceAccount(metadata=ObjectMeta(name=name, namespace=NAMESPACE))
+        try:
+            await self._client.create(NAMESPACES, Namespace(metadata=ObjectMeta(name=NAMESPACE)))
+        except StatusError as error:
+            if not is_already_exists(error):
+                logger.debug("%s: %s", NAMESPACE, error)  # it is there, or the next request says what is wrong
+        try:
+            await self._client.create(SERVICE_ACCOUNTS, account)
+        except StatusError as error:
+            if not is_already_exists(error):
+                raise
+
+    async def _renew(self, name: str) -> None:
+        wanted = TokenRequest(spec=TokenRequestSpec(audiences=[], expiration_seconds=_LASTS))
+        made = await self._client.create_subresource(
+            SERVICE_ACCOUNTS, name, NAMESPACE, "token", TOKEN_REQUESTS, wanted
+        )  # fmt: skip
+        self._tokens[name] = made.status.token
+
+    async def _renew_all(self) -> None:
+        while True:
+            await asyncio.sleep(_LASTS * 0.8)
+            for name in self._tokens:
+                while True:
+                    try:
+                        await self._renew(name)
+                    except (StatusError, Unreachable) as error:
+                        logger.warning("token of %s: %s", name, error)
+                        await asyncio.sleep(_RETRY)
+                    else:
+                        break

@@ -1,0 +1,61 @@
+"""The controllers on an API server elsewhere, as kube-controller-manager runs there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import uuid
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from steersman.client.client import Client
+from steersman.client.events import Broadcaster
+from steersman.client.leader_election import LeaderElector
+from steersman.client.over_tls import TLSTransport
+from steersman.controllers.accounts import NAMESPACE, AccountClients
+from steersman.controllers.all import CONTROLLERS
+from steersman.controllers.controller import Settings
+from steersman.controllers.manager import ControllerManager
+
+MANAGER: Final = "kube-controller-manager"
+"""Who owns what is written, and the lease of which only one instance has hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standalone:
+    """What runs, and how: flags of kube-controller-manager."""
+
+    settings: Settings
+    use_service_account_credentials: bool = False
+    leader_elect: bool = True
+
+    async def run(self, transport: TLSTransport) -> None:
+        """Works until it is cancelled, or until the lease is lost. Raises StatusError, Unreachable at the start."""
+        client = Client(transport, MANAGER)
+        if not self.leader_elect:
+            await self._work(transport, client)
+            return
+        events = Broadcaster(client)
+        events.start()
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        elector = LeaderElector(client, NAMESPACE, MANAGER, identity, recorder=events.recorder(MANAGER, identity))
+        try:
+            await elector.lead(lambda: self._work(transport, client))
+        finally:
+            await events.stop()
+            await client.aclose()
+
+    async def _work(self, transport: TLSTransport, client: Client) -> None:
+        async with AsyncExitStack() as stack:
+            client_of: Callable[[str], Client] = lambda _: client  # noqa: E731
+            if self.use_service_account_credentials:
+                accounts = AccountClients(transport, MANAGER)
+                stack.push_async_callback(accounts.stop)
+                await accounts.prepare({each.account for each in CONTROLLERS})
+                client_of = accounts.client
+            manager = ControllerManager(client, client_of, self.settings, CONTROLLERS)
+            stack.push_async_callback(manager.stop)
+            await manager.start()
+            await asyncio.Event().wait()
