@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from email.utils import formatdate
 
 import pytest
 from hpack import Decoder, Encoder
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from jh2._hazmat import Decoder as Jh2Decoder
 from jh2._hazmat import HPACKError, OversizedHeaderListError
 
-from steersman.net.fields import FieldCache
+from steersman.net.fields import FieldCache, http_date
 from steersman.net.http1 import exchange as http1_exchange
 from steersman.net.http2 import hpack
 
@@ -84,3 +85,8 @@ def test_values_that_repeat_are_encoded_once_and_ever_new_ones_are_not_kept():
         assert got == [b"Content-Type: text/plain\r\n", b"Audit-Id: %d\r\n" % n]
     assert made.count("text/plain") == 1
     assert len(fields._fields) < 100
+
+
+@given(st.integers(0, 4_102_444_800))
+def test_dates_are_those_of_email_utils(second: int) -> None:
+    assert http_date(second) == formatdate(second, usegmt=True)

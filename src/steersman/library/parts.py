@@ -28,7 +28,7 @@ from steersman.machinery.identity.schema import GroupResource
 from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
-from steersman.machinery.private_files import write_whole
+from steersman.machinery.private_files import read_private, write_whole
 from steersman.net.message import Handler
 from steersman.net.tls import ServerTLS
 from steersman.openapi.first_use import OpenAPIOnFirstUse
@@ -104,8 +104,18 @@ async def start_server(
         port = server.external_address.port
         await register(aggregation, list(manifests(aggregation, declarations, files.ca.read_bytes(), port)))
     elif aggregation is None and options.listen:
-        write_whole(kubeconfig, admin_kubeconfig(started.url, files))
+        _keep(kubeconfig, admin_kubeconfig(started.url, files))
     return started
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Writes a file that only its owner can read, unless it is there as it should be. Raises OSError."""
+    try:
+        if read_private(path) == data:
+            return
+    except FileNotFoundError:
+        pass
+    write_whole(path, data)
 
 
 def own_files(options: Options, aggregation: Aggregation | None) -> CertificateFiles:

@@ -9,7 +9,6 @@ import contextlib
 import logging
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -122,6 +121,8 @@ def make_private_folder(path: Path) -> None:
 
 
 def _written_beside(path: Path, data: bytes, mode: int) -> str:
+    import tempfile  # slow to load, and a start that changes no file does without
+
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

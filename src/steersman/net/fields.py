@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from email.utils import formatdate
 from typing import Final
 
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _VALUES_PER_NAME: Final = 64
 _MAX_FIELDS: Final = 4096
 _LONGEST_KEPT: Final = 512
@@ -42,7 +43,7 @@ class FieldCache:
         second = int(time.time())
         if second != self._second:
             self._second = second
-            self._date = self._encode("date", formatdate(second, usegmt=True))
+            self._date = self._encode("date", http_date(second))
         return self._date
 
     def _make(self, field: tuple[str, str]) -> bytes:
@@ -59,3 +60,11 @@ class FieldCache:
             self._count[name] = known + 1
             self._fields[name, value] = encoded
         return encoded
+
+
+def http_date(second: int) -> str:
+    """A moment, in seconds since the epoch, as HTTP has it (RFC 9110 5.6.7); email.utils has that too, and is slow to
+    load."""
+    at = time.gmtime(second)
+    day, month = _DAYS[at.tm_wday], _MONTHS[at.tm_mon - 1]
+    return f"{day}, {at.tm_mday:02} {month} {at.tm_year:04} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"
