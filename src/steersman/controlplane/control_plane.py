@@ -267,7 +267,7 @@ class ControlPlane:
         tokens = token_authenticator(options, keys, stores, self._issued)
         rights = judges(options, common.slow_lane)
         services = self._services = _services(options, ranges, common, stores, rights, keys, tokens)
-        running.callback(services.proxy_transport.close)
+        running.callback(services.proxied.close)
         running.callback(services.kubelet.close)
         runtime = RuntimeConfig(options.runtime_config)
         bound = [bind(each, services) for each in _resources(runtime)]

@@ -9,13 +9,15 @@ import os
 import ssl
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steersman.api.core.v1 import Node
 from steersman.machinery.errors.status import plain_internal
 from steersman.machinery.go.strings import to_lower
 from steersman.net.client.tls import HTTP2, Protocols, client_context
-from steersman.net.client.transport import Transport
+
+if TYPE_CHECKING:  # a server without nodes and pods asks nobody
+    from steersman.net.client.transport import Transport
 
 ADDRESS_TYPES: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 KUBELET_PORT: Final = 10250
@@ -54,6 +56,8 @@ class KubeletConnection:
 
     def transport(self, *, verify: bool = True) -> Transport:
         """What requests to kubelets are sent with. Raises StatusError 500 if a file cannot be used."""
+        from steersman.net.client.transport import Transport
+
         verify = verify and bool(self.certificate_authority)
         self._tls(verify, HTTP2)
         if verify not in self._transports:
@@ -97,7 +101,22 @@ def _any_server(protocols: Protocols) -> ssl.SSLContext:
     return client_context(protocols, insecure=True)
 
 
-def proxy_transport() -> Transport:
-    """What requests to pods, to services and to other ports of nodes are sent with: no certificate is shown, and any is
-    taken, as they are reached by address."""
-    return Transport(_any_server, protocols=HTTP2)
+class ProxyConnection:
+    """How pods, services and other ports of nodes are reached: no certificate is shown, and any is taken, as they are
+    reached by address."""
+
+    def __init__(self) -> None:
+        self._transport: Transport | None = None
+
+    def transport(self) -> Transport:
+        """What requests to them are sent with."""
+        from steersman.net.client.transport import Transport
+
+        if self._transport is None:
+            self._transport = Transport(_any_server, protocols=HTTP2)
+        return self._transport
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        if self._transport is not None:
+            self._transport.close()

@@ -12,8 +12,7 @@ from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
-from steersman.net.client.transport import Transport
-from steersman.registry.kubelet import KubeletConnection, proxy_transport
+from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ class Services:
     authenticate_token: Callable[[str, tuple[str, ...]], TokenIdentity | Awaitable[TokenIdentity | None] | None]
     """Whose a bearer token is that is meant for one of the audiences; see TokenAuthenticator."""
     kubelet: KubeletConnection = field(default_factory=KubeletConnection)
-    proxy_transport: Transport = field(default_factory=proxy_transport)
+    proxied: ProxyConnection = field(default_factory=ProxyConnection)
     """What requests to pods and services are sent with."""
     slow_lane: SlowLane = field(default_factory=SlowLane)
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)

@@ -231,7 +231,7 @@ async def proxy_to_node(services: Services, ctx: Context, name: str, request: Re
         scheme="https" if at_kubelet else scheme or "http", host=host,
         port=kubelet_port if at_kubelet else proxied_port(port), addresses=tuple(addresses),
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
-        transport=kubelet.transport() if at_kubelet else services.proxy_transport,
+        transport=kubelet.transport() if at_kubelet else services.proxied.transport(),
     )  # fmt: skip
     return await proxy(request, location, services.slow_lane.of(ctx.user.name))
 

@@ -224,7 +224,7 @@ async def proxy_to_pod(services: Services, ctx: Context, name: str, request: Req
     location = Location(
         scheme=scheme or "http", host=address, port=proxied_port(port) if port else _first_port(pod),
         path=join_preserving_trailing_slash("", proxied_path(request.subpath)),
-        transport=services.proxy_transport,
+        transport=services.proxied.transport(),
     )  # fmt: skip
     return await proxy(request, location, services.slow_lane.of(ctx.user.name))
 

@@ -51,7 +51,7 @@ async def locate(services: Services, ctx: Context, text: str) -> Location:
         for address in _from_anywhere(subset.addresses):
             if _is_pod(services, ctx, address):
                 return Location(
-                    scheme=scheme or "http", host=address.ip, port=number, transport=services.proxy_transport
+                    scheme=scheme or "http", host=address.ip, port=number, transport=services.proxied.transport()
                 )
     raise service_unavailable(f"no endpoints available for service {quote(text)}")
 
