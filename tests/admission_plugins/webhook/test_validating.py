@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.admission_plugins.matching import expressions
+from steersman.cel.regular import compile_pattern
 from steersman.testing import Client, Environment
 from tests.admission_plugins.policy.policies import enforce, validating
 from tests.admission_plugins.webhook.admission_hook import (
@@ -177,6 +178,16 @@ async def test_match_conditions_may_ask_the_authorizer(client: Client, hook: Adm
     await configure(client, VALIDATING, hook.webhook("/w", "configmaps", matchConditions=conditions))
     assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201  # it may do everything
     assert hook.paths == []
+
+
+async def test_match_conditions_may_have_regular_expressions(client: Client, hook: AdmissionHook):
+    hook.answers["/w"] = deny
+    compile_pattern.cache_clear()
+    conditions = [{"name": "guarded", "expression": "object.metadata.name.matches('^guarded-[0-9]+$')"}]
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", matchConditions=conditions))
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
+    assert (await client.post(CONFIG_MAPS, config_map("guarded-1"))).status == 400
+    assert len(hook.of("/w")) == 1
 
 
 async def test_a_webhook_may_be_a_service(client: Client, hook: AdmissionHook):
