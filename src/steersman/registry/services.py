@@ -49,5 +49,7 @@ class Services:
     proxy_transport: Transport = field(default_factory=proxy_transport)
     """What requests to pods and services are sent with."""
     slow_lane: SlowLane = field(default_factory=SlowLane)
+    enable_aggregator_routing: bool = False
+    """Whether webhooks with a Service are asked at its endpoints only, never at the cluster's address for it."""
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)
     """The plural of the resource whose objects are of a kind, None if none is served."""

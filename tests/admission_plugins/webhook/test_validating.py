@@ -203,6 +203,17 @@ async def test_a_webhook_may_be_a_service(client: Client, hook: AdmissionHook):
     assert f"Host: hook.default.svc:{hook.port}" in hook.heads[0]
 
 
+async def test_a_webhook_is_asked_at_endpoints_only_where_that_is_wanted(hook: AdmissionHook):
+    async with Environment(enable_aggregator_routing=True) as environment:
+        client = environment.client()
+        service = {"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 443}]}}
+        assert (await client.post("/api/v1/namespaces/default/services", service)).status == 201
+        config = {"service": {"namespace": "default", "name": "hook"}, "caBundle": hook.ca_bundle}
+        await configure(client, VALIDATING, hook.webhook("/w", "configmaps") | {"clientConfig": config})
+        answer = await client.post(CONFIG_MAPS, config_map("x"))
+        assert answer.json()["message"].endswith(': no endpoints available for service "hook"')
+
+
 async def test_a_service_that_is_not_there(client: Client, hook: AdmissionHook):
     config = {"service": {"namespace": "default", "name": "none", "path": "/w"}}
     await configure(client, VALIDATING, hook.webhook("/w", "configmaps") | {"clientConfig": config})
