@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest_asyncio
 from examples.flunders.types import Fischer, Flunder
 from steersman import Server, definition_of, mount
 from steersman.testing import Environment
+from tests import ROOT
 from tests.library.asking import ask, causes, write_tokens
 
 GROUP = "/apis/wardle.example.com"
@@ -103,3 +107,13 @@ async def test_hooks_see_objects_that_nobody_has_asked_for_where_they_are_mounte
         fischer = {**head, "disallowedFlunders": ["z"]}
         assert (await client.post(f"{GROUP}/v1alpha1/fischers", fischer)).status == 201
         assert (await client.post(FLUNDERS, flunder("z", flunderReference="y"))).status == 403
+
+
+def test_help_is_no_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "examples.flunders", "--help"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("usage: python -m examples.flunders [-h] folder [port]")
+    assert list(tmp_path.iterdir()) == []
