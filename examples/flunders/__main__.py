@@ -1,10 +1,13 @@
 """`python -m examples.flunders FOLDER [PORT]` serves flunders and fischers."""
 
-import sys
+import argparse
 
 from examples.flunders.types import Fischer, Flunder
 from steersman import Server
 
 if __name__ == "__main__":
-    folder, *port = sys.argv[1:]
-    Server(Flunder, Fischer, data_dir=folder, secure_port=int(port[0]) if port else 6443).run()
+    parser = argparse.ArgumentParser(prog="python -m examples.flunders", description="Serve flunders and fischers.")
+    parser.add_argument("folder", help="where their objects and the keys of the server are kept")
+    parser.add_argument("port", nargs="?", type=int, default=6443, help="0 for a free one (default: %(default)s)")
+    given = parser.parse_args()
+    Server(Flunder, Fischer, data_dir=given.folder, secure_port=given.port).run()

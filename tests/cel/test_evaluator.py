@@ -62,6 +62,12 @@ from tests.cel.cel_sample import evaluate, plain
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         ),
         ("semver(o.s)", "No Major.Minor.Patch elements found"),
+        ("cidr('10.0.0.0/8').containsIP('ten')", "no such overload"),
+        (
+            "cidr('10.0.0.0/8').containsCIDR('ten')",
+            "network address parse error during conversion from string: "
+            "network address parse error during conversion from string: netip.ParsePrefix(\"ten\"): no '/'",
+        ),
     ],
 )
 def test_what_has_no_value_fails(text: str, message: str) -> None:

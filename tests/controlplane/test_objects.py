@@ -58,6 +58,25 @@ async def changed(objects: StoreObjects, name: str) -> None:
     await objects.update(loopback("ns", name), name, change)
 
 
+async def test_whoever_asks_first_fills_the_cache() -> None:
+    storage = await MemoryStorage.open(compaction_interval=0, lease_interval=0)
+    first: Store[ConfigMap] = Store(bind(CONFIG_MAPS), storage, SlowLane())
+    await StoreObjects(first).create(loopback("ns"), ConfigMap(metadata=ObjectMeta(name="a", namespace="ns")))
+    stores = [first]
+
+    def cold() -> StoreObjects:
+        stores.append(Store(bind(CONFIG_MAPS), storage, SlowLane()))
+        return StoreObjects(stores[-1])
+
+    found = await cold().find("ns", "a")
+    assert found.metadata.name == "a"
+    assert [each.metadata.name async for each, _ in cold().every()] == ["a"]
+    assert await cold().read_all("ns", Reading(lambda each: each.metadata.name, "metadata")) == ["a"]
+    for each in stores:
+        await each.stop()
+    await storage.close()
+
+
 async def test_a_version_is_read_once(objects: StoreObjects) -> None:
     seen = Seen()
     assert [objects.known("ns", "small", seen.reading) for _ in range(3)] == [1, 1, 1]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,9 @@ import pytest
 import pytest_asyncio
 
 from examples.flunders.types import Fischer, Flunder
-from steersman import Server, definition_of
+from steersman import Server, definition_of, mount
+from steersman.testing import Environment
+from tests import ROOT
 from tests.library.asking import ask, causes, write_tokens
 
 GROUP = "/apis/wardle.example.com"
@@ -91,3 +96,24 @@ async def test_a_name_that_a_fischer_disallows_is_forbidden(server: Server) -> N
 def test_the_definition_has_both_versions() -> None:
     versions = definition_of(Flunder)["spec"]["versions"]
     assert [(each["name"], each["storage"]) for each in versions] == [("v1beta1", True), ("v1alpha1", False)]
+
+
+async def test_hooks_see_objects_that_nobody_has_asked_for_where_they_are_mounted() -> None:
+    async with Environment() as environment:
+        await mount(environment.plane, Flunder, Fischer)
+        client = environment.client()
+        assert (await client.post(FLUNDERS, flunder("x", flunderReference="y"))).status == 201
+        head = {"apiVersion": "wardle.example.com/v1alpha1", "kind": "Fischer", "metadata": {"name": "f"}}
+        fischer = {**head, "disallowedFlunders": ["z"]}
+        assert (await client.post(f"{GROUP}/v1alpha1/fischers", fischer)).status == 201
+        assert (await client.post(FLUNDERS, flunder("z", flunderReference="y"))).status == 403
+
+
+def test_help_is_no_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "examples.flunders", "--help"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("usage: python -m examples.flunders [-h] folder [port]")
+    assert list(tmp_path.iterdir()) == []

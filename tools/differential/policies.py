@@ -35,6 +35,12 @@ _FORMS: Final = (
     "dyn({0}) == {1}", "authorizer.group('').resource('pods').namespace({0}).check('get').allowed()",
     "authorizer.requestResource.check({0}).reason() == ''",
     "authorizer.serviceAccount('default', {0}).path('/healthz').check('get').allowed()",
+    "{0}.matches('^[a-z]+$')", "string({0}).matches('^[a-z0-9]+' + '$')", "'a1'.matches({0})", "'a'.matches('[')",
+    "string({0}).find('[0-9]+') != ''", "string({0}).findAll('[a-z]', 2).size() > 1", "string({0}).contains({1})",
+    "string({0}).split('-').size() > 1", "string({0}).replace('a', 'b', 1) == {1}", "string({0}).charAt(0) == 'a'",
+    "string({0}).lowerAscii() == {1}", "isQuantity(string({0}))", "isURL(string({0}))", "isIP(string({0}))",
+    "format.dns1123Label().validate(string({0})).hasValue()", "[{0}, {1}].isSorted()", "sets.contains([1, {0}], [{1}])",
+    "semver('1.2.3').isLessThan(semver(string({0})))", "cidr('10.0.0.0/8').containsIP(string({0}))",
 )  # fmt: skip
 _BOOLEANS: Final = (
     "{0}", "({0}) == true", "dyn({0}) == true || object != null", "!(dyn({0}) == 1)", "string({0}).size() < 3", "true",

@@ -32,6 +32,7 @@ _CONDITIONS: Final = (
     "object.nosuch == 1", "request.name == 'x'", "has(request.subResource) && request.subResource == 'scale'",
     "'system:masters' in request.userInfo.groups", "authorizer.group('').resource('pods').check('get').allowed()",
     "authorizer.requestResource.check('delete').reason() != ''", "request.options.kind == 'CreateOptions'",
+    "object.metadata.name.matches('^[a-z]+$')", "request.name.find('[0-9]') == ''",
     "request.dryRun", "request.kind.group == 'apps' || request.resource.resource == 'configmaps'",
 )  # fmt: skip
 

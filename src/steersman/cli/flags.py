@@ -210,7 +210,7 @@ FLAGS: Final[dict[str, Flag]] = {
     "proxy-client-cert-file": Flag("proxy_client_cert_file", _file, "shown to aggregated servers, PEM"),
     "proxy-client-key-file": Flag("proxy_client_key_file", _file, "key of --proxy-client-cert-file"),
     "enable-aggregator-routing": Flag(
-        "enable_aggregator_routing", _boolean, "reach aggregated servers at endpoints only", boolean=True
+        "enable_aggregator_routing", _boolean, "reach aggregated servers and webhooks at endpoints only", boolean=True
     ),
     "aggregator-reject-forwarding-redirect": Flag(
         "aggregator_reject_forwarding_redirect", _boolean, "answer 502 for redirects of aggregated servers",

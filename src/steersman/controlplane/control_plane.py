@@ -379,6 +379,7 @@ def _services(
             client_key=options.kubelet_client_key,
             certificate_authority=options.kubelet_certificate_authority,
         ),
+        enable_aggregator_routing=options.enable_aggregator_routing,
         slow_lane=common.slow_lane,
         resource_of=common.mapper.plural_of,
     )

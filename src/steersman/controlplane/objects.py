@@ -1,4 +1,7 @@
-"""Typed access to stores from inside the server (rest.objects.Objects)."""
+"""Typed access to stores from inside the server (rest.objects.Objects).
+
+Of kinds that are served later, such as custom ones, nobody may have needed the cache yet: what may wait fills it.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +60,8 @@ class StoreObjects:
         return (await self._store.list(ctx, options)).items
 
     async def find(self, namespace: str, name: str) -> Any | None:
+        if self._store.is_cold:
+            await self._store.warm()
         entry = self._entry(namespace, name)
         return None if entry is None else await self._whole(entry)
 
@@ -67,6 +72,8 @@ class StoreObjects:
         return self._store.slow_lane if is_large(item.body) else None
 
     async def every(self, namespace: str = "") -> AsyncIterator[tuple[Any, SlowLane | None]]:
+        if self._store.is_cold:
+            await self._store.warm()
         entries = self._entries(namespace)
         async for some in in_turns(entries, any_large=self._store.cacher.large > 0):
             for entry in some:
@@ -154,6 +161,8 @@ class StoreObjects:
 
     async def _unhurried(self, namespace: str) -> AsyncIterator[Entry]:
         """The objects of a namespace; others have the loop whenever what is done with them has taken a turn's time."""
+        if self._store.is_cold:
+            await self._store.warm()
         until = perf_counter() + _TURN
         for entry in self._entries(namespace):
             yield entry

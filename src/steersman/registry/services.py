@@ -48,5 +48,7 @@ class Services:
     proxied: ProxyConnection = field(default_factory=ProxyConnection)
     """What requests to pods and services are sent with."""
     slow_lane: SlowLane = field(default_factory=SlowLane)
+    enable_aggregator_routing: bool = False
+    """Whether webhooks with a Service are asked at its endpoints only, never at the cluster's address for it."""
     resource_of: Callable[[GroupVersionKind], str | None] = field(default=lambda kind: None)
     """The plural of the resource whose objects are of a kind, None if none is served."""

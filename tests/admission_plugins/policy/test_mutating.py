@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from steersman.cel.regular import compile_pattern
 from steersman.testing import Client
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, applying, create, define, enforce, patching
 
@@ -206,3 +207,10 @@ async def test_a_custom_resource_stays_of_its_kind(
     made = await client.post(path, {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}})
     assert made.status == code, made.body
     assert made.json()["message"].startswith(message)
+
+
+async def test_regular_expressions_change_the_first_request_too(client: Client) -> None:
+    compile_pattern.cache_clear()
+    found = "Object{metadata: Object.metadata{labels: {'version': object.metadata.name.find('v[0-9]+$')}}}"
+    await enforce(client, "p", applying(found))
+    assert (await create(client, "web-v2")).json()["metadata"]["labels"] == {"version": "v2"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.admission.interface import Attributes
+from steersman.cel.regular import compile_pattern
 from steersman.testing import Client
 from tests.admission_plugins.policy.policies import (
     CONFIG_MAPS,
@@ -236,3 +237,14 @@ async def test_what_became_of_validations_is_counted(client: Client) -> None:
         'apiserver_validating_admission_policy_check_total{enforcement_action="deny",error_type="invalid_error",'
         'policy="p",policy_binding="p-0"} 1' in metrics
     )
+
+
+async def test_regular_expressions_judge_the_first_request_too(client: Client) -> None:
+    compile_pattern.cache_clear()
+    condition = {"name": "some", "expression": "object.metadata.name.matches('^[abc]$')"}
+    labelled = "has(object.metadata.labels) && object.metadata.labels.all(k, v, v.matches('^[a-z]+' + '$'))"
+    await enforce(client, "p", validating(labelled, matchConditions=[condition]))
+    assert (await create(client, "a")).status == 422
+    assert (await create(client, "b", labels={"color": "blue"})).status == 201
+    assert (await create(client, "c", labels={"color": "7"})).status == 422
+    assert (await create(client, "d")).status == 201

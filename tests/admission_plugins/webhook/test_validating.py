@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.admission_plugins.matching import expressions
+from steersman.cel.regular import compile_pattern
 from steersman.testing import Client, Environment
 from tests.admission_plugins.policy.policies import enforce, validating
 from tests.admission_plugins.webhook.admission_hook import (
@@ -179,6 +180,16 @@ async def test_match_conditions_may_ask_the_authorizer(client: Client, hook: Adm
     assert hook.paths == []
 
 
+async def test_match_conditions_may_have_regular_expressions(client: Client, hook: AdmissionHook):
+    hook.answers["/w"] = deny
+    compile_pattern.cache_clear()
+    conditions = [{"name": "guarded", "expression": "object.metadata.name.matches('^guarded-[0-9]+$')"}]
+    await configure(client, VALIDATING, hook.webhook("/w", "configmaps", matchConditions=conditions))
+    assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
+    assert (await client.post(CONFIG_MAPS, config_map("guarded-1"))).status == 400
+    assert len(hook.of("/w")) == 1
+
+
 async def test_a_webhook_may_be_a_service(client: Client, hook: AdmissionHook):
     """It is known by the name of the Service, wherever that is."""
     service = {"metadata": {"name": "hook"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
@@ -190,6 +201,17 @@ async def test_a_webhook_may_be_a_service(client: Client, hook: AdmissionHook):
     assert answer.status == 201, answer.body
     assert hook.paths == ["/w"]
     assert f"Host: hook.default.svc:{hook.port}" in hook.heads[0]
+
+
+async def test_a_webhook_is_asked_at_endpoints_only_where_that_is_wanted(hook: AdmissionHook):
+    async with Environment(enable_aggregator_routing=True) as environment:
+        client = environment.client()
+        service = {"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 443}]}}
+        assert (await client.post("/api/v1/namespaces/default/services", service)).status == 201
+        config = {"service": {"namespace": "default", "name": "hook"}, "caBundle": hook.ca_bundle}
+        await configure(client, VALIDATING, hook.webhook("/w", "configmaps") | {"clientConfig": config})
+        answer = await client.post(CONFIG_MAPS, config_map("x"))
+        assert answer.json()["message"].endswith(': no endpoints available for service "hook"')
 
 
 async def test_a_service_that_is_not_there(client: Client, hook: AdmissionHook):

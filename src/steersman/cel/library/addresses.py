@@ -233,7 +233,12 @@ def _contains_cidr(value: CIDRValue, other: Any) -> bool:
 
 
 def _contains_ip(value: CIDRValue, other: Any) -> bool:
-    return value.contains(_read_ip(other) if isinstance(other, str) else other.address)
+    if not isinstance(other, str):
+        return value.contains(other.address)
+    try:
+        return value.contains(_read_ip(other))
+    except EvaluationError:  # upstream does not say here what is wrong with an address, as it does of a CIDR
+        raise EvaluationError("no such overload") from None
 
 
 def _of_ip(id: str, call: Any, result: Any = BOOL) -> tuple[Overload, ...]:

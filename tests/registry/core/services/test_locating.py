@@ -21,8 +21,8 @@ async def client() -> AsyncIterator[Client]:
         yield environment.client()
 
 
-async def located(client: Client, port: int = 443) -> tuple[str, int]:
-    services: Any = SimpleNamespace(objects=client.plane.objects)
+async def located(client: Client, port: int = 443, *, endpoints_only: bool = False) -> tuple[str, int]:
+    services: Any = SimpleNamespace(objects=client.plane.objects, enable_aggregator_routing=endpoints_only)
     return await locate_service(services, "default", "hook", port)
 
 
@@ -80,3 +80,21 @@ async def test_services_that_lead_nowhere(client, spec, code, text):
     with pytest.raises(StatusError) as raised:
         await located(client)
     assert (raised.value.code, raised.value.message) == (code, text)
+
+
+@pytest.mark.parametrize(("spec", "text"), [
+    ({}, 'no endpoints available for service "hook"'),
+    ({"clusterIP": "None"}, 'no endpoints available for service "hook"'),
+    ({"type": "ExternalName", "externalName": "example.com"}, 'unsupported service type "ExternalName"'),
+])  # fmt: skip
+async def test_endpoints_only(client, spec, text):
+    await make(client, **spec)
+    with pytest.raises(StatusError) as raised:
+        await located(client, endpoints_only=True)
+    assert raised.value.message == text
+
+
+async def test_an_endpoint_where_only_those_count(client):
+    await make(client)
+    await add_slice(client, "some", [{"addresses": ["10.1.0.2"]}])
+    assert await located(client, endpoints_only=True) == ("10.1.0.2", 8443)

@@ -1,7 +1,8 @@
 """Where requests of this server to a Service go: an endpoint if one is ready, else the cluster's address for it.
 
-Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver does either, by a flag;
-where nothing passes on what is sent to cluster addresses, endpoints can be reached all the same.
+Follows k8s.io/apiserver `pkg/util/proxy` (ResolveEndpoint, ResolveCluster). kube-apiserver does either, by
+`--enable-aggregator-routing`, which leaves endpoints only here too. Without the flag these are tried all the same, as
+they can be reached where nothing passes on what is sent to cluster addresses.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
     service: Service | None = await services.objects("", "services").find(namespace, name)
     if service is None:
         raise not_found(GroupResource("", "service"), name)
-    spec = service.spec
+    spec, endpoints_only = service.spec, services.enable_aggregator_routing
     if spec.type == "ExternalName":
+        if endpoints_only:
+            raise plain_internal('unsupported service type "ExternalName"')
         return spec.external_name, port
     found = next((each for each in spec.ports if each.port == port), None)
     if found is None:
@@ -38,6 +41,8 @@ async def locate_service(services: Services, namespace: str, name: str, port: in
     located = _endpoint(slices, found.name)
     if located is not None:
         return located
+    if endpoints_only:
+        raise service_unavailable(f"no endpoints available for service {quote(name)}")
     if spec.cluster_ip == "None":
         raise plain_internal('cannot route to service with ClusterIP "None"')
     return spec.cluster_ip, port
