@@ -236,3 +236,11 @@ async def test_what_became_of_validations_is_counted(client: Client) -> None:
         'apiserver_validating_admission_policy_check_total{enforcement_action="deny",error_type="invalid_error",'
         'policy="p",policy_binding="p-0"} 1' in metrics
     )
+
+
+async def test_a_pattern_is_compiled_beside_the_loop(client: Client) -> None:
+    await enforce(client, "p", validating({"expression": "object.data.text.matches(object.data.pattern)"}))
+    assert (await create(client, "a", {"text": "xyyz", "pattern": "^xy+z$"})).status == 201
+    assert (await create(client, "b", {"text": "xyyz", "pattern": "^x$"})).status == 422
+    refused = await create(client, "c", {"text": "xyyz", "pattern": "("})
+    assert (refused.status, "missing closing )" in refused.json()["message"]) == (422, True)
