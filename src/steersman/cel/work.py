@@ -8,6 +8,8 @@ this is charged too, at once: an evaluation ends there as one that costs too muc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import local
 from typing import Final, Protocol
 
@@ -42,6 +44,16 @@ def spend(steps: int) -> None:
     worker = HERE.worker
     if worker is not None:
         worker.work(steps)
+
+
+@contextmanager
+def counted_by(worker: Worker) -> Iterator[None]:
+    """Has what is done within counted by this one."""
+    outer, HERE.worker = HERE.worker, worker
+    try:
+        yield
+    finally:
+        HERE.worker = outer
 
 
 def spend_on_text(characters: int) -> None:

@@ -130,6 +130,7 @@ async def mutated(write: Write, record: Admission) -> None:
     """Mutating admission, whose plugins may put another object into the record; who owns its fields stays readable."""
     owners = record.obj.metadata.managed_fields
     await write.scope.shared.admission.admit(record)
+    write.ctx.lane = record.lane  # a plugin may have made a small object large
     if record.obj.metadata.managed_fields is not owners:
         await done(write.ctx.lane, keep_valid_owners, write.request, record.obj, owners)
 

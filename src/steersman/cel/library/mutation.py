@@ -71,6 +71,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _misplaced(value: Any, expected: str) -> Iterator[str]:
+    spend(1)
     if isinstance(value, ObjectValue):
         if value.cel_type.name != expected:
             yield (
