@@ -107,6 +107,7 @@ class _Judging:
             if judgement.match is not None:
                 plugin.count_match(invocation.policy, attributes, judgement.match, judgement.match_seconds)
             for index, decision in enumerate(judgement.decisions):
+                await self._turn.give()
                 if decision.denies:
                     self._enforce(invocation, index, decision)
                 elif decision.is_error:
