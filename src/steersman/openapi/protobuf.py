@@ -33,7 +33,7 @@ def encode_document(body: Body, document: dict[str, Any]) -> bytes:
 
 
 def check_document(body: Body, document: dict[str, Any]) -> None:
-    """Raises ValueError for a document that somebody else has written and that no message can be made of: a member is of
+    """Raises ValueError for a document that no message can be made of, as somebody else has written it: a member is of
     another type than OpenAPI says, or too large a number."""
     try:
         encode_document(body, document)
