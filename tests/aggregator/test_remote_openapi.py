@@ -145,6 +145,8 @@ async def test_types_of_its_kinds_are_checked(client: Client, behind: ExtensionS
     await until_so(is_checked)
     (warning,) = (await client.get(f"{policies}/a")).json()["status"]["typeChecking"]["expressionWarnings"]
     assert warning["warning"].startswith(f"{GROUP}/v1, Kind=Thing: ERROR: <input>:1:13: found no matching overload")
+
+
 def _told(definition: Any, **operation: Any) -> dict[str, Any]:
     path = {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Thing"}}}, **operation}}
     return {**V2, "paths": {PATH: path}, "definitions": {"Thing": definition}}
