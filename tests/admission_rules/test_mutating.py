@@ -10,6 +10,7 @@ from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.mutating import MutatingRules, MutationError
 from steersman.api.admissionregistration.v1 import MutatingAdmissionPolicySpec
 from steersman.machinery.codec.serializer import from_plain
+from steersman.machinery.errors.status import StatusError
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.managed_fields.builtin import schema_of_kind
 from tests.admission_rules.requests import Authorizer, inputs
@@ -102,3 +103,23 @@ async def test_why_it_cannot_is_told(given: dict[str, str], message: str, error_
         await _made(config_map(a="1"), **given)
     assert str(caught.value).startswith(message)
     assert caught.value.error_type == error_type
+
+
+DOUBLED = "[[1]]" + ".map(x, [x, x])" * 40
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        {"patch": f"[JSONPatch{{op: 'add', path: '/data/x', value: {DOUBLED}}}]"},
+        {"apply": f"Object{{spec: {DOUBLED}}}"},
+        {"apply": "Object{spec: [Object.spec{}]" + ".map(x, Object.spec{a: x, b: x})" * 40 + "}"},
+        {"patch": "lists.range(9000).map(i, JSONPatch{op: 'add', path: '/data/x', value: object.data})"},
+        {"patch": "lists.range(9000).map(i, JSONPatch{op: 'add', path: '/data/x', value: object.data.text})"},
+    ],
+)
+async def test_what_is_made_is_no_larger_than_any_object_may_be(mutation: dict[str, str]) -> None:
+    data = {f"k{each}": "v" for each in range(100)}
+    with pytest.raises(StatusError) as caught:
+        await _made(config_map(text="x" * 5000, **data), **mutation)
+    assert caught.value.code == 413

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from steersman.admission_rules.answers import Answers
 from steersman.admission_rules.validating import Decision, Judgement, ValidatingRules
 from steersman.api.admissionregistration.v1 import ValidatingAdmissionPolicySpec
@@ -95,3 +97,34 @@ async def test_match_conditions_may_name_variables_but_not_the_namespace() -> No
 async def test_what_goes_wrong_has_the_type_that_metrics_tell() -> None:
     wrong = await _judged({"validations": [{"expression": "1"}, {"expression": "false"}, {"expression": "true"}]}, {})
     assert [each.error_type for each in wrong.decisions] == ["compile_error", "invalid_error", "no_error"]
+
+
+def _chain(name: str, count: int, first: str, more: str) -> list[dict[str, str]]:
+    """Variables of which each is made of the one before, which `more` calls PREVIOUS."""
+    expressions = [first, *(more.replace("PREVIOUS", f"variables.{name}{each}") for each in range(count - 1))]
+    return [{"name": f"{name}{index}", "expression": each} for index, each in enumerate(expressions)]
+
+
+async def test_variables_that_double_what_they_hold_are_not_gone_through() -> None:
+    variables = [*_chain("v", 40, "[1]", "[PREVIOUS, PREVIOUS]"), *_chain("w", 40, "[1]", "[PREVIOUS, PREVIOUS]")]
+    spec = {"variables": variables, "validations": [{"expression": "variables.v39 == variables.w39"}]}
+    (message,) = _messages(await _judged(spec, {}))
+    assert message.endswith("resulted in error: operation cancelled: actual cost limit exceeded")
+
+
+async def test_variables_stop_where_they_have_used_up_the_budget() -> None:
+    costly = "lists.range(600).all(a, lists.range(600).all(b, true))"
+    spec = {
+        "variables": [{"name": f"v{each}", "expression": costly} for each in range(1000)],
+        "validations": [{"expression": " && ".join(f"variables.v{each}" for each in range(1000))}],
+    }
+    assert _messages(await _judged(spec, {})) == [OUT_OF_BUDGET]  # after some thirty of them
+
+
+@pytest.mark.parametrize("more", ["[PREVIOUS]", "dyn([PREVIOUS])"])
+async def test_variables_may_need_each_other_only_so_deep(more: str) -> None:
+    spec = {"variables": _chain("v", 1000, "[1]", more), "validations": [{"expression": "size(variables.v999) == 1"}]}
+    (message,) = _messages(await _judged(spec, {}))
+    assert "is needed by too many others at once" in message
+    spec["validations"] = [{"expression": "size(variables.v150) == 1"}]
+    assert _messages(await _judged(spec, {})) == [""]

@@ -57,6 +57,14 @@ async def test_fields_say_where_a_request_came_from(things: Client, behind: Exte
     assert len(told["audit-id"]) == 1
 
 
+async def test_what_goes_in_a_circle_is_passed_on_no_more(things: Client, behind: ExtensionServer) -> None:
+    behind.paths[THINGS] = echo
+    assert (await things.get(THINGS, x_forwarded_for=", ".join(["192.0.2.7"] * 16))).status == 200
+    refused = await things.get(THINGS, x_forwarded_for=", ".join(["192.0.2.7"] * 17))
+    assert (refused.status, refused.body) == (503, b"service unavailable\n")
+    assert len(behind.of(THINGS)) == 1
+
+
 def test_keys_of_extra_fields_are_escaped() -> None:
     user = UserInfo("a", "u", (), {"example.com/a b%é": ("1", "2")})
     assert identity_fields(user) == [

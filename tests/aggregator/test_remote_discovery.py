@@ -35,7 +35,9 @@ def test_only_what_is_wanted_is_read() -> None:
     assert _read_groups(data, WANTED, digest) == (None, digest)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"items": 1}', b'{"items": [1]}', b'"\xff"'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"items": 1}', b'{"items": [1]}', b'"\xff"', b'{"items": [' + b"[" * 50_000]
+)
 def test_garbage_is_no_document(data: bytes) -> None:
     with pytest.raises(BadDocument):
         _read_groups(data, WANTED, b"")

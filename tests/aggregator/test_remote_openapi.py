@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from steersman.aggregator.remote_openapi import _part
 from steersman.testing import Client
 from tests.aggregator.extension_server import (
     API_SERVICES,
@@ -143,3 +145,30 @@ async def test_types_of_its_kinds_are_checked(client: Client, behind: ExtensionS
     await until_so(is_checked)
     (warning,) = (await client.get(f"{policies}/a")).json()["status"]["typeChecking"]["expressionWarnings"]
     assert warning["warning"].startswith(f"{GROUP}/v1, Kind=Thing: ERROR: <input>:1:13: found no matching overload")
+
+
+def _told(definition: Any, **operation: Any) -> dict[str, Any]:
+    path = {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/Thing"}}}, **operation}}
+    return {**V2, "paths": {PATH: path}, "definitions": {"Thing": definition}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        _told({"type": 5}), _told({"properties": 7}), _told({"description": ["x"]}), _told({"minimum": "abc"}),
+        _told({"minimum": 10**400}), _told(3), _told(None), _told({}, tags=9), _told({}, parameters={"a": 1}),
+        _told({}, responses="x"), {**V2, "paths": {PATH: {"get": 5}}},
+    ],
+)  # fmt: skip
+def test_a_document_that_lies_breaks_that_of_nobody(document: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"not as OpenAPI has it|too large"):
+        _part(json.dumps(document).encode(), f"{ROOT}/", b"")
+
+
+async def test_a_list_of_too_many_documents_is_none(client: Client, behind: ExtensionServer) -> None:
+    many = {f"apis/g{each}/v1": {"serverRelativeURL": URL} for each in range(20_000)}
+    behind.paths["/openapi/v3"] = response({"paths": many})
+    await publish(client, behind)
+    await until_reason(client, "Passed")
+    await behind.asked("/openapi/v3")
+    assert "apis/g7/v1" not in (await client.get("/openapi/v3")).json()["paths"]

@@ -34,3 +34,17 @@ def test_what_never_ends_is_still_stopped() -> None:
 
     with pytest.raises(RecursionError):
         allows_nesting(endless)(0)
+
+
+def test_calls_within_calls_are_not_made_again_each() -> None:
+    made = 0
+
+    @allows_nesting
+    def nested(depth: int) -> int:
+        nonlocal made
+        made += 1
+        return nested(depth + 1)
+
+    with pytest.raises(RecursionError):
+        nested(0)
+    assert made < 40_000

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from . import custom, definitions, documents, floods, heads, objects, selectors
+from . import custom, definitions, documents, floods, heads, objects, peers, policies, selectors
 from .case import Case
 from .measuring import Bounds, Measurer, Result
 from .report import as_json, causes, table
@@ -31,6 +31,9 @@ KINDS: Final[dict[str, Callable[[str], Iterable[Case]]]] = {
     "documents": lambda _: documents.cases(),
     "definitions": lambda _: definitions.cases(),
     "custom": lambda _: custom.cases(),
+    "policies": lambda _: policies.cases(),
+    "webhooks": lambda _: peers.webhooks(),
+    "aggregated": lambda _: peers.aggregated(),
     "selectors": lambda _: selectors.cases(),
     "headers": lambda _: heads.headers(),
     "query": lambda _: heads.query(),

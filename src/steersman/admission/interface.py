@@ -21,6 +21,9 @@ UPDATE: Final[Operation] = "UPDATE"
 DELETE: Final[Operation] = "DELETE"
 CONNECT: Final[Operation] = "CONNECT"
 
+MOST_WARNINGS: Final = 1_024
+"""That plugins have for one request: of as many the client is told the first 4,096 characters."""
+
 
 class Reinvocation:
     """What plugins that change objects by rules of users keep of one write, as they may be asked twice: once all have
@@ -98,10 +101,15 @@ class Attributes:
             self.annotations = {}
         self.annotations.setdefault(key, value)
 
-    def warn(self, text: str) -> None:
-        """Adds a warning for the client, once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+    def warn(self, *texts: str) -> None:
+        """Adds warnings for the client, each once, as long as there are not more than can be sent."""
+        known = set(self.warnings)
+        for text in texts:
+            if len(self.warnings) >= MOST_WARNINGS:
+                return
+            if text not in known:
+                known.add(text)
+                self.warnings.append(text)
 
 
 def _own_name(obj: Any) -> str:

@@ -14,6 +14,7 @@ from steersman.cel.library.authorizer import Judge, ResourceCheck, authorizer, r
 from steersman.cel.names import unescape
 from steersman.cel.values import CostLimitExceeded, EvaluationError, LazyMap
 from steersman.machinery.errors.field import quote
+from steersman.machinery.lane.taking_long import TakesLong
 
 BUDGET: Final = 10_000_000
 """What all expressions of one policy may cost for a request and a parameter."""
@@ -24,6 +25,10 @@ _SPENT: Final = "validation failed due to running out of cost budget, no further
 
 
 _NO_VARIABLES: Final[Mapping[str, CompiledExpression]] = {}
+_DEEPEST: Final = 200
+"""Variables that wait for each other: each takes a dozen calls in calls."""
+_DEEP: Final = 20
+"""How many of these may on the loop."""
 
 
 class OutOfBudget(Exception):
@@ -120,8 +125,9 @@ class Activation:
         """The value of an expression. Raises OutOfBudget, and Unanswered and TakesLong to stop it."""
         if expression.program is None:
             return Evaluation(None, f"compilation error: {expression.error}")
-        value, cost = _outcome(expression.program, self._given, self._answers)
         variables = self._variables
+        variables.budget = self.budget
+        value, cost = _outcome(expression.program, self._given, self._answers)
         if variables.cost:
             cost += variables.cost
             variables.cost = 0
@@ -148,7 +154,7 @@ def _outcome(program: Program, given: Mapping[str, Any], answers: Answers) -> tu
 class _Variables(LazyMap):
     """The variable `variables`. It knows what it is evaluated with, but for itself, so that nothing goes in circles."""
 
-    __slots__ = ("_answers", "_expressions", "_given", "_known", "cost")
+    __slots__ = ("_answers", "_depth", "_expressions", "_given", "_known", "budget", "cost")
 
     def __init__(
         self, given: Mapping[str, Any], answers: Answers | None, expressions: Mapping[str, CompiledExpression]
@@ -157,8 +163,11 @@ class _Variables(LazyMap):
         self._answers: Final = answers
         self._expressions: Final = expressions
         self._known: Final[dict[str, Any]] = {}
+        self._depth = 0
         self.cost = 0
         """What was evaluated for the expression that is under way."""
+        self.budget = 0
+        """What that may cost in all."""
 
     def find(self, key: Any) -> tuple[Any, Any] | None:
         name = unescape(key) if type(key) is str else None
@@ -175,12 +184,22 @@ class _Variables(LazyMap):
         return key, value
 
     def _evaluate(self, name: str, expression: CompiledExpression) -> Any:
-        """The value of a named expression. Raises EvaluationError."""
+        """The value of a named expression. Raises EvaluationError, and OutOfBudget as soon as that is certain."""
         if expression.program is None:
             raise EvaluationError(f"composited variable {quote(name)} fails to compile: {expression.error}")
         assert self._answers is not None
-        value, cost = _outcome(expression.program, {**self._given, environments.VARIABLES: self}, self._answers)
+        if self._depth >= _DEEPEST:
+            raise EvaluationError(f"composited variable {quote(name)} is needed by too many others at once")
+        if self._depth >= _DEEP and self._answers.is_hurried:
+            raise TakesLong
+        self._depth += 1
+        try:
+            value, cost = _outcome(expression.program, {**self._given, environments.VARIABLES: self}, self._answers)
+        finally:
+            self._depth -= 1
         self.cost += cost
+        if self.cost > self.budget:
+            raise OutOfBudget
         if isinstance(value, EvaluationError | CostLimitExceeded):
             raise EvaluationError(f"composited variable {quote(name)} fails to evaluate: {value}")
         return value

@@ -17,6 +17,9 @@ from steersman.cel import types
 from steersman.cel.library.mutation import JSON_PATCH, OBJECT, JSONPatchValue, ObjectValue
 from steersman.cel.moments import duration_text, timestamp_text
 from steersman.cel.values import Duration, Optional, Timestamp, entries, is_map, type_of_value
+from steersman.cel.work import counted_by, spend, spend_on_text
+from steersman.machinery.lane.taking_long import TakesLong
+from steersman.machinery.large_work.slow_lane import too_many_values
 from steersman.machinery.managed_fields import Schema
 from steersman.machinery.managed_fields.merging import merge
 from steersman.machinery.managed_fields.schema import Atom, ListType, MapType
@@ -45,9 +48,30 @@ class MutationError(Exception):
         return "invalid_error"
 
 
+_MOST: Final = 400_000
+"""What a configuration, or all operations of a patch, may come to in steps of `cel.work`: each value is two, and so are
+64 characters. Twice what the largest object comes to."""
+_MOST_ON_LOOP: Final = 2_000
+
+
+class _Room:
+    """What may be made of the value of an expression, which may have the same list in it again and again."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._left = _MOST_ON_LOOP if answers.is_hurried else _MOST
+        self._is_hurried: Final = answers.is_hurried
+
+    def work(self, steps: int) -> None:
+        """Counts steps. Raises TakesLong on the loop, StatusError 413 elsewhere."""
+        self._left -= steps
+        if self._left < 0:
+            raise TakesLong if self._is_hurried else too_many_values()
+
+
 Mutation = Callable[[Inputs, Answers, Schema], Any]
 """Makes another object, as plain data, of that of the inputs, which stays as it is and may share parts with the other;
-the same object where a test of a patch fails. Raises MutationError, and Unanswered and TakesLong to stop it."""
+the same object where a test of a patch fails. Raises MutationError, StatusError 413 for more than any object may be,
+and Unanswered and TakesLong to stop it."""
 
 
 class MutatingRules:
@@ -85,10 +109,11 @@ class MutatingRules:
     def _applying(self, expression: CompiledExpression) -> Mutation:
         def apply(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
             made = self._value(expression, inputs, answers)
-            _check_places(made)
             obj = inputs.object
             try:
-                fields = native_fields(made, inputs)
+                with counted_by(_Room(answers)):
+                    _check_places(made)
+                    fields = native_fields(made, inputs)
             except NoTextKey:
                 raise MutationError("invalid return type: *dynamic.ObjectVal") from None
             configuration = {**fields, "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
@@ -98,7 +123,9 @@ class MutatingRules:
 
     def _patching(self, expression: CompiledExpression) -> Mutation:
         def patch(inputs: Inputs, answers: Answers, schema: Schema) -> Any:
-            operations = [_operation(each) for each in self._value(expression, inputs, answers)]
+            made = self._value(expression, inputs, answers)
+            with counted_by(_Room(answers)):
+                operations = [_operation(each) for each in made]
             try:
                 return json_patch.apply(inputs.object, operations)
             except json_patch.FailedTest:
@@ -158,6 +185,8 @@ def _atomic_parts(atom: Atom, value: Any, path: str) -> Iterator[str]:
 
 def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
     """An operation of a patch as JSON has it. Raises MutationError."""
+    spend(2)
+    spend_on_text(2 * sum(len(each) for name, each in made.fields.items() if name != "value"))
     operation: dict[str, Any] = {"op": made.fields.get("op", ""), "path": made.fields.get("path", "")}
     if made.fields.get("from"):
         operation["from"] = made.fields["from"]
@@ -173,6 +202,9 @@ _NO_JSON: Final = "JSONPath valueExpression evaluated to a type that could not m
 
 def _json(value: Any) -> Any:
     """A value as JSON, as protobuf's Value has it. Raises MutationError."""
+    spend(2)
+    if isinstance(value, str | bytes):
+        spend_on_text(2 * len(value))
     match value:
         case None | bool() | str() | float():
             return value

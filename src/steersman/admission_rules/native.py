@@ -21,6 +21,7 @@ from steersman.cel.library.semvers import SemverValue
 from steersman.cel.library.urls import URLValue
 from steersman.cel.types import Type
 from steersman.cel.values import Duration, Map, Optional, TextList, Timestamp, UInt
+from steersman.cel.work import spend, spend_on_text
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.go_print import GoValue, go_source, go_value
 from steersman.machinery.values.durations import format_duration
@@ -64,6 +65,9 @@ class _Natives:
         return self._value(value)
 
     def _value(self, value: Any) -> Any:
+        spend(2)
+        if isinstance(value, str | bytes):
+            spend_on_text(2 * len(value))
         if isinstance(value, ObjectValue):
             try:
                 return self.fields(value)
@@ -97,6 +101,9 @@ class _Natives:
 
 
 def _copied(value: Any) -> Any:
+    spend(2)
+    if isinstance(value, str):
+        spend_on_text(2 * len(value))
     if isinstance(value, dict):
         return {key: _copied(each) for key, each in value.items()}
     if isinstance(value, TextList):
@@ -153,6 +160,9 @@ def _joined(entries: Iterable[tuple[Any, Any]], between: str, show: Callable[[An
 
 def _shown(value: Any) -> str:
     """An item that an expression has made, as %v prints it."""
+    spend(2)
+    if isinstance(value, str | bytes):
+        spend_on_text(2 * len(value))
     match value:
         case None:
             return "0"

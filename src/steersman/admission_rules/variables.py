@@ -66,10 +66,17 @@ _SCALARS: Final = frozenset({
 })  # fmt: skip
 
 
-def told_of_variable(type: Type) -> Type:
+_DEEPEST: Final = 50
+"""Lists and maps in each other."""
+
+
+def told_of_variable(type: Type, depth: int = 0) -> Type:
     """As much of a type as is told of a variable: scalars, and lists and maps of what is told."""
+    if depth > _DEEPEST:
+        return types.DYN
     if type.kind is Kind.LIST:
-        return types.list_of(told_of_variable(type.params[0]))
+        return types.list_of(told_of_variable(type.params[0], depth + 1))
     if type.kind is Kind.MAP:
-        return types.map_of(told_of_variable(type.params[0]), told_of_variable(type.params[1]))
+        key, item = type.params
+        return types.map_of(told_of_variable(key, depth + 1), told_of_variable(item, depth + 1))
     return type if type.kind in _SCALARS else types.DYN

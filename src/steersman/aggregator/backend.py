@@ -50,6 +50,9 @@ DISCOVERY_TIMEOUT: Final = 5.0
 _PARTS_OF_DISCOVERY: Final = 3
 _FORWARDED: Final = frozenset({"x-forwarded-host", "x-forwarded-proto", "audit-id"})
 """What a client says of this is not passed on."""
+_MOST_PROXIES: Final = 16
+"""That a request may have come through. An APIService may lead to this server itself, by whatever way: its requests
+would go round until there are no more sockets."""
 _REDIRECTED: Final = b"the backend attempted to redirect this request, which is not permitted"
 _KEY_CHARACTERS: Final = frozenset(
     "!#$&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~"
@@ -128,6 +131,9 @@ class Backend:
     async def answer(self, request: Request) -> Response:
         """What the backend says to a client's request; upstream's words where it says nothing."""
         if not self.registration.is_available:
+            return self._refused(request, 503, "service unavailable")
+        if request.headers.get("x-forwarded-for", "").count(",") >= _MOST_PROXIES:
+            logger.error("%s goes in a circle: it is not passed on to %s any more", request.info.path, self._key)
             return self._refused(request, 503, "service unavailable")
         try:
             self._tls()

@@ -212,7 +212,7 @@ def _read_groups(
             for version in group.versions:
                 if (group.metadata.name, version.version) in wanted:
                     found[group.metadata.name, version.version] = _completed(version)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise BadDocument(f"cannot be read: {error}") from None
     return found, digest
 
@@ -248,7 +248,7 @@ def _read_list(data: bytes, version: str) -> APIVersionDiscovery:
     """An APIResourceList as discovery of a version. Runs in the slow lane. Raises BadDocument."""
     try:
         listed = _LIST.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise BadDocument(f"cannot be read: {error}") from None
     return APIVersionDiscovery(version=version, resources=_resources(listed.resources or ()))
 

@@ -25,7 +25,9 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.net.message import Response
 from steersman.openapi.converting import as_v3
 from steersman.openapi.merging import below
+from steersman.openapi.protobuf import check_document
 from steersman.openapi.remote import RemoteDocument, RemoteDocuments, RemoteIndex
+from steersman.openapi.v2_messages import DOCUMENT as V2_DOCUMENT
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ REFRESH: Final = 60.0
 LONGEST: Final = 3600.0
 MAX_DOCUMENT: Final = 32 << 20
 """Bytes of a document; a longer one is no answer."""
+MAX_INDEX: Final = 1 << 20
+"""Bytes of a list of documents, which is a part of the one that everybody gets."""
 _TIMEOUT: Final = 60.0
 _SOON: Final = 1.0
 _WHO_ASKS: Final = UserInfo("system:aggregator")
@@ -107,7 +111,7 @@ class RemoteOpenAPI:
         prefix = f"{registration.root}/"
         try:
             data, digest = await self._lane.run(_part, answer.body, prefix, known)
-        except (ValueError, msgspec.MsgspecError) as error:
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
             raise TryAgain(f"the document cannot be read: {error}") from None
         if self._registrations.get(name) is None:
             return None
@@ -149,7 +153,7 @@ class RemoteOpenAPI:
         if backend is None or name not in self._registrations:
             return None
         try:
-            answer = await backend.fetch("/openapi/v3", _WHO_ASKS, limit=MAX_DOCUMENT, seconds=_TIMEOUT)
+            answer = await backend.fetch("/openapi/v3", _WHO_ASKS, limit=MAX_INDEX, seconds=_TIMEOUT)
         except (Unreachable, NoRoute) as error:
             raise TryAgain(str(error)) from None
         if answer.status == 404:
@@ -160,7 +164,7 @@ class RemoteOpenAPI:
             raise TryAgain("Error, could not get list of group versions for APIService")
         try:
             urls = await self._lane.run(_urls, answer.body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             raise TryAgain(f"the list of documents cannot be read: {error}") from None
         if name in self._registrations:
             self._without_v3.discard(name)
@@ -216,7 +220,9 @@ def _part(data: bytes, prefix: str, known: bytes) -> tuple[bytes | None, bytes]:
     part = below(document, prefix)
     sections = {name: part.get(name) for name in ("paths", "definitions", "parameters")}
     told = {name: each if isinstance(each, dict) else {} for name, each in sections.items()}
-    return encode(told | {"info": document.get("info", {})}), digest
+    found = told | {"info": document.get("info", {})}
+    check_document(V2_DOCUMENT, found)  # it is a part of the document that everybody gets
+    return encode(found), digest
 
 
 class _Place(msgspec.Struct, rename={"server_relative_url": "serverRelativeURL"}):

@@ -32,6 +32,7 @@ from steersman.cel.values import (
     no_such_overload,
     type_of_value,
 )
+from steersman.cel.work import spend, spend_on_text
 from steersman.machinery.go.strings import to_lower
 
 _ORDERED: Final = frozenset({bool, int, UInt, float, str, bytes, Timestamp, Duration})
@@ -46,6 +47,8 @@ _INT_OVERFLOW: Final = "integer overflow"
 _UINT_OVERFLOW: Final = "unsigned integer overflow"
 MAX_CONCATENATED: Final = 16 * 1024 * 1024
 """Length up to which strings, bytes and lists are put together; costs keep expressions far below it."""
+_ITEMS_OF_A_STEP: Final = 4
+"""Items of a list that are copied in the time of a step."""
 
 
 def _refused(function: str, kind: type, able: frozenset[type]) -> EvaluationError:
@@ -77,6 +80,7 @@ def add(left: Any, right: Any) -> Any:
         if kind is str or kind is bytes:
             if len(left) + len(right) > MAX_CONCATENATED:
                 raise EvaluationError("concatenation is too large")
+            spend_on_text(len(left) + len(right))
             return left + right
         if kind is float:
             return left + right
@@ -85,6 +89,9 @@ def add(left: Any, right: Any) -> Any:
         if kind is Duration:
             return duration(left.nanos + right.nanos)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        if len(left) + len(right) > MAX_CONCATENATED:
+            raise EvaluationError("concatenation is too large")
+        spend((len(left) + len(right)) // _ITEMS_OF_A_STEP)
         if isinstance(left, CustomList):
             return left.plus(right)
         return [*left, *right] if left else right

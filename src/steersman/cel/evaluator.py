@@ -30,17 +30,20 @@ from steersman.cel.runtime_cost import CallCosts, call_cost
 from steersman.cel.sizes import LIST_COST, MAP_COST, STRUCT_COST
 from steersman.cel.types import Kind
 from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, Record, print_value
+from steersman.cel.work import HERE
+from steersman.machinery.lane.threads import give_way
 
 
 class Frame:
     """One evaluation: what variables stand for and what it has cost."""
 
-    __slots__ = ("cost", "limit", "variables")
+    __slots__ = ("_free", "cost", "limit", "variables")
 
     def __init__(self, variables: dict[str, Any], limit: int) -> None:
         self.variables = variables
         self.limit = limit
         self.cost = 0
+        self._free = limit // _PER_FREE_STEP
 
     def charge(self, cost: int) -> None:
         """Adds to the cost. Raises CostLimitExceeded."""
@@ -48,6 +51,18 @@ class Frame:
         if self.cost > self.limit:
             raise CostLimitExceeded
 
+    def work(self, steps: int) -> None:
+        """Charges for steps that the cost of no call tells, beyond those that are free. Raises CostLimitExceeded."""
+        self._free -= steps
+        if self._free < 0:
+            cost, self._free = -(self._free // _STEPS_OF_A_UNIT), 0
+            self.charge(cost)
+
+
+_PER_FREE_STEP: Final = 1_000
+"""An evaluation that may cost so much may do a step more for nothing: upstream's cost does not tell of them either."""
+_STEPS_OF_A_UNIT: Final = 4
+"""What a unit of cost pays for beyond that: some microsecond, as other units."""
 
 Step = Callable[[Frame], Any]
 
@@ -76,9 +91,8 @@ class Program:
         Raises EvaluationError, or CostLimitExceeded if it costs more than `limit`.
         """
         frame = Frame(dict(variables), limit)
-        return self._step(frame), frame.cost
+        return self._run(frame), frame.cost
 
-    @allows_nesting
     def outcome(
         self, variables: Mapping[str, Any], limit: int, begin: Callable[[Frame], None] | None = None
     ) -> tuple[Any, int]:
@@ -86,13 +100,31 @@ class Program:
 
         `begin` is told of the evaluation, whose limit it may change while that goes on.
         """
+        try:
+            return self._outcome(variables, limit, begin)
+        except RecursionError:
+            if HERE.worker is not None:  # the evaluation that this is a part of has no more room either
+                raise
+            return EvaluationError("evaluation nests too deeply"), limit
+
+    @allows_nesting
+    def _outcome(
+        self, variables: Mapping[str, Any], limit: int, begin: Callable[[Frame], None] | None
+    ) -> tuple[Any, int]:
         frame = Frame(dict(variables), limit)
         if begin is not None:
             begin(frame)
         try:
-            return self._step(frame), frame.cost
+            return self._run(frame), frame.cost
         except (EvaluationError, CostLimitExceeded) as error:
             return error, frame.cost
+
+    def _run(self, frame: Frame) -> Any:
+        outer, HERE.worker = HERE.worker, frame  # as `counted_by`, which would cost a microsecond
+        try:
+            return self._step(frame)
+        finally:
+            HERE.worker = outer
 
 
 class _Constant:
@@ -322,6 +354,7 @@ class _Planner:
             variables[accumulator] = start
             try:
                 for one, other in iterate(container, two=bool(second)):
+                    give_way()
                     variables[first], variables[second] = one, other
                     if condition(frame) is False:
                         break

@@ -10,9 +10,11 @@ import re2
 
 from steersman.cel.pattern_size import too_large_to_compile, too_large_to_read
 from steersman.cel.values import EvaluationError, TextList
+from steersman.cel.work import spend, spend_on_text
 from steersman.machinery.lane.taking_long import takes_long
 
 _MAX_MEMORY = 8 * 1024 * 1024
+_STEPS_OF_A_MATCH: Final = 8
 
 
 _GO_REASONS: Final = {
@@ -93,11 +95,13 @@ def matches(text: Any, pattern: Any) -> bool:
         compiled = compile_pattern(pattern)
     except PatternError as error:
         raise EvaluationError(str(error)) from None
+    spend_on_text(len(text))
     return compiled.search(text) is not None
 
 
 def find(text: Any, pattern: Any) -> str:
     """The first place where the expression matches; empty if there is none."""
+    spend_on_text(len(text))
     found = _compiled(pattern).search(text)
     return "" if found is None else str(found.group())
 
@@ -109,6 +113,7 @@ def find_all(text: Any, pattern: Any, limit: int = -1) -> TextList:
         return found
     previous = -1
     for match in _compiled(pattern).finditer(text):
+        spend(_STEPS_OF_A_MATCH)
         if match.start() == match.end() == previous:
             # Go does not count an empty match right behind another one.
             continue

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from steersman.cel import types
 from steersman.cel.types import Kind, Type, opaque
+from steersman.cel.work import spend
 
 MAX_INT: Final = 2**63 - 1
 MIN_INT: Final = -(2**63)
@@ -316,7 +317,10 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, CustomList | LazyMap):
         return left.equals(right)
     if isinstance(left, list | tuple):
-        return isinstance(right, list | tuple) and len(left) == len(right) and _equal_items(left, right)
+        if not isinstance(right, list | tuple) or len(left) != len(right):
+            return False
+        spend(len(left))
+        return _equal_items(left, right)
     if is_map(left):
         return is_map(right) and _equal_maps(left, right)
     if isinstance(left, Optional):
@@ -353,6 +357,7 @@ def _equal_items(left: Iterable[Any], right: Iterable[Any]) -> bool:
 def _equal_maps(left: Any, right: Any) -> bool:
     if len(left) != len(right):
         return False
+    spend(len(left))
     for key, value in entries(left):
         found = find_key(right, key)
         if found is None or not _may_be_equal(value, found[1]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -27,10 +27,13 @@ from steersman.endpoints.ownership import deduplicate_owners, keep_valid_owners
 from steersman.endpoints.request import Request
 from steersman.endpoints.scope import C, Scope
 from steersman.machinery.identity.schema import GroupVersionKind
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Change, CheckCreate, Creater, Item, Make, Updated, Updater
 from steersman.rest.context import Context
+
+R = TypeVar("R")
 
 Options: TypeAlias = CreateOptions | UpdateOptions | PatchOptions | DeleteOptions
 
@@ -60,6 +63,14 @@ class Write(Generic[C]):
             operation, request.user, action, kind or self.scope.gvk, name or action.name, obj, old, self.options,
             ctx.dry_run, request.warnings, ctx.lane,
         )  # fmt: skip
+
+    async def done(self, work: Callable[..., R], *args: Any) -> R:
+        """What `work` gives: at once, unless the body is large or it finds that it takes long."""
+        try:
+            return await done(self.ctx.lane, work, *args)
+        except TakesLong:
+            self.ctx.lane = self.scope.lane(self.request)
+            return await done(self.ctx.lane, work, *args)
 
     async def answer(self, item: Item, code: int = 200) -> Response:
         """The object that was written, as the client wants it."""
@@ -130,6 +141,7 @@ async def mutated(write: Write, record: Admission) -> None:
     """Mutating admission, whose plugins may put another object into the record; who owns its fields stays readable."""
     owners = record.obj.metadata.managed_fields
     await write.scope.shared.admission.admit(record)
+    write.ctx.lane = record.lane  # a plugin may have made a small object large
     if record.obj.metadata.managed_fields is not owners:
         await done(write.ctx.lane, keep_valid_owners, write.request, record.obj, owners)
 

@@ -32,6 +32,15 @@ def encode_document(body: Body, document: dict[str, Any]) -> bytes:
     return body(document)
 
 
+def check_document(body: Body, document: dict[str, Any]) -> None:
+    """Raises ValueError for a document that no message can be made of, as somebody else has written it: a member is of
+    another type than OpenAPI says, or too large a number."""
+    try:
+        encode_document(body, document)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error) as error:
+        raise ValueError(f"it is not as OpenAPI has it: {error}") from None
+
+
 def varint(value: int) -> bytes:
     """A base-128 varint; negative numbers as 64-bit two's complement."""
     value &= 0xFFFFFFFFFFFFFFFF

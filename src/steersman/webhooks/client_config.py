@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,6 +23,8 @@ LocateService = Callable[[str, str, int], Awaitable[tuple[str, int]]]
 """(namespace, name, port) -> host and port to which a connection is made. Raises StatusError."""
 
 PORT: Final = 443
+_MOST_CONTEXTS: Final = 128
+"""Of TLS, that are kept for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +95,10 @@ def _is_local(host: str) -> bool:
 
 
 def _tls(config: ClientConfig, login: Login, protocols: Protocols) -> ClientTLS:
-    return fixed(client_tls(config.ca_bundle, login.certificate, login.key, protocols=protocols))
+    return _shared_tls(config.ca_bundle, login.certificate, login.key, protocols)
+
+
+@lru_cache(_MOST_CONTEXTS)
+def _shared_tls(authority: bytes, certificate: bytes, key: bytes, protocols: Protocols) -> ClientTLS:
+    """The same context for all webhooks of one authority: with those of the system one takes a megabyte."""
+    return fixed(client_tls(authority, certificate, key, protocols=protocols))

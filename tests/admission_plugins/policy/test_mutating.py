@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from steersman.cel.regular import compile_pattern
+from steersman.kinds.structs import StructKind
+from steersman.machinery.large_work.slow_lane import is_large
 from steersman.testing import Client
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, applying, create, define, enforce, patching
 
@@ -214,3 +217,25 @@ async def test_regular_expressions_change_the_first_request_too(client: Client) 
     found = "Object{metadata: Object.metadata{labels: {'version': object.metadata.name.find('v[0-9]+$')}}}"
     await enforce(client, "p", applying(found))
     assert (await create(client, "web-v2")).json()["metadata"]["labels"] == {"version": "v2"}
+
+
+async def test_an_object_that_policies_make_large_is_worked_on_beside_the_loop(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await enforce(client, "a", applying("Object{data: {'x': lists.range(20000).map(i, 'four').join()}}"))
+    await enforce(client, "b", applying("Object{data: {'y': 'z'}}"))
+    await create(client, "first")  # expressions are compiled
+    loop, value = threading.get_ident(), StructKind.value
+    encoded: list[bool] = []
+
+    def noted(self: Any, obj: Any) -> bytes:
+        made = value(self, obj)
+        if is_large(made):
+            encoded.append(threading.get_ident() == loop)
+        return made
+
+    monkeypatch.setattr(StructKind, "value", noted)
+    made = (await create(client, "x")).json()["data"]
+    assert (len(made["x"]), made["y"]) == (80_000, "z")
+    assert encoded
+    assert not any(encoded)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.admission_plugins.policy import params
+from steersman.machinery.large_work.turn import Turn
 from steersman.testing import Client
 from tests.admission_plugins.policy.policies import CONFIG_MAPS, GROUP, config_map, create, define, enforce, validating
 
@@ -136,3 +137,22 @@ async def test_parameters_are_kept_as_far_as_their_bytes_go(
     for name in ("x", "y"):
         assert (await create(client, name, {"a": ""})).status == 201
     assert len(decoded) == made
+
+
+async def test_others_have_the_loop_while_many_parameters_are_gone_through(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(60):
+        await create(client, f"limit-{number:02}", {"most": str(number)}, labels={"limit": "yes"})
+    selector = {"matchLabels": {"limit": "yes"}}
+    await enforce(client, "p", validating(AT_MOST, paramKind=CONFIG), limits(selector=selector))
+    await create(client, "x")
+    given = 0
+
+    async def give(self: Turn) -> None:
+        nonlocal given
+        given += 1
+
+    monkeypatch.setattr(Turn, "give", give)
+    assert (await create(client, "y", {"a": ""})).status == 422  # one of them allows none
+    assert given >= 60

@@ -248,3 +248,11 @@ async def test_regular_expressions_judge_the_first_request_too(client: Client) -
     assert (await create(client, "b", labels={"color": "blue"})).status == 201
     assert (await create(client, "c", labels={"color": "7"})).status == 422
     assert (await create(client, "d")).status == 201
+
+
+async def test_a_pattern_is_compiled_beside_the_loop(client: Client) -> None:
+    await enforce(client, "p", validating({"expression": "object.data.text.matches(object.data.pattern)"}))
+    assert (await create(client, "a", {"text": "xyyz", "pattern": "^xy+z$"})).status == 201
+    assert (await create(client, "b", {"text": "xyyz", "pattern": "^x$"})).status == 422
+    refused = await create(client, "c", {"text": "xyyz", "pattern": "("})
+    assert (refused.status, "missing closing )" in refused.json()["message"]) == (422, True)

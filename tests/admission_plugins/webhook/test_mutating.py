@@ -264,3 +264,10 @@ async def test_what_has_no_owners_does_not_change_by_a_patch_without_effect(
     )  # fmt: skip
     assert (await client.patch(f"{path}/d/scale", {"spec": {"replicas": wanted}})).status == 200
     assert hook.paths == asked
+
+
+async def test_a_small_patch_may_make_a_large_object(client: Client, hook: AdmissionHook):
+    copies = [{"op": "copy", "from": "/data/long", "path": f"/data/{number}"} for number in range(200)]
+    hook.answers["/a"] = patch(add("/data/long", "x" * 1000), *copies)
+    await configure(client, MUTATING, hook.webhook("/a", "configmaps"))
+    assert len((await created(client, CONFIG_MAPS, config_map("x", own="0")))["data"]) == 202

@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
+from steersman.admission.interface import MOST_WARNINGS, Attributes
 from steersman.admission_plugins.matching import expressions
+from steersman.admission_plugins.webhook import clients
+from steersman.admission_plugins.webhook import validating as plugin
+from steersman.authentication.user import UserInfo
 from steersman.cel.regular import compile_pattern
+from steersman.machinery.identity.action import Action
+from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.testing import Client, Environment
+from steersman.webhooks.kubeconfig import Endpoint
 from tests.admission_plugins.policy.policies import enforce, validating
 from tests.admission_plugins.webhook.admission_hook import (
     CONFIGURATIONS,
@@ -229,3 +236,56 @@ async def test_nothing_is_left_of_webhooks_when_the_server_ends(hook: AdmissionH
         hook.answers["/w"] = allow
         assert (await client.post(CONFIG_MAPS, config_map("x"))).status == 201
     await hook.all_closed()
+
+
+async def test_at_most_so_many_are_asked_at_a_time(
+    client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin, "_AT_ONCE", 2)
+    await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
+    hook.held = asyncio.Event()
+    writing = asyncio.ensure_future(client.post(CONFIG_MAPS, config_map("x")))
+    await hook.asked(2)
+    hook.held.set()
+    assert (await writing).status == 201
+    assert sorted(hook.paths) == ["/a", "/b", "/c", "/d", "/e"]
+
+
+async def test_warnings_are_taken_as_long_as_they_can_be_sent(client: Client, hook: AdmissionHook) -> None:
+    many = [str(number) for number in range(60_000)]
+    hook.answers["/warn"] = lambda request: {"allowed": True, "warnings": many}
+    await configure(client, VALIDATING, hook.webhook("/warn", "configmaps"))
+    made = await client.post(CONFIG_MAPS, config_map("x"))
+    assert made.status == 201
+    assert made.headers["warning"].startswith('299 - "')
+
+
+def test_warnings_are_told_once_and_not_without_end() -> None:
+    warnings = ["b"]
+    action = Action(verb="create", group="", version="v1", resource="configmaps")
+    kind = GroupVersionKind("", "v1", "ConfigMap")
+    attributes = Attributes("CREATE", UserInfo("ann"), action, kind, "x", warnings=warnings)
+    attributes.warn("a", "b", "a")
+    assert warnings == ["b", "a"]
+    attributes.warn(*map(str, range(10_000)))
+    assert len(warnings) == MOST_WARNINGS
+
+
+async def test_webhooks_of_one_authority_share_their_tls_and_only_so_many_are_kept(
+    client: Client, hook: AdmissionHook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Endpoint] = []
+    original = clients.endpoint_of
+
+    def noted(*args: Any) -> Endpoint:
+        endpoint = original(*args)
+        made.append(endpoint)
+        return endpoint
+
+    monkeypatch.setattr(clients, "endpoint_of", noted)
+    monkeypatch.setattr(clients, "_MOST", 3)
+    await configure(client, VALIDATING, *(hook.webhook(f"/{each}", "configmaps") for each in "abcde"))
+    for name in "xy":
+        assert (await client.post(CONFIG_MAPS, config_map(name))).status == 201
+    assert len(made) > 5
+    assert len({id(each.tls) for each in made}) == 1

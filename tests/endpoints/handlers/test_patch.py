@@ -389,3 +389,16 @@ async def test_patches_of_one_version_at_the_same_time_go_through_once(config_ma
 async def test_scales_patched_at_the_same_time_all_go_through(deployment):
     patches = [deployment({"spec": {"replicas": number}}, subresource="/scale") for number in range(2, 12)]
     assert [each.status for each in await asyncio.gather(*patches)] == [200] * 10
+
+
+async def test_a_small_patch_may_make_a_large_object(config_map):
+    copies = [{"op": "copy", "from": "/data/long", "path": f"/data/{number}"} for number in range(200)]
+    made = await config_map.made([{"op": "add", "path": "/data/long", "value": "x" * 1000}, *copies], JSON)
+    assert made["data"] == {"k": "v", "long": "x" * 1000} | {str(number): "x" * 1000 for number in range(200)}
+
+
+async def test_a_small_patch_of_a_subresource_may_copy_much(deployment):
+    copies = [{"op": "copy", "from": "/metadata/annotations/a", "path": f"/metadata/annotations/a{each}"}
+              for each in range(200)]  # fmt: skip
+    patch = [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 1000}}, *copies]
+    assert (await deployment(patch, JSON, subresource="/scale")).status == 200

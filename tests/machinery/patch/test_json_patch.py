@@ -1,5 +1,6 @@
 """JSON Patch: every operation, its failures, its limits, and that documents are never changed in place."""
 
+import asyncio
 import copy
 import json
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.machinery.errors.status import StatusError
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.patch import json_patch
 from steersman.machinery.patch.json_patch import PatchError
 
@@ -301,3 +303,11 @@ def test_what_operations_pass_through_has_its_members_sorted():
 def test_a_copy_of_what_the_way_to_its_place_leads_through_has_its_members_sorted():
     result = patched({"spec": {"z": {"app": "x"}, "a": 1}}, op("copy", "/spec/z", from_="/spec"))
     assert json.dumps(result) == '{"spec": {"a": 1, "z": {"a": 1, "z": {"app": "x"}}}}'
+
+
+async def test_what_copies_make_large_is_not_made_on_the_loop() -> None:
+    operations = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 16
+    with pytest.raises(TakesLong):
+        json_patch.apply({"a": ["x" * 10]}, operations)
+    made = await asyncio.to_thread(json_patch.apply, {"a": ["x" * 10]}, operations)
+    assert len(made["a"]) == 17

@@ -12,12 +12,13 @@ from steersman.admission_plugins.declaration import Surroundings
 from steersman.admission_plugins.matching.rules import Seen
 from steersman.admission_plugins.matching.selectors import Selecting
 from steersman.admission_plugins.matching.versions import Form, Versions
-from steersman.admission_plugins.policy.params import ParamError, Params
+from steersman.admission_plugins.policy.params import Param, ParamError, Params
 from steersman.admission_plugins.policy.policies import Binding, Policies, Policy
 from steersman.machinery.codec.serializer import to_plain
 from steersman.machinery.errors.status import StatusError, not_found
 from steersman.machinery.identity.schema import GroupResource, GroupVersionKind
 from steersman.machinery.large_work.slow_lane import done
+from steersman.machinery.large_work.turn import Turn
 from steersman.rest.objects import Reading
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Invocation:
     policy: Policy
     binding: Binding
     seen: Seen
-    params: Sequence[Any]
+    params: Sequence[Param | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,9 @@ class PolicyPlugin(Plugin):
 
     async def _about(self, attributes: Attributes) -> AsyncIterator[Invocation | Misconfigured]:
         """The policies that are about a request, by name, and of each the bindings. Raises StatusError."""
+        turn = Turn()
         for bound, seen in self._policies.about(attributes):
+            await turn.give()
             policy = bound.policy
             try:
                 if not self._is_selected(policy, attributes):
@@ -126,6 +129,7 @@ class PolicyPlugin(Plugin):
                 yield Misconfigured(policy, None, f"failed to configure policy: {_message(error)}")
                 continue
             for binding, _ in bound.bindings.of(attributes):
+                await turn.give()
                 try:
                     if not self._is_selected(binding, attributes):
                         continue

@@ -12,9 +12,11 @@ from steersman.admission_plugins.policy.dispatch import Invocation, Misconfigure
 from steersman.admission_plugins.policy.patched import patched
 from steersman.admission_plugins.policy.policies import Policy
 from steersman.kinds.kind import Kind
+from steersman.machinery.codec.serializer import encode_in_order
 from steersman.machinery.codec.strict import DecodeError
 from steersman.machinery.errors.status import Cause, StatusError
-from steersman.machinery.large_work.slow_lane import done
+from steersman.machinery.large_work.slow_lane import SlowLane, done, is_large
+from steersman.machinery.large_work.turn import Turn
 from steersman.machinery.managed_fields import Schema
 
 if TYPE_CHECKING:
@@ -92,7 +94,8 @@ class MutatingAdmissionPolicy(PolicyPlugin):
             mutating = _Mutating(self, attributes, kept, context)
             for invocation in invocations:
                 for param in invocation.params:
-                    for failure in await mutating.mutate(invocation, param):
+                    plain = None if param is None else await param.plain()
+                    for failure in await mutating.mutate(invocation, plain):
                         if invocation.policy.fails:
                             refusals.append((_denied(invocation, failure), "Invalid"))
             mutating.end()
@@ -118,6 +121,10 @@ class MutatingAdmissionPolicy(PolicyPlugin):
         """What the authorizer says of the user of a request."""
         return self._answers(attributes)
 
+    def lane(self, attributes: Attributes) -> SlowLane | None:
+        """Where work on a large object takes place."""
+        return attributes.lane_where(self._slow_lane)
+
     async def rules(self, policy: Policy) -> Any:
         """What the expressions of a policy compile to."""
         return await self._rules(policy)
@@ -138,11 +145,13 @@ class _Mutating:
         self._kept: Final = kept
         self._context: Final = context
         self._answers: Final = plugin.answers(attributes)
+        self._turn: Final = Turn()
         self._is_dirty = False
 
     async def mutate(self, invocation: Invocation, param: Any) -> list[str]:
         """Lets a policy change the object, with one parameter; what kept it from that. Raises StatusError."""
         attributes = self._attributes
+        await self._turn.give()
         rules = await self._plugin.rules(invocation.policy)
         form = self._plugin.form(attributes, invocation)
         inputs = (await self._plugin.inputs(attributes, invocation, form)).with_params(param)
@@ -161,6 +170,7 @@ class _Mutating:
         before = inputs.object
         failures: list[str] = []
         for mutation, is_patch in rules.mutations if before is not None else ():
+            await self._turn.give()
             began = perf_counter()
             try:
                 if not is_patch and not _is_typed(attributes, invocation, form):
@@ -198,11 +208,15 @@ class _Mutating:
             )
             raise StatusError(503, "ServiceUnavailable", text, details_present=False) from None
         try:
-            plain = await self._answers.settled(attributes.lane, _mutated, mutation, inputs, self._answers, schema)
+            plain, large = await self._answers.settled(
+                attributes.lane, _mutated, mutation, inputs, self._answers, schema
+            )  # fmt: skip
         except MutationError as error:
             raise _Failure(str(error), error.error_type) from None
         if plain is inputs.object:
             return
+        if large:
+            attributes.lane = self._plugin.lane(attributes)  # the object was small until now
         made = await done(attributes.lane, _patched if is_patch else _applied, kind, plain)
         attributes.obj = await form.taken_back(attributes, made)
 
@@ -225,8 +239,10 @@ def _is_typed(attributes: Attributes, invocation: Invocation, form: Form) -> boo
     return attributes.operation != CONNECT and (form.kind.group, form.kind.version) == (seen.group, seen.version)
 
 
-def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schema) -> Any:
-    return mutation(inputs, answers, schema)
+def _mutated(mutation: Mutation, inputs: Inputs, answers: Answers, schema: Schema) -> tuple[Any, bool]:
+    """What a mutation makes, and whether that is large."""
+    plain = mutation(inputs, answers, schema)
+    return plain, plain is not inputs.object and is_large(encode_in_order(plain))
 
 
 def _patched(kind: Kind[Any], plain: Any) -> Any:

@@ -40,6 +40,22 @@ def _shown(gvk: GroupVersionKind) -> str:
     return f"{gvk.group}/{gvk.version}, Kind={gvk.kind}"
 
 
+class Param:
+    """A parameter as it is stored. There may be thousands for a request: each is plain data only while it is used."""
+
+    __slots__ = ("_item", "_kind", "_params", "_served")
+
+    def __init__(self, params: Params, served: ServedResource, kind: GroupVersionKind, item: Item) -> None:
+        self._params: Final = params
+        self._served: Final = served
+        self._kind: Final = kind
+        self._item: Final = item
+
+    async def plain(self) -> Plain:
+        """It as plain data, which nobody may change."""
+        return await self._params.plain(self._served, self._kind, self._item)
+
+
 class Params:
     """Finds parameters of any kind that is served."""
 
@@ -58,7 +74,7 @@ class Params:
             text = f"failed to find resource referenced by paramKind: '{_shown(kind)}'"
             raise ParamError(text, of_policy=True)
 
-    async def of(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Plain | None]:
+    async def of(self, policy: Policy, binding: Binding, namespace: str) -> Sequence[Param | None]:
         """The parameters with which a policy is evaluated: None is one that is not given. `namespace` is that of the
         request. Raises ParamError."""
         kind, ref = policy.param_kind, binding.spec.param_ref
@@ -82,7 +98,7 @@ class Params:
 
     async def _found(
         self, served: ServedResource, kind: GroupVersionKind, ref: ParamRef, namespace: str
-    ) -> Sequence[Plain]:
+    ) -> Sequence[Param]:
         resource = served.resource
         action = Action(
             verb="list", group=kind.group, version=kind.version, resource=resource.plural, namespace=namespace
@@ -94,7 +110,7 @@ class Params:
                 items: Sequence[Item] = (await objects.item(ctx, ref.name),)
             else:
                 items = await objects.items(ctx, ListOptions(from_label_selector(ref.selector), resource_version="0"))
-            return [await self._plain(served, kind, item) for item in items]
+            return [Param(self, served, kind, item) for item in items]
         except SelectorError as error:
             raise ParamError(str(error)) from None
         except StatusError as error:
@@ -105,7 +121,7 @@ class Params:
             shown = f"&ParamKind{{APIVersion:{kind.group_version},Kind:{kind.kind},}}"
             raise ParamError(f"paramKind kind `{shown}` not yet synced to use for admission") from None
 
-    async def _plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
+    async def plain(self, served: ServedResource, kind: GroupVersionKind, item: Item) -> Plain:
         """An object as plain data, which is kept until it changes."""
         key = id(item.body), kind
         kept = self._kept.get(key)

@@ -85,8 +85,7 @@ class Caller:
             raise CallFailed(hook, f"failed to call webhook: {error}", _UNAVAILABLE) from None
         except InvalidAnswer as error:
             raise CallFailed(hook, f"received invalid webhook response: {error}", _UNAVAILABLE) from None
-        for warning in verdict.warnings:
-            attributes.warn(warning)
+        attributes.warn(*verdict.warnings)
         if not verdict.allowed:
             raise Denied(denial(hook.name, verdict.status))
         return verdict

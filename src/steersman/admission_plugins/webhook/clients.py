@@ -14,6 +14,8 @@ from steersman.webhooks.kubeconfig import KubeconfigError, Login
 _AGENT: Final = "kube-apiserver-admission"
 _AT_ONCE: Final = 256
 """Requests that may be under way to one webhook."""
+_MOST: Final = 512
+"""Places that a client is kept for; the one that was asked least recently is closed."""
 
 
 class Clients:
@@ -26,9 +28,12 @@ class Clients:
 
     async def of(self, config: ClientConfig) -> WebhookClient:
         """The client of a webhook. Raises KubeconfigError."""
-        task = self._clients.get(config)
+        task = self._clients.pop(config, None)
         if task is None:
-            task = self._clients[config] = asyncio.ensure_future(self._made(config))
+            task = asyncio.ensure_future(self._made(config))
+        self._clients[config] = task  # the last
+        if len(self._clients) > _MOST:
+            self._clients.pop(next(iter(self._clients))).add_done_callback(_close)
         try:
             return await asyncio.shield(task)
         except KubeconfigError:

@@ -21,6 +21,7 @@ from steersman.machinery.codec.strict import DecodeError, decode_untyped
 from steersman.machinery.errors.field import quote
 from steersman.machinery.errors.status import StatusError, internal, plain_internal
 from steersman.machinery.identity.schema import GroupVersionKind, no_kind_registered
+from steersman.machinery.lane.taking_long import TakesLong
 from steersman.machinery.large_work.nesting import is_too_deep
 from steersman.machinery.large_work.slow_lane import check_count, done, is_large
 from steersman.machinery.patch import json_patch
@@ -125,9 +126,7 @@ class MutatingAdmissionWebhook(WebhookPlugin):
         try:
             verdict = await self._caller.call(hook, attributes, seen, shown.obj_json, shown.old_json)
             if verdict.patch:
-                if attributes.lane is None and is_large(verdict.patch):
-                    attributes.lane = attributes.lane_where(self._slow_lane)  # the object may be large from now on
-                patched = await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
+                patched = await self._patched(attributes, hook, verdict, shown)
         except (CallFailed, Denied, StatusError) as error:
             failed = error
         if patched is not None:
@@ -140,6 +139,16 @@ class MutatingAdmissionWebhook(WebhookPlugin):
             kept.asked.add(hook.uid)
         self._caller.judge(hook, attributes, failed, began)
         return patched
+
+    async def _patched(self, attributes: Attributes, hook: Hook, verdict: Verdict, shown: Shown) -> _Patched | None:
+        """What a patch makes of the object, which may be large from now on. Raises as `_patched`."""
+        if attributes.lane is None and is_large(verdict.patch):
+            attributes.lane = attributes.lane_where(self._slow_lane)
+        try:
+            return await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
+        except TakesLong:
+            attributes.lane = attributes.lane_where(self._slow_lane)
+            return await done(attributes.lane, _patched, hook, verdict, shown, self._versions)
 
 
 @dataclass(frozen=True)

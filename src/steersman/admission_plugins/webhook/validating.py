@@ -14,6 +14,9 @@ from steersman.admission_plugins.webhook.dispatch import Shown, WebhookPlugin
 from steersman.admission_plugins.webhook.hooks import Hook
 from steersman.machinery.errors.status import StatusError
 
+_AT_ONCE: Final = 64
+"""Webhooks that are asked about one request at a time: each takes a connection."""
+
 
 class ValidatingAdmissionWebhook(WebhookPlugin):
     """The first refusal is told, in the order in which they come."""
@@ -47,10 +50,12 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
 
     async def _ask_all(self, asked: list[tuple[Hook, Seen]], attributes: Attributes, shown: dict[Seen, Shown]) -> None:
         refusals: list[StatusError] = []
+        room = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(hook: Hook, seen: Seen) -> None:
             try:
-                await self._ask(hook, attributes, seen, shown[seen])
+                async with room:
+                    await self._ask(hook, attributes, seen, shown[seen])
             except StatusError as error:
                 refusals.append(error)
 

@@ -11,6 +11,7 @@ from steersman.cel.arithmetic import convert_string
 from steersman.cel.ast import Call, CreateList, CreateMap, Expr, Literal
 from steersman.cel.types import Kind, Type
 from steersman.cel.values import Duration, EvaluationError, Timestamp, UInt, entries, is_map, type_of_value
+from steersman.cel.work import spend, spend_on_text
 from steersman.machinery.go.strings import to_upper
 
 _DEFAULT_PRECISION: Final = 6
@@ -91,6 +92,7 @@ def _interpolate(text: str, count: int, clause: _Clause) -> tuple[str, int]:
             raise _FormatError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
         parts.append(clause(index, kind, precision, letter == "X"))
         length += len(parts[-1])
+        spend_on_text(len(parts[-1]))
         if length > _MAX_RESULT:
             raise _FormatError("formatted text is too large")
         position += 1
@@ -139,6 +141,7 @@ def format_string(text: str, values: Any) -> str:
 
 def _as_string(value: Any, precision: int | None, upper: bool) -> str:
     if isinstance(value, list | tuple):
+        spend(len(value))
         return f"[{', '.join(map(_nested, value))}]"
     if is_map(value):
         return _as_map(value)
@@ -152,6 +155,7 @@ def _as_string(value: Any, precision: int | None, upper: bool) -> str:
 def _as_map(value: Any) -> str:
     pairs = []
     for key, item in entries(value):
+        spend(1)
         if not isinstance(key, str | bool | int):
             raise EvaluationError(f"no formatting function for map key of type {type_of_value(key).name}")
         pairs.append((_nested(key), _nested(item)))
@@ -160,6 +164,8 @@ def _as_map(value: Any) -> str:
 
 def _nested(value: Any) -> str:
     """A value within a list or a map: as CEL would be written."""
+    if isinstance(value, str | bytes):
+        spend_on_text(len(value))
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bytes):
@@ -232,6 +238,8 @@ def _as_binary(value: Any, precision: int | None, upper: bool) -> str:
 def _as_hex(value: Any, precision: int | None, upper: bool) -> str:
     if isinstance(value, str):
         value = value.encode()
+    if isinstance(value, bytes):
+        spend_on_text(len(value))
     text = value.hex() if isinstance(value, bytes) else format(_integer(value), "x")
     return to_upper(text) if upper else text
 

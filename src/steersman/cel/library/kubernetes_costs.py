@@ -33,6 +33,7 @@ from steersman.cel.sizes import (
 )
 from steersman.cel.types import Kind
 from steersman.cel.values import Extension, Optional, entries, is_map
+from steersman.cel.work import spend
 
 _PATTERN_SIZE: Final = 128
 """The length that estimates take for the regular expression of a format."""
@@ -285,8 +286,10 @@ def _traversal(value: Any) -> int:
     if isinstance(value, bytes):
         return int(len(value) * STRING_FACTOR)
     if isinstance(value, list | tuple):
+        spend(len(value))
         return sum(map(_traversal, value))
     if is_map(value):
+        spend(len(value))
         return sum(_traversal(key) + _traversal(item) for key, item in entries(value))
     return 1
 

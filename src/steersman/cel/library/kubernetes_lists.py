@@ -9,6 +9,7 @@ from steersman.cel.arithmetic import add, compare
 from steersman.cel.environment import Library, Overload
 from steersman.cel.types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, Type, list_of, type_param
 from steersman.cel.values import Duration, EvaluationError, UInt, equal
+from steersman.cel.work import spend
 
 _A: Final = type_param("A")
 _COMPARABLE: Final = (
@@ -25,12 +26,14 @@ _ZEROS: Final = (("int", INT, 0), ("uint", UINT, UInt(0)), ("double", DOUBLE, 0.
 
 
 def _is_sorted(values: Any) -> bool:
+    spend(len(values))
     return all(compare(values[index], values[index + 1]) <= 0 for index in range(len(values) - 1))
 
 
 def _sum_from(zero: Any) -> Callable[[Any], Any]:
     def total(values: Any) -> Any:
         result = zero
+        spend(len(values))
         for value in values:
             result = add(result, value)
         return result
@@ -43,6 +46,7 @@ def _extreme(name: str, preferred: int) -> Callable[[Any], Any]:
         if not values:
             raise EvaluationError(f"{name} called on empty list")
         result = values[0]
+        spend(len(values))
         for value in values[1:]:
             if compare(result, value) == preferred:
                 result = value
@@ -56,10 +60,12 @@ _min: Final = _extreme("min", 1)
 
 
 def _index_of(values: Any, wanted: Any) -> int:
+    spend(len(values))
     return next((index for index, value in enumerate(values) if equal(value, wanted)), -1)
 
 
 def _last_index_of(values: Any, wanted: Any) -> int:
+    spend(len(values))
     return next((index for index in range(len(values) - 1, -1, -1) if equal(values[index], wanted)), -1)
 
 

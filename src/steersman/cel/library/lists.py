@@ -36,12 +36,14 @@ from steersman.cel.types import (
     type_param,
 )
 from steersman.cel.values import EvaluationError, equal, type_of_value
+from steersman.cel.work import spend
 
 _LIST: Final = list_of(type_param("T"))
 _COMPARABLE: Final = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 _SORT_INPUT: Final = "@__sortBy_input__"
 _MAX_RANGE: Final = 1_000_000
 """Numbers a range may have: as many as the cost of the largest limit pays for."""
+_NUMBERS_OF_A_STEP: Final = 8
 
 
 def _slice(values: Any, start: int, end: int) -> list[Any]:
@@ -60,6 +62,7 @@ def _flatten(values: Any, depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     found: list[Any] = []
+    spend(len(values))
     for value in values:
         if depth and isinstance(value, list | tuple):
             found.extend(_flatten(value, depth - 1))
@@ -84,6 +87,7 @@ def _sort_by_keys(values: Any, keys: Any) -> list[Any]:
     compare(keys[0], keys[0])
     if any(type(key) is not kind for key in keys):
         raise EvaluationError("list elements must have the same type")
+    spend(len(keys) * len(keys).bit_length())
     order = sorted(range(len(keys)), key=cmp_to_key(lambda one, other: compare(keys[one], keys[other])))
     return [values[index] for index in order]
 
@@ -91,12 +95,14 @@ def _sort_by_keys(values: Any, keys: Any) -> list[Any]:
 def _range(count: int) -> list[int]:
     if count > _MAX_RANGE:
         raise EvaluationError(f"lists.range() of {count} is too large")
+    spend(max(count, 0) // _NUMBERS_OF_A_STEP)
     return list(range(count))
 
 
 def _distinct(values: Any) -> list[Any]:
     found: list[Any] = []
     for value in values:
+        spend(len(found))
         if not any(equal(value, other) for other in found):
             found.append(value)
     return found

@@ -13,6 +13,7 @@ from steersman.cel import types
 from steersman.cel.environment import Constructed, Library, Overload
 from steersman.cel.types import Type, object_type
 from steersman.cel.values import EvaluationError, LazyMap, Map, Record, entries, equal, is_map
+from steersman.cel.work import spend
 from steersman.machinery.errors.field import quote
 
 OBJECT: Final = object_type("Object")
@@ -59,6 +60,7 @@ class ObjectValue(Record):
 def _as_map(value: Any) -> Any:
     """What is read out of an object: objects in it are maps there."""
     if isinstance(value, ObjectValue):
+        spend(len(value.fields))
         return {name: _as_map(each) for name, each in value.fields.items()}
     return value
 
@@ -69,6 +71,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _misplaced(value: Any, expected: str) -> Iterator[str]:
+    spend(1)
     if isinstance(value, ObjectValue):
         if value.cel_type.name != expected:
             yield (

@@ -10,12 +10,18 @@ from steersman.cel.runtime_cost import actual_size
 from steersman.cel.sizes import ONE, CallEstimate, CostNode, Estimator, size_of
 from steersman.cel.types import BOOL, list_of, type_param
 from steersman.cel.values import equal
+from steersman.cel.work import spend
 
 _LIST: Final = list_of(type_param("T"))
 
 
 def _contains(values: Any, others: Any) -> bool:
-    return all(any(equal(value, other) for value in values) for other in others)
+    return all(_is_in(values, other) for other in others)
+
+
+def _is_in(values: Any, wanted: Any) -> bool:
+    spend(len(values))
+    return any(equal(value, wanted) for value in values)
 
 
 def _equivalent(values: Any, others: Any) -> bool:
@@ -23,7 +29,7 @@ def _equivalent(values: Any, others: Any) -> bool:
 
 
 def _intersects(values: Any, others: Any) -> bool:
-    return any(equal(value, other) for value in values for other in others)
+    return any(_is_in(others, value) for value in values)
 
 
 def _estimate(factor: float) -> EstimateCost:

@@ -8,9 +8,12 @@ from steersman.cel.environment import Library, Overload
 from steersman.cel.library.formatting import format_string, validate_format
 from steersman.cel.types import DYN, INT, STRING, Type, list_of
 from steersman.cel.values import EvaluationError, TextList, print_value
+from steersman.cel.work import spend, spend_on_text
 
 _LIST: Final = list_of(STRING)
 _MAX_RESULT: Final = 16 * 1024 * 1024
+_CHARACTERS_OF_A_STEP: Final = 4
+"""Of a text that is gone through character by character."""
 
 
 def _out_of_range(index: int) -> EvaluationError:
@@ -44,10 +47,12 @@ def _last_index_from(text: str, part: str, offset: int) -> int:
 
 
 def _lower(text: str) -> str:
+    spend(len(text) // _CHARACTERS_OF_A_STEP)
     return "".join(each.lower() if each.isascii() else each for each in text)
 
 
 def _upper(text: str) -> str:
+    spend(len(text) // _CHARACTERS_OF_A_STEP)
     return "".join(each.upper() if each.isascii() else each for each in text)
 
 
@@ -55,14 +60,17 @@ def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     times = len(text) + 1 if not old else text.count(old)
     if count >= 0:
         times = min(times, count)
-    if len(text) + times * max(len(new) - len(old), 0) > _MAX_RESULT:
+    length = len(text) + times * max(len(new) - len(old), 0)
+    if length > _MAX_RESULT:
         raise EvaluationError("result of replace() is too large")
+    spend_on_text(length)
     return text.replace(old, new, times)
 
 
 def _split(text: str, separator: str, count: int = -1) -> TextList:
     if count == 0:
         return TextList()
+    spend(len(text) // _CHARACTERS_OF_A_STEP)
     if separator:
         return TextList(text.split(separator, count - 1 if count > 0 else -1))
     if count < 0 or count >= len(text):
@@ -93,9 +101,14 @@ def _trim(text: str) -> str:
 
 
 def _join(values: Any, separator: str = "") -> str:
+    length = len(values) * len(separator)
     for value in values:
         if not isinstance(value, str):
             raise EvaluationError(f"join: invalid input: {print_value(value)}")
+        length += len(value)
+    if length > _MAX_RESULT:
+        raise EvaluationError("result of join() is too large")
+    spend_on_text(length)
     return separator.join(values)
 
 
@@ -115,6 +128,7 @@ _QUOTED: Final = str.maketrans(
 
 
 def _quote(text: str) -> str:
+    spend(len(text) // _CHARACTERS_OF_A_STEP)
     return f'"{text.translate(_QUOTED)}"'
 
 

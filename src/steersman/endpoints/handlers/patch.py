@@ -16,7 +16,6 @@ from steersman.endpoints.request import Request
 from steersman.endpoints.scope import Scope
 from steersman.endpoints.writing import Write, parse, store_changed
 from steersman.machinery.errors.status import not_found
-from steersman.machinery.large_work.slow_lane import done
 from steersman.net.message import Response
 from steersman.rest.capabilities import Updater
 
@@ -30,7 +29,7 @@ async def patch(scope: Scope[Updater], request: Request) -> Response:
     async def prepare(old: Any | None) -> Any:
         if old is None:
             raise not_found(scope.group_resource, request.action.name)
-        current, obj = await done(write.ctx.lane, _patched, write, old)
+        current, obj = await write.done(_patched, write, old)
         return await scope.run(write.ctx.lane, _owned, write, obj, current)
 
     return await write.answer((await store_changed(write, prepare)).item)

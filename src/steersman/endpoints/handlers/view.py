@@ -73,7 +73,7 @@ async def patch_view(scope: Scope[Updater], subresource: Subresource, request: R
 
     async def changed(old: Any) -> Any:
         live = await done(write.ctx.lane, _live_view, scope, subresource, old)
-        view = await done(write.ctx.lane, patched, write, live, kind)
+        view = await write.done(patched, write, live, kind)
         check_names(scope, request, view.metadata)
         return view
 

@@ -15,11 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from steersman.machinery.errors import status as errors
+from steersman.machinery.lane.taking_long import takes_long
 from steersman.machinery.lane.threads import paced
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPY_BYTES: Final = 3 * 1024 * 1024
 """What all copies of one patch may add to a document, in bytes of JSON."""
+_MANY_BYTES: Final = 64 * 1024
+"""Of copies: a patch of twenty operations may make megabytes of a small document."""
 
 Operation = Mapping[str, Any]
 
@@ -94,7 +97,7 @@ def json_type(value: object) -> str:
 def apply(document: Any, operations: Sequence[Operation], *, max_copy_bytes: int = MAX_COPY_BYTES) -> Any:
     """The document after all `operations`; the one given stays as it is and may share parts with the result.
 
-    Raises PatchError at the first operation that fails.
+    Raises PatchError at the first operation that fails; TakesLong on the loop where it makes much of a little.
     """
     application = _Application(document, max_copy_bytes)
     try:
@@ -206,6 +209,8 @@ class _Application:
                 f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, "
                 f"exceeding the limit {self._copy_limit}"
             )
+        if self._copied > _MANY_BYTES:
+            takes_long()
 
     def _test(self, operation: Operation) -> None:
         path = _pointer(operation, "path", "test operation failed to decode path: operation missing path field")

@@ -1,0 +1,25 @@
+"""A turn of the loop that does not last: for work of many small parts, each of which is done at once."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import Final
+
+_LONGEST: Final = 0.005
+"""Seconds."""
+
+
+class Turn:
+    """Begins when it is made."""
+
+    __slots__ = ("_until",)
+
+    def __init__(self) -> None:
+        self._until = monotonic() + _LONGEST
+
+    async def give(self) -> None:
+        """To be called between the parts: lets others have the loop if this turn has lasted long enough."""
+        if monotonic() > self._until:
+            await asyncio.sleep(0)
+            self._until = monotonic() + _LONGEST
