@@ -44,6 +44,7 @@ from tests.cel.cel_sample import evaluate, plain
         ("-dyn(1u)", "no such overload: -_"),
         ("-dyn([1])", "no such overload: -_"),
         ("dyn(1)[0]", "no such key: 0"),
+        ("dyn(1)[type(o)]", "invalid qualifier type: *types.Type"),
         ("dyn(duration('1s'))['a']", "no such key: a"),
         ("dyn(quantity('1')).exists(x, true)", "got 'cel.Quantity', expected iterable type"),
         ("dyn(type(1)).all(x, true)", "got '*types.Type', expected iterable type"),
@@ -212,7 +213,8 @@ def test_texts_and_lengths_of_time(text: str, expected: bool) -> None:
     ("index", "kind"),
     [
         ("null", "types.Null"), ("b'a'", "types.Bytes"), ("[1]", "*types.baseList"), ("{'a': 1}", "*types.baseMap"),
-        ("duration('1s')", "types.Duration"), ("timestamp('2020-01-01T00:00:00Z')", "types.Timestamp"),
+        ("type(1)", "*types.Type"), ("duration('1s')", "types.Duration"),
+        ("timestamp('2020-01-01T00:00:00Z')", "types.Timestamp"),
     ],
 )  # fmt: skip
 def test_a_constant_that_is_no_index_makes_no_program(index: str, kind: str) -> None:

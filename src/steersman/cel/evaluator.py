@@ -28,7 +28,7 @@ from steersman.cel.nesting import allows_nesting
 from steersman.cel.regular import PatternError, check_pattern
 from steersman.cel.runtime_cost import CallCosts, call_cost
 from steersman.cel.sizes import LIST_COST, MAP_COST, STRUCT_COST
-from steersman.cel.types import Kind
+from steersman.cel.types import Kind, Type
 from steersman.cel.values import (
     NONE,
     CostLimitExceeded,
@@ -461,6 +461,8 @@ class _Planner:
             frame.charge(1)
             found = find_item(container, key)
             if found is None:
+                if wrong := _NO_INDEX.get(type(key)):
+                    raise EvaluationError(f"invalid qualifier type: {wrong}")
                 kind = "index out of bounds" if isinstance(container, list | tuple) else "no such key"
                 raise EvaluationError(f"{kind}: {print_value(key)}")
             return found[1]
@@ -617,7 +619,7 @@ def _restore(variables: dict[str, Any], outer: dict[str, Any], names: tuple[str,
 
 _NO_INDEX: Final = {
     type(None): "types.Null", bytes: "types.Bytes", list: "*types.baseList", Map: "*types.baseMap",
-    Duration: "types.Duration", Timestamp: "types.Timestamp",
+    Type: "*types.Type", Duration: "types.Duration", Timestamp: "types.Timestamp",
 }  # fmt: skip
 """What no constant index is, as Go names it."""
 
