@@ -95,6 +95,12 @@ async def test_objects_in_patches_are_maps() -> None:
         ({"apply": "Object{metadata: {'labels': {'a': 'b'}}}"},
          "error applying patch: failed to convert patch object to typed object: .metadata.labels: expected map, got "
          "&{map[a:b]}", "invalid_error"),
+        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: {'a': optional.none()}}]"},
+         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: optional.none() dereference",
+         "invalid_error"),
+        ({"patch": "[JSONPatch{op: 'add', path: '/data', value: authorizer.requestResource}]"},
+         "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from "
+         "'kubernetes.authorization.ResourceCheck' to '*structpb.Value'", "invalid_error"),
         ({"patch": "[JSONPatch{path: '/data', value: 1}]"}, "JSON Patch: Unexpected kind: ", "invalid_error"),
     ],
 )  # fmt: skip

@@ -94,6 +94,8 @@ def test_what_json_has_not_is_as_go_prints_it(expression: str, shown: str, sourc
          "[]ref.Val{0x1, 0, types.Bytes{0x78}, 1.5, true}"),
         ("{'l': {'b': dyn(1), 'a': dyn([2, 3])}}", "map[a:[2, 3] b:1]",
          f'map[ref.Val]ref.Val{{"a":(*types.baseList)({ELSEWHERE}), "b":1}}'),
+        ("{'l': {'m': dyn(object.map.b), 'n': dyn(authorizer)}}", "map[m:{c: [1]} n:no such overload]",
+         f'map[ref.Val]ref.Val{{"m":(*types.baseMap)({ELSEWHERE}), "n":(*types.Err)({ELSEWHERE})}}'),
         ("{'l': {'m': {'k': 'v'}}}", "map[m:{k: v}]", f'map[ref.Val]ref.Val{{"m":(*types.baseMap)({ELSEWHERE})}}'),
         ("{'l': [dyn(duration('1s')), dyn(timestamp('2020-01-01T00:00:00Z'))]}",
          "[1s 2020-01-01 00:00:00 +0000 UTC]",

@@ -38,10 +38,13 @@ from tests.cel.cel_sample import evaluate, plain
         ("dyn('a') + 1", "no such overload"),
         ("dyn('a') - 1", "no such overload"),
         ("-dyn('a')", "no such overload"),
+        ("size(dyn(duration('1s')))", "no such overload"),
+        ("size(dyn(1))", "no such overload: size"),
         ("-dyn(true)", "no such overload"),
         ("-dyn(1u)", "no such overload: -_"),
         ("-dyn([1])", "no such overload: -_"),
         ("dyn(1)[0]", "no such key: 0"),
+        ("dyn(1)[type(o)]", "invalid qualifier type: *types.Type"),
         ("dyn(duration('1s'))['a']", "no such key: a"),
         ("dyn(quantity('1')).exists(x, true)", "got 'cel.Quantity', expected iterable type"),
         ("dyn(type(1)).all(x, true)", "got '*types.Type', expected iterable type"),
@@ -204,3 +207,17 @@ def test_values_are_plain_python() -> None:
 )  # fmt: skip
 def test_texts_and_lengths_of_time(text: str, expected: bool) -> None:
     assert evaluate(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("index", "kind"),
+    [
+        ("null", "types.Null"), ("b'a'", "types.Bytes"), ("[1]", "*types.baseList"), ("{'a': 1}", "*types.baseMap"),
+        ("type(1)", "*types.Type"), ("duration('1s')", "types.Duration"),
+        ("timestamp('2020-01-01T00:00:00Z')", "types.Timestamp"),
+    ],
+)  # fmt: skip
+def test_a_constant_that_is_no_index_makes_no_program(index: str, kind: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        evaluate(f"dyn(o)[{index}]")
+    assert str(caught.value) == f"invalid qualifier type: {kind}"

@@ -17,6 +17,10 @@ _ADDRESS: Final = re.compile(r"10\.0\.0\.\d{1,3}")
 _PORT: Final = re.compile(r'([nN]odePort\\*"?:|\{TCP |\{UDP |Duplicate value: )(3[0-2]\d{3})')
 _SELF: Final = re.compile(r"selfType\d+")
 """The name of a type in messages about rules, which is another one each time."""
+_POINTER: Final = re.compile(r"0x[0-9a-f]{9,12}\b")
+"""Where Go has something in memory."""
+_TYPE_VARIABLE: Final = re.compile(r"\b_var\d+\b")
+"""Of expressions; Go numbers them in any order."""
 _QUOTED_VERSION: Final = re.compile(r'(resourceVersion(?:\\*":\\*"|: "))(\d+)')
 _HOOK: Final = re.compile(r"https://127\.0\.0\.1:\d+/case-")
 _BUNDLE: Final = "caBundle"
@@ -76,7 +80,7 @@ class Normaliser:
     def _text(self, text: str) -> str:
         text = _explained(_TIME.sub("<time>", text))
         text = _UID.sub(lambda match: self._place("uid", match[0]), text)
-        text = _SELF.sub("selfType", text)
+        text = _POINTER.sub("0x<pointer>", _TYPE_VARIABLE.sub("_var", _SELF.sub("selfType", text)))
         text = _HOOK.sub("https://<hook>/case-", text)
         text = _IN_RECORD.sub(lambda match: match[1] + self._place("version", match[2]), text)
         text = _LIST_IN_YAML.sub(r"\1", text)

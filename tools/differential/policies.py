@@ -22,7 +22,7 @@ _VALUES: Final = (
     "request.subResource", "namespaceObject.metadata.labels", "params.data.n", "authorizer", "oldObject.data.n",
     "authorizer.requestResource", "object.metadata.name", "object.metadata.namespace", "object.kind", "1", "'x'",
     "true", "null", "[1, 2]", "{'a': 'b'}", "2.5", "1u", "b'x'", "duration('1s')", "timestamp('2020-01-01T00:00:00Z')",
-    "quantity('1Ki')",
+    "quantity('1Ki')", "'a b'.split(' ')", "optional.none()", "optional.of('y')", "type(1)", "semver('1.2.3-a+b')",
 )  # fmt: skip
 _FIELDS: Final = (
     "object.data.n", "object.spec.replicas", "object.metadata.labels", "variables.a", "params.data.n",
@@ -41,6 +41,10 @@ _FORMS: Final = (
     "string({0}).lowerAscii() == {1}", "isQuantity(string({0}))", "isURL(string({0}))", "isIP(string({0}))",
     "format.dns1123Label().validate(string({0})).hasValue()", "[{0}, {1}].isSorted()", "sets.contains([1, {0}], [{1}])",
     "semver('1.2.3').isLessThan(semver(string({0})))", "cidr('10.0.0.0/8').containsIP(string({0}))",
+    "dyn({0}) != {1}",
+    "-dyn({0}) == {1}", "!dyn({0})", "dyn({0})[{1}] == {2}", "[dyn({0})] == [dyn({1})]", "dyn({0}) + {1} == {2}",
+    "{{'a': dyn({0})}} == {{'a': dyn({1})}}", "dyn({0}).exists(x, x == {1})", "dyn({0}) - {1} == {2}",
+    "{0} in [dyn({1})]", "string(dyn({0})).matches(string(dyn({1})))",
 )  # fmt: skip
 _BOOLEANS: Final = (
     "{0}", "({0}) == true", "dyn({0}) == true || object != null", "!(dyn({0}) == 1)", "string({0}).size() < 3", "true",
@@ -52,12 +56,17 @@ _TEXTS: Final = (
 _CONFIGURATIONS: Final = (
     "Object{{data: {{'p': {0}}}}}", "Object{{metadata: Object.metadata{{annotations: {{'p': {0}}}}}}}",
     "Object{{spec: Object.spec{{replicas: {0}}}}}", "{0} ? Object{{}} : Object{{data: {{'q': 'r'}}}}",
-    "Object{{data: Object.data{{?p: object.?data.n}}}}",
+    "Object{{data: Object.data{{?p: object.?data.n}}}}", "Object{{data: {0}}}", "Object{{metadata: {{'labels': {0}}}}}",
+    "Object{{metadata: Object.metadata{{labels: {{'a': {0}}}, finalizers: [{0}]}}}}",
+    "Object{{metadata: {{'labels': {{'a': {0}}}}}}}", "Object{{spec: Object.spec{{template: {0}}}}}",
+    "Object{{metadata: Object.metadata{{finalizers: {0}}}}}", "Object{{immutable: {0}}}",
 )  # fmt: skip
 _PATCHES: Final = (
     "[JSONPatch{{op: 'add', path: '/metadata/annotations', value: {{'p': {0}}}}}]",
     "[JSONPatch{{op: 'replace', path: '/data/n', value: {0}}}]",
     "[JSONPatch{{op: 'add', path: '/spec/replicas', value: {0}}}]",
+    "[JSONPatch{{op: 'add', path: '/kind', value: {0}}}]", "[JSONPatch{{op: 'add', path: '/apiVersion', value: {0}}}]",
+    "[JSONPatch{{op: 'add', path: '/metadata/labels', value: {{'a': {0}}}}}]",
     "[JSONPatch{{op: 'test', path: '/data/n', value: {0}}}, JSONPatch{{op: 'add', path: '/data/z', value: 'w'}}]",
 )  # fmt: skip
 
@@ -94,7 +103,8 @@ class _Policies:
     def _expression(self, depth: int) -> str:
         random = self.random
         if depth == 0 or random.random() < 0.15:
-            return random.choice(_VALUES)
+            value = random.choice(_VALUES)
+            return f"dyn({value})" if random.random() < 0.4 else value
         if random.random() < 0.1:
             return f"has({random.choice(_FIELDS)})"
         return self._filled(random.choice(_FORMS), depth - 1)
@@ -151,7 +161,8 @@ class _Policies:
     def _mutation(self) -> dict[str, Any]:
         random = self.random
         is_patch = random.random() < 0.5
-        value = random.choice(("'v'", "2", "string(object.metadata.name)", f"string({self._expression(1)})"))
+        value = random.choice(("'v'", "2", "string(object.metadata.name)", f"string({self._expression(1)})",
+                               self._expression(0), self._expression(0)))  # fmt: skip
         form = random.choice(_PATCHES if is_patch else _CONFIGURATIONS)
         expression = {"expression": form.format(value if random.random() < 0.8 else self._expression(1))}
         if is_patch:

@@ -197,6 +197,7 @@ def _operation(made: JSONPatchValue) -> Mapping[str, Any]:
     return operation
 
 
+_OF_AUTHORIZERS: Final = "kubernetes.authorization."
 _NO_JSON: Final = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: "
 
 
@@ -221,12 +222,15 @@ def _json(value: Any) -> Any:
         case list() | tuple():
             return [_json(each) for each in value]
         case Optional():
-            return _json(value.value) if value.has_value else None
+            if not value.has_value:
+                raise MutationError(f"{_NO_JSON}optional.none() dereference")
+            return _json(value.value)
     if not is_map(value) or isinstance(value, JSONPatchValue):
         kind = type_of_value(value).name
         if kind == "type":
             raise MutationError(f"{_NO_JSON}type conversion not supported for 'type'")
-        raise MutationError(f"{_NO_JSON}type conversion error from '{kind.rpartition('.')[2]}' to '*structpb.Value'")
+        shown = kind if kind.startswith(_OF_AUTHORIZERS) else kind.rpartition(".")[2]
+        raise MutationError(f"{_NO_JSON}type conversion error from '{shown}' to '*structpb.Value'")
     found: dict[str, Any] = {}
     for key, each in entries(value):
         if not isinstance(key, str):

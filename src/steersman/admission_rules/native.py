@@ -168,15 +168,22 @@ def _shown(value: Any) -> str:
             return "0"
         case list() | tuple():
             return f"[{', '.join(map(_shown, value))}]"
-        case Map():
-            return "{" + ", ".join(f"{_shown(key)}: {_shown(each)}" for key, each in value.items()) + "}"
+        case Map() | dict():
+            return "{" + ", ".join(f"{_shown(key)}: {_shown_in(value, each)}" for key, each in value.items()) + "}"
         case Type():
             return value.name
         case ObjectValue():
             return _SOMEWHERE
-        case UInt() | bytes() | Duration() | Timestamp():
-            return _go(value).value
-    return go_value(value)
+        case bool() | str() | float():
+            return go_value(value)
+        case int() if not isinstance(value, UInt):
+            return str(int(value))
+    return _go(value).value
+
+
+def _shown_in(container: Any, value: Any) -> str:
+    """An item of a map; the lists of those that were read from JSON are plain ones."""
+    return go_value(value) if isinstance(container, dict) and isinstance(value, list) else _shown(value)
 
 
 def _source(value: Any) -> str:
@@ -194,9 +201,11 @@ def _source(value: Any) -> str:
             return f"({_OBJECTS})({_SOMEWHERE})"
         case Type():
             return f"(*types.Type)({_SOMEWHERE})"
-        case None | UInt() | Timestamp():
-            return _go(value).source
-    return go_source(value)
+        case bool() | str() | float():
+            return go_source(value)
+        case int() if not isinstance(value, UInt):
+            return str(int(value))
+    return _go(value).source
 
 
 def _at(moment: Timestamp) -> tuple[datetime, int]:

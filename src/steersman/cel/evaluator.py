@@ -28,8 +28,18 @@ from steersman.cel.nesting import allows_nesting
 from steersman.cel.regular import PatternError, check_pattern
 from steersman.cel.runtime_cost import CallCosts, call_cost
 from steersman.cel.sizes import LIST_COST, MAP_COST, STRUCT_COST
-from steersman.cel.types import Kind
-from steersman.cel.values import NONE, CostLimitExceeded, EvaluationError, Map, Optional, Record, print_value
+from steersman.cel.types import Kind, Type
+from steersman.cel.values import (
+    NONE,
+    CostLimitExceeded,
+    Duration,
+    EvaluationError,
+    Map,
+    Optional,
+    Record,
+    Timestamp,
+    print_value,
+)
 from steersman.cel.work import HERE
 from steersman.machinery.lane.threads import give_way
 
@@ -463,6 +473,8 @@ class _Planner:
 
     def _index(self, node: Call, *, optional: bool) -> Step:
         operand, index = self.plan(node.args[0]), self.plan(node.args[1])
+        if isinstance(index, _Constant) and (wrong := _NO_INDEX.get(type(index.value))):
+            raise ProgramError(f"invalid qualifier type: {wrong}")
         surcharge = (0 if _is_attribute(node.args[0]) else 1) - (1 if _is_access(node.args[1]) else 0)
 
         def get(frame: Frame) -> Any:
@@ -482,6 +494,8 @@ class _Planner:
             frame.charge(1)
             found = find_item(container, key)
             if found is None:
+                if wrong := _NO_INDEX.get(type(key)):
+                    raise EvaluationError(f"invalid qualifier type: {wrong}")
                 kind = "index out of bounds" if isinstance(container, list | tuple) else "no such key"
                 raise EvaluationError(f"{kind}: {print_value(key)}")
             return found[1]
@@ -634,6 +648,13 @@ def _restore(variables: dict[str, Any], outer: dict[str, Any], names: tuple[str,
             variables[name] = outer[name]
         else:
             variables.pop(name, None)
+
+
+_NO_INDEX: Final = {
+    type(None): "types.Null", bytes: "types.Bytes", list: "*types.baseList", Map: "*types.baseMap",
+    Type: "*types.Type", Duration: "types.Duration", Timestamp: "types.Timestamp",
+}  # fmt: skip
+"""What no constant index is, as Go names it."""
 
 
 def _attempt(step: Step, frame: Frame) -> Any:

@@ -35,9 +35,11 @@ from steersman.cel.validators import (
     validate_timestamps,
 )
 from steersman.cel.values import (
+    Duration,
     EvaluationError,
     Extension,
     Record,
+    Timestamp,
     equal,
     find_key,
     is_equal,
@@ -89,6 +91,8 @@ def _is_in(value: Any, container: Any) -> bool:
 def _size(value: Any) -> int:
     if isinstance(value, str | bytes | list | tuple) or is_map(value):
         return len(value)
+    if isinstance(value, Timestamp | Duration):
+        raise no_such_overload()
     raise EvaluationError("no such overload: size")
 
 
