@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from steersman.webhooks.client import WebhookClient
-from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
+from steersman.webhooks.client_config import ClientConfig, LocateService, ThisServer, endpoint_of
 from steersman.webhooks.kubeconfig import KubeconfigError, Login
 
 _AGENT: Final = "kube-apiserver-admission"
@@ -19,8 +19,11 @@ _AT_ONCE: Final = 256
 class Clients:
     """`login` says who this server is to a host ("name:port")."""
 
-    def __init__(self, locate: LocateService, login: Callable[[str], Login]) -> None:
+    def __init__(
+        self, locate: LocateService, login: Callable[[str], Login], itself: ThisServer | None = None
+    ) -> None:  # fmt: skip
         self._locate: Final = locate
+        self._itself: Final = itself
         self._login: Final = login
         self._clients: dict[ClientConfig, asyncio.Task[WebhookClient]] = {}
 
@@ -38,7 +41,7 @@ class Clients:
 
     async def _made(self, config: ClientConfig) -> WebhookClient:
         # beside the loop: reading authorities takes a while
-        endpoint = await asyncio.to_thread(endpoint_of, config, self._locate, self._login)
+        endpoint = await asyncio.to_thread(endpoint_of, config, self._locate, self._login, self._itself)
         return WebhookClient(endpoint, None, at_once=_AT_ONCE, user_agent=_AGENT)
 
     def keep(self, named: frozenset[ClientConfig]) -> None:
