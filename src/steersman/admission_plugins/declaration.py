@@ -14,7 +14,8 @@ from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.rest.objects import Objects, Reading
 
 if TYPE_CHECKING:  # a server without webhooks has no clients of them
-    from steersman.webhooks.client_config import LocateService, ThisServer
+    from steersman.net.client.own_server import ThisServer
+    from steersman.webhooks.client_config import LocateService
 
 T = TypeVar("T")
 C = TypeVar("C")

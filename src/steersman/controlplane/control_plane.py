@@ -68,7 +68,7 @@ from steersman.machinery.large_work import nesting
 from steersman.machinery.large_work.slow_lane import SlowLane
 from steersman.machinery.metrics import Registry
 from steersman.machinery.private_files import write_whole
-from steersman.net.client.own_server import OwnServer
+from steersman.net.client.own_server import OwnServer, ThisServer
 from steersman.openapi.first_use import OpenAPIOnFirstUse
 from steersman.registry.core.services.locating import locate_service
 from steersman.registry.kubelet import ADDRESS_TYPES, KubeletConnection
@@ -85,7 +85,6 @@ from steersman.server.health import HealthCheck
 from steersman.server.server import Server
 from steersman.storage.interface import Storage, StorageUnavailable
 from steersman.store.store import Store
-from steersman.webhooks.client_config import ThisServer
 
 if TYPE_CHECKING:
     from steersman.server.loop_watchdog import LoopWatchdog

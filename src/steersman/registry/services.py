@@ -12,9 +12,9 @@ from steersman.authorization.interface import Authorizer, RuleResolver
 from steersman.authorization.rbac import RbacAuthorizer
 from steersman.machinery.identity.schema import GroupVersionKind
 from steersman.machinery.large_work.slow_lane import SlowLane
+from steersman.net.client.own_server import ThisServer
 from steersman.registry.kubelet import KubeletConnection, ProxyConnection
 from steersman.rest.objects import Objects
-from steersman.webhooks.client_config import ThisServer
 
 T = TypeVar("T")
 

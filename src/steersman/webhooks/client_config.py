@@ -15,8 +15,9 @@ from steersman.api.apiextensions import v1 as apiextensions
 from steersman.machinery.errors.status import StatusError
 from steersman.net.ascii import lower
 from steersman.net.client.dial import DialError
+from steersman.net.client.own_server import ThisServer
 from steersman.net.client.tls import HTTP1, HTTP2, ClientTLS, Protocols, client_context
-from steersman.net.client.transport import Address, Sender
+from steersman.net.client.transport import Address
 from steersman.webhooks.kubeconfig import Endpoint, KubeconfigError, Login, client_tls, fixed
 
 LocateService = Callable[[str, str, int], Awaitable[tuple[str, int]]]
@@ -36,15 +37,6 @@ class ClientConfig:
     service: tuple[str, str] | None = None
     path: str = ""
     port: int = PORT
-
-
-@dataclass(frozen=True, slots=True)
-class ThisServer:
-    """How this server asks itself, which the Service `kubernetes` in `default` stands for, and by which token it knows
-    itself (apiserver `util/webhook` NewDefaultAuthenticationInfoResolverWrapper)."""
-
-    sender: Callable[[], Sender]
-    token: Callable[[], str]
 
 
 def client_config_of(

@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from steersman.net.client.own_server import ThisServer
 from steersman.webhooks.client import WebhookClient
-from steersman.webhooks.client_config import ClientConfig, LocateService, ThisServer, endpoint_of
+from steersman.webhooks.client_config import ClientConfig, LocateService, endpoint_of
 from steersman.webhooks.kubeconfig import KubeconfigError, Login
 
 _AGENT: Final = "kube-apiserver-admission"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 
 from steersman.net.ascii import lower
 from steersman.net.client.answer import Answer, BadAnswer
-from steersman.net.client.transport import Address
+from steersman.net.client.transport import Address, Sender
 from steersman.net.in_process import ClientResponse, InProcessClient
 from steersman.net.message import BodyAborted, Handler
 
@@ -52,3 +53,12 @@ class _OwnAnswer(Answer):
 
     async def close(self) -> None:
         await self._response.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class ThisServer:
+    """How a server asks itself, and by which token it knows itself (apiserver `util/webhook`
+    NewDefaultAuthenticationInfoResolverWrapper)."""
+
+    sender: Callable[[], Sender]
+    token: Callable[[], str]
